@@ -196,7 +196,7 @@ pub struct Answer {
     pub status: u16,
     /// The headers, their names in lower case.
     pub headers: Vec<(String, String)>,
-    /// What came after them.
+    /// The body.
     pub body: Vec<u8>,
 }
 
@@ -207,7 +207,7 @@ impl Answer {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// What came, as text.
+    /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// What a client makes of the bytes of a server.
+    /// Reads a response from the bytes of a server.
     fn read(bytes: &'static [u8]) -> Vec<Result<Answer>> {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();

@@ -50,7 +50,7 @@ impl fmt::Display for Program {
     }
 }
 
-/// What it writes to stdout; it has to succeed.
+/// Runs a program that has to succeed, and returns its stdout.
 pub(crate) fn output(command: &mut Command, program: Program) -> String {
     let output = command.output();
     let output = output.unwrap_or_else(|error| program.not_started(&error));

@@ -120,7 +120,7 @@ impl Relay {
     /// The same, where it may well not come up.
     ///
     /// # Errors
-    /// What it wrote before it ended.
+    /// The output before it ended.
     ///
     /// # Panics
     /// It runs, or neither comes up nor ends.
@@ -254,7 +254,7 @@ impl Relay {
     /// Ends it with SIGKILL, at once.
     pub fn kill(&mut self) {
         if self.process.is_some() && !self.setup.under.is_empty() {
-            // What a tracer leaves goes on without it.
+            // A process goes on when its tracer leaves it.
             self.signal("-KILL");
         }
         if let Some(mut process) = self.process.take() {
@@ -278,7 +278,7 @@ impl Relay {
         self.wait_for_end()
     }
 
-    /// What it wrote since it was started.
+    /// The output since it was started.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_says_is_read() {
+    fn the_answer_of_the_kernel_is_read() {
         assert!(memory_of(std::process::id()).is_some_and(|m| m > 100_000));
         assert_eq!(memory_of(u32::MAX), None);
         assert_eq!(file_system(Path::new("/proc")).as_deref(), Some("proc"));

@@ -149,7 +149,7 @@ impl Tmux {
         self.ask(&["resize-window", "-x", &columns, "-y", &rows]);
     }
 
-    /// What was copied to the terminal's clipboard last; nothing if nothing was.
+    /// The text that was copied to the terminal's clipboard last, if any.
     ///
     /// # Panics
     /// tmux can't be run.

@@ -115,7 +115,7 @@ impl Xvfb {
         });
     }
 
-    /// What is on the clipboard, as the program xclip gets it; nothing if there is no text.
+    /// The text on the clipboard, as the program xclip reads it, if there is any.
     ///
     /// # Panics
     /// xclip is not installed.

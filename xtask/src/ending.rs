@@ -14,7 +14,7 @@ pub enum Ending {
 /// It did not: what is wrong, and the command that shows it again.
 #[derive(Debug)]
 pub struct Failure {
-    /// What is wrong, one line or several.
+    /// The fault, in one line or several.
     pub message: String,
     /// The command that reproduces it.
     pub again: Option<String>,

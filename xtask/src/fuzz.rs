@@ -102,7 +102,7 @@ fn run_target(root: &Path, nightly: &str, target: &str, seconds: u32) -> Result<
     }
 }
 
-/// What libFuzzer says: its last lines, and what counts among them.
+/// The output of libFuzzer: its last lines, and the numbers among them.
 #[derive(Default)]
 struct Log {
     tail: VecDeque<String>,

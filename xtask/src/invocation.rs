@@ -76,7 +76,7 @@ impl Invocation {
         }
     }
 
-    /// What it writes to standard output; an error with what it wrote to standard error if it fails.
+    /// Runs it and returns its standard output; if it fails, the error has its standard error.
     pub fn output(&self, root: &Path) -> Result<String, Failure> {
         let output = self
             .command(root)

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-/// What a crate may depend on.
+/// The crates that a crate may depend on.
 enum Reach {
     /// These crates of the workspace, and no others.
     Inward(&'static [&'static str]),
@@ -22,7 +22,7 @@ enum Reach {
     Testing,
 }
 
-/// What tests of a crate may use besides: a relay is tested with a real store and a real look-up, and the relay suite with
+/// Crates that tests of a crate may use besides: a relay is tested with a real store and a real look-up, and the relay suite with
 /// a model that answers in the forms of the relay's client.
 const FOR_TESTS: &[(&str, &str)] = &[
     ("crosstalk-conform", "crosstalk-relay"),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_servers_to_tests_is_for_tests_only() {
+    fn crates_with_servers_for_tests_are_for_tests_only() {
         let (dns, testing) = ("crosstalk-dns", "crosstalk-testing");
         for (kind, allowed) in [(Some("dev"), true), (Some("build"), false), (None, false)] {
             let found = problems(&[(dns, testing, kind)]);

@@ -6,68 +6,23 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 /// A program, and the packages that it comes with.
-struct Program {
-    program: &'static str,
-    packages: &'static [&'static str],
-}
+type Program = (&'static str, &'static [&'static str]);
 
 const PROGRAMS: &[Program] = &[
-    Program {
-        program: "vi",
-        packages: &["vim-tiny"],
-    },
-    Program {
-        program: "knotd",
-        packages: &["knot", "knot-dnsutils"],
-    },
-    Program {
-        program: "openssl",
-        packages: &["openssl"],
-    },
-    Program {
-        program: "Xvfb",
-        packages: &["xvfb", "xauth"],
-    },
-    Program {
-        program: "xclip",
-        packages: &["xclip"],
-    },
-    Program {
-        program: "tmux",
-        packages: &["tmux"],
-    },
-    Program {
-        program: "nano",
-        packages: &["nano"],
-    },
-    Program {
-        program: "strace",
-        packages: &["strace"],
-    },
-    Program {
-        program: "mkfs.ext4",
-        packages: &["e2fsprogs"],
-    },
-    Program {
-        program: "systemd-analyze",
-        packages: &["systemd"],
-    },
-    Program {
-        program: "promtool",
-        packages: &["prometheus"],
-    },
-    Program {
-        program: "python3",
-        packages: &["python3", "python3-venv"],
-    },
-    Program {
-        program: "curl",
-        packages: &["curl"],
-    },
-    Program {
-        program: "node",
-        packages: &["nodejs"],
-    },
+    ("vi", &["vim-tiny"]),
+    ("knotd", &["knot", "knot-dnsutils"]),
+    ("openssl", &["openssl"]),
+    ("Xvfb", &["xvfb", "xauth"]),
+    ("xclip", &["xclip"]),
+    ("tmux", &["tmux"]),
+    ("nano", &["nano"]),
+    ("strace", &["strace"]),
+    ("mkfs.ext4", &["e2fsprogs"]),
+    ("systemd-analyze", &["systemd"]),
+    ("promtool", &["prometheus"]),
+    ("python3", &["python3", "python3-venv"]),
+    ("curl", &["curl"]),
+    ("node", &["nodejs"]),
 ];
 
 /// Installs what is missing.
@@ -102,8 +57,8 @@ pub fn install(root: &Path, packages: &[&str]) -> Result<(), Failure> {
 fn missing(programs: &[Program], folders: &[PathBuf]) -> Vec<&'static str> {
     programs
         .iter()
-        .filter(|p| !folders.iter().any(|f| f.join(p.program).is_file()))
-        .flat_map(|p| p.packages.iter().copied())
+        .filter(|(program, _)| !folders.iter().any(|f| f.join(program).is_file()))
+        .flat_map(|(_, packages)| packages.iter().copied())
         .collect()
 }
 
@@ -115,7 +70,7 @@ fn folders() -> Vec<PathBuf> {
         .collect()
 }
 
-/// What has to stand before a command so that it may install something; `None` if nothing helps.
+/// The prefix that lets a command install packages; `None` if there is none.
 fn privilege(root: &Path) -> Option<&'static str> {
     if !Invocation::new("apt-get --version").succeeds(root) {
         return None;
@@ -156,16 +111,7 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    const TWO: &[Program] = &[
-        Program {
-            program: "alphad",
-            packages: &["alpha", "alpha-tools"],
-        },
-        Program {
-            program: "betad",
-            packages: &["beta"],
-        },
-    ];
+    const TWO: &[Program] = &[("alphad", &["alpha", "alpha-tools"]), ("betad", &["beta"])];
 
     #[test]
     fn only_what_is_missing_is_installed() {
@@ -190,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_install_is_told_what_to_install() {
+    fn a_user_without_rights_gets_the_list_of_packages() {
         let failure = not_possible(&["alpha", "beta"]);
         assert!(failure.message.ends_with("the Debian packages alpha beta"));
         assert_eq!(failure.again.as_deref(), Some("apt-get install alpha beta"));

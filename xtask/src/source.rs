@@ -5,7 +5,7 @@
 pub struct Source {
     /// The text with comments replaced by spaces and the inside of literals by quotes; lines are where they were.
     masked: Vec<char>,
-    /// What each line is.
+    /// The lines.
     pub lines: Vec<Line>,
     /// The modules that the file declares for tests only and that are files of their own: `#[cfg(test)] mod name;`.
     pub test_modules: Vec<String>,
@@ -14,13 +14,13 @@ pub struct Source {
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What stands on it.
+    /// Its content.
     pub kind: LineKind,
     /// Whether it belongs to an item under `#[cfg(test)]`.
     pub is_test: bool,
 }
 
-/// What stands on a line.
+/// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind {
     /// Nothing but white space.

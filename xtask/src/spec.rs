@@ -27,7 +27,7 @@ const SOURCES: &[(&str, &[&str])] = &[
 /// Suites with several cases in a file, and where these stand: each case names its rule as `rule = "ID"`.
 const SUITES: &[(&str, &str)] = &[("relay", "conformance/http")];
 
-/// What the checks found.
+/// The results of the checks.
 #[derive(Default)]
 struct Report {
     problems: Vec<String>,

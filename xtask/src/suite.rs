@@ -129,7 +129,7 @@ pub fn run(root: &Path, tier: Tier) -> Result<Ending, Failure> {
     let (rows, failure) = walk(root, tier, &steps);
     println!("\n{}", table(&rows, began.elapsed()));
     match failure {
-        // What was wrong stands above, where it happened; the last line says how to get there.
+        // The fault stands above; the last line says how to see it again.
         Some(failure) => Err(Failure {
             message: "the check failed".to_owned(),
             ..failure

@@ -57,7 +57,7 @@ const TASKS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What was asked for.
+/// A task with its arguments.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Task {
     /// The list of tasks.
@@ -95,7 +95,7 @@ pub enum Task {
     },
     /// The packages.
     Dist {
-        /// What the program is built with.
+        /// The profile of the build.
         profile: String,
     },
     /// A long run of kills.
@@ -173,7 +173,7 @@ fn refusal(task: &str, rest: &[&str]) -> String {
     }
 }
 
-/// What `cargo xtask --help` prints.
+/// The text of `cargo xtask --help`.
 pub fn help() -> String {
     let mut out = String::from("Usage: cargo xtask TASK\n\nTasks:\n");
     for (usage, summary) in TASKS {

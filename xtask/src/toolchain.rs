@@ -1,4 +1,4 @@
-//! What the machine has, and what is installed on it when a task needs more.
+//! Programs of this machine that tasks need, and their installation.
 
 use crate::ending::Failure;
 use crate::invocation::Invocation;

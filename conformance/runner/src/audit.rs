@@ -1,13 +1,13 @@
 //! Logs and ways, by the crates under test.
 
-use super::{Ours, decoded};
-use crosstalk_conform::judge::Audits;
+use super::{Reply, input};
+use crosstalk_conform::CaseQuestion;
 use crosstalk_envelope::{Document, PublicKey, Reading, base64};
 use crosstalk_protocol::audit::bundle::{self, Against, Trouble};
 use crosstalk_protocol::audit::{
     Detail, Hash, Leaf, Note, NoteKey, Receipt, Tree, extends, is_included, leaf_hash,
 };
-use crosstalk_protocol::relay::trace;
+use crosstalk_protocol::relay::trace as trace_of;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -66,79 +66,74 @@ fn checked(input: &Value) -> Result<Value, Value> {
     )
 }
 
-impl Audits for Ours {
-    fn audit(&self, what: &str, input: &Value) -> Result<Value, Value> {
-        let number = |name: &str| input[name].as_u64().unwrap();
-        match what {
-            "leaf" => {
-                let leaf = Leaf::parse(text(&input["line"])).map_err(refuse)?;
-                let digest = |d: Option<crosstalk_envelope::meta::Digest>| d.map(|d| d.to_string());
-                Ok(json!({
-                    "kind": leaf.kind.as_str(), "at": leaf.at.to_string(), "message": leaf.id,
-                    "canonical": digest(leaf.canonical), "raw": digest(leaf.raw), "detail": digest(leaf.detail),
-                }))
-            }
-            "detail" => {
-                let salt = base64::decode(text(&input["salt"])).unwrap();
-                let detail = Detail::parse(text(&input["detail"]));
-                let detail = detail.ok_or_else(|| refuse("no detail"))?;
-                Ok(json!({"digest": detail.digest(&salt).to_string()}))
-            }
-            "root" => {
-                let leaves = input["leaves"].as_array().unwrap().iter();
-                let tree = Tree::of(leaves.map(|l| leaf_hash(text(l).as_bytes())));
-                let root = tree.root(tree.size()).unwrap();
-                Ok(json!({"root": base64::encode(&root)}))
-            }
-            "inclusion" => {
-                let leaf = leaf_hash(text(&input["leaf"]).as_bytes());
-                let path = hashes(&input["path"]);
-                let (index, size) = (number("index"), number("size"));
-                holds(is_included(
-                    &leaf,
-                    index,
-                    size,
-                    &path,
-                    &hash(&input["root"]),
-                ))
-            }
-            "consistency" => {
-                let (from, to) = (number("from"), number("to"));
-                let (old, new) = (hash(&input["old"]), hash(&input["new"]));
-                holds(extends(from, &old, to, &new, &hashes(&input["path"])))
-            }
-            "key" => {
-                let key = NoteKey::parse(text(&input["key"])).map_err(refuse)?;
-                Ok(json!({"name": key.name(), "record": key.key().record()}))
-            }
-            "checkpoint" => checkpoint(text(&input["note"]), text(&input["key"])),
-            "receipt" => {
-                let key = NoteKey::parse(text(&input["key"])).map_err(refuse)?;
-                let receipt = Receipt::parse(text(&input["receipt"])).map_err(refuse)?;
-                let opened = receipt.open(&key).map_err(refuse)?;
-                receipt.is_of(text(&input["message"])).map_err(refuse)?;
-                Ok(json!({"index": receipt.index, "size": opened.size}))
-            }
-            "bundle" => checked(input),
-            other => panic!("nothing is called {other}"),
+pub(super) fn audit(what: &str, input: &Value) -> Result<Value, Value> {
+    let number = |name: &str| input[name].as_u64().unwrap();
+    match what {
+        "leaf" => {
+            let leaf = Leaf::parse(text(&input["line"])).map_err(refuse)?;
+            let digest = |d: Option<crosstalk_envelope::meta::Digest>| d.map(|d| d.to_string());
+            Ok(json!({
+                "kind": leaf.kind.as_str(), "at": leaf.at.to_string(), "message": leaf.id,
+                "canonical": digest(leaf.canonical), "raw": digest(leaf.raw), "detail": digest(leaf.detail),
+            }))
         }
+        "detail" => {
+            let salt = base64::decode(text(&input["salt"])).unwrap();
+            let detail = Detail::parse(text(&input["detail"]));
+            let detail = detail.ok_or_else(|| refuse("no detail"))?;
+            Ok(json!({"digest": detail.digest(&salt).to_string()}))
+        }
+        "root" => {
+            let leaves = input["leaves"].as_array().unwrap().iter();
+            let tree = Tree::of(leaves.map(|l| leaf_hash(text(l).as_bytes())));
+            let root = tree.root(tree.size()).unwrap();
+            Ok(json!({"root": base64::encode(&root)}))
+        }
+        "inclusion" => {
+            let leaf = leaf_hash(text(&input["leaf"]).as_bytes());
+            let path = hashes(&input["path"]);
+            let (index, size) = (number("index"), number("size"));
+            holds(is_included(
+                &leaf,
+                index,
+                size,
+                &path,
+                &hash(&input["root"]),
+            ))
+        }
+        "consistency" => {
+            let (from, to) = (number("from"), number("to"));
+            let (old, new) = (hash(&input["old"]), hash(&input["new"]));
+            holds(extends(from, &old, to, &new, &hashes(&input["path"])))
+        }
+        "key" => {
+            let key = NoteKey::parse(text(&input["key"])).map_err(refuse)?;
+            Ok(json!({"name": key.name(), "record": key.key().record()}))
+        }
+        "checkpoint" => checkpoint(text(&input["note"]), text(&input["key"])),
+        "receipt" => {
+            let key = NoteKey::parse(text(&input["key"])).map_err(refuse)?;
+            let receipt = Receipt::parse(text(&input["receipt"])).map_err(refuse)?;
+            let opened = receipt.open(&key).map_err(refuse)?;
+            receipt.is_of(text(&input["message"])).map_err(refuse)?;
+            Ok(json!({"index": receipt.index, "size": opened.size}))
+        }
+        "bundle" => checked(input),
+        other => panic!("nothing is called {other}"),
     }
+}
 
-    fn trace(&self, text: &[u8], key: Option<&str>) -> Value {
-        let document = Document::parse(decoded(text).unwrap(), Reading::Strict);
-        let keys = |_: &str| {
-            key.map(|k| PublicKey::parse_record(k).unwrap())
-                .into_iter()
-                .collect()
-        };
-        let steps = trace(&document, &keys);
-        let hop = |step: &crosstalk_protocol::relay::Step| {
-            json!({
-                "by": step.hop.as_ref().map(|h| &h.received_by),
-                "signature": step.signed.as_str(),
-                "faults": step.faults.iter().map(|f| f.as_str()).collect::<Vec<_>>(),
-            })
-        };
-        json!({"hops": steps.iter().map(hop).collect::<Vec<Value>>()})
-    }
+pub(super) fn trace(q: &CaseQuestion) -> Reply {
+    let text = input(q)?;
+    let document = Document::parse(&text, Reading::Strict);
+    let key = q.get("key").map(|k| PublicKey::parse_record(k).unwrap());
+    let steps = trace_of(&document, &|_| key.into_iter().collect());
+    let hop = |step: &crosstalk_protocol::relay::Step| {
+        json!({
+            "by": step.hop.as_ref().map(|h| &h.received_by),
+            "signature": step.signed.as_str(),
+            "faults": step.faults.iter().map(|f| f.as_str()).collect::<Vec<_>>(),
+        })
+    };
+    Ok(json!({"hops": steps.iter().map(hop).collect::<Vec<Value>>()}))
 }

@@ -1,9 +1,9 @@
 //! Consent, by the crates under test; the ledger is a list.
 
-use super::{Ours, decoded};
-use crosstalk_conform::judge::{ConsentSetting, Consents};
+use super::{Reply, decoded, input, need, time, words};
+use crosstalk_conform::CaseQuestion;
 use crosstalk_envelope::reply::Refusal;
-use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
+use crosstalk_envelope::{Document, Intent, Reading};
 use crosstalk_protocol::consent::{
     Assurance, Border, Claim, Grant, Party, Policy, Proof, Setting, Terms, check, check_leaving,
     check_redacted, is_brief, judge, withdraw,
@@ -23,11 +23,11 @@ fn proof(word: &str) -> Proof {
 fn take(
     text: &str,
     (proof, may_grant): (Proof, bool),
-    (c, policy): (&ConsentSetting<'_>, &Policy),
+    (q, policy): (&CaseQuestion, &Policy),
     ledger: &mut Vec<Grant>,
 ) -> Result<(Terms, bool), Refusal> {
     let document = Document::parse(text, Reading::Strict);
-    let at = Timestamp::parse(c.at).unwrap();
+    let at = time(need(q, "at"));
     let claim = Claim::of(&document);
     if let Some(claim) = &claim {
         let assurance = proof.assurance;
@@ -41,7 +41,7 @@ fn take(
         )?;
     }
     check_redacted(&document)?;
-    if let Some(to) = c.leaves {
+    if let Some(to) = q.get("leaves") {
         check_leaving(&document, claim.as_ref(), policy, to)?;
     }
     let brief = is_brief(&document, claim.as_ref());
@@ -93,41 +93,40 @@ fn take(
     Ok((Terms::default(), brief))
 }
 
-impl Consents for Ours {
-    fn consent(&self, text: &[u8], c: &ConsentSetting<'_>) -> Result<Value, Value> {
-        let policy = Policy {
-            signed: c.signed.iter().map(|s| (*s).to_owned()).collect(),
-            border: match c.border {
-                true => Border::All,
-                false => Border::Sensitive,
-            },
-            authorities: c
-                .authority
-                .iter()
-                .map(|a| Pattern::parse(a).unwrap())
-                .collect(),
-            ..Policy::default()
-        };
-        let mut ledger = Vec::new();
-        let before = decoded(c.before)?;
-        for envelope in before.split_inclusive("[[END]]\n") {
-            let by = (proof(c.before_proof), true);
-            take(envelope, by, (c, &policy), &mut ledger)
-                .unwrap_or_else(|r| panic!("what came before was refused: {}", r.detail()));
-        }
-        let by = (proof(c.proof), !c.is_agent);
-        let taken = take(decoded(text)?, by, (c, &policy), &mut ledger);
-        let (terms, brief) = taken.map_err(|refusal| {
-            json!([{"rule": refusal.rule.map(|(id, _)| id), "code": refusal.code.as_str(), "severity": "error",
-                "message": refusal.detail()}])
-        })?;
-        let at = Timestamp::parse(c.at).unwrap();
-        let ledger = ledger.iter().map(|g| {
-            json!({"id": g.id, "granter": g.granter, "to": g.to, "scopes": g.scopes,
-                "assurance": g.assurance.as_str(), "standing": g.standing(at)})
-        });
-        let ledger: Vec<Value> = ledger.collect();
-        let expires = terms.expires.map(|t| t.to_string());
-        Ok(json!({"expires": expires, "brief": brief, "ledger": ledger}))
+pub(super) fn consent(q: &CaseQuestion) -> Reply {
+    let policy = Policy {
+        signed: words(q, "signed").into_iter().map(str::to_owned).collect(),
+        border: match q.get("border") == Some("all") {
+            true => Border::All,
+            false => Border::Sensitive,
+        },
+        authorities: q
+            .get("authority")
+            .iter()
+            .map(|a| Pattern::parse(a).unwrap())
+            .collect(),
+        ..Policy::default()
+    };
+    let mut ledger = Vec::new();
+    let before = q.bytes("before").unwrap();
+    let before = decoded(&before)?;
+    for envelope in before.split_inclusive("[[END]]\n") {
+        let by = (proof(need(q, "before_proof")), true);
+        take(envelope, by, (q, &policy), &mut ledger)
+            .unwrap_or_else(|r| panic!("what came before was refused: {}", r.detail()));
     }
+    let by = (proof(need(q, "proof")), q.get("by") != Some("agent"));
+    let taken = take(&input(q)?, by, (q, &policy), &mut ledger);
+    let (terms, brief) = taken.map_err(|refusal| {
+        json!([{"rule": refusal.rule.map(|(id, _)| id), "code": refusal.code.as_str(), "severity": "error",
+            "message": refusal.detail()}])
+    })?;
+    let at = time(need(q, "at"));
+    let ledger = ledger.iter().map(|g| {
+        json!({"id": g.id, "granter": g.granter, "to": g.to, "scopes": g.scopes,
+            "assurance": g.assurance.as_str(), "standing": g.standing(at)})
+    });
+    let ledger: Vec<Value> = ledger.collect();
+    let expires = terms.expires.map(|t| t.to_string());
+    Ok(json!({"expires": expires, "brief": brief, "ledger": ledger}))
 }

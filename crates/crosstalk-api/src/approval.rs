@@ -1,55 +1,45 @@
 //! Messages that wait for a person's decision (CON-063 to CON-067).
 
-use crate::client::{Client, ClientError, Target};
-use crate::endpoint::endpoint;
+use crate::client::{Client, ClientError, RequestTarget};
+use crate::endpoint::endpoints;
 use crate::inbox::LIMIT;
 use crate::message::ID;
 use crate::schema;
-use crate::{Content, Request, Requirement, Response, Tag};
+use crate::{BodyForm, RequestBody, Response};
 use crosstalk_envelope::meta::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-endpoint! {
-    /// What waits for a person to decide
+endpoints! {
+    /// List messages that are held for a decision
     ///
     /// CON-063. For people: what they may decide about; the relay operator sees all of it.
-    APPROVALS: Approvals = Get "/crosstalk/approvals" {
-        requirement: Requirement::Person,
-        tag: Tag::Approvals,
+    APPROVALS: Approvals = Get "/crosstalk/approvals" for Person in Approvals {
         parameters: &[&LIMIT],
-        response: Response::ok("The oldest first.", &[Content::json::<Approvals>()]),
+        response: Response::ok("The oldest first.", &[BodyForm::json::<Approvals>()]),
     }
-}
 
-endpoint! {
     /// A message that waits, or what was decided about it
     ///
     /// CON-063.
-    APPROVAL: Approval = Get "/crosstalk/approvals/{}" {
-        requirement: Requirement::Person,
-        tag: Tag::Approvals,
+    APPROVAL: Approval = Get "/crosstalk/approvals/{}" for Person in Approvals {
         parameters: &[&ID],
         response: Response::ok(
             "The message exactly as it came while it waits, and what was decided after.",
-            &[Content::json::<Approval>()],
+            &[BodyForm::json::<Approval>()],
         ),
     }
-}
 
-endpoint! {
     /// Approve or refuse it
     ///
     /// CON-064 to CON-067. For people alone. A decision is made once, about exactly the message that was looked at.
-    DECIDE: Decide = Post "/crosstalk/approvals/{}" {
-        requirement: Requirement::Person,
-        tag: Tag::Approvals,
+    DECIDE: Decide = Post "/crosstalk/approvals/{}" for Person in Approvals {
         parameters: &[&ID],
-        request: Some(Request {
+        request: Some(RequestBody {
             description: "The decision.",
-            content: &[Content::json::<Decision>()],
+            content: &[BodyForm::json::<Decision>()],
         }),
-        response: Response::ok("What was decided.", &[Content::json::<Approval>()]),
+        response: Response::ok("What was decided.", &[BodyForm::json::<Approval>()]),
         own_errors: &[409],
     }
 }
@@ -74,18 +64,18 @@ pub struct Approval {
     /// When it came.
     #[schemars(with = "schema::Time")]
     pub received_at: String,
-    /// What the relay found out about its signature.
+    /// The result of the verification of its signature.
     #[schemars(with = "schema::Signature")]
     pub signature: String,
     /// The key id that signed it, where the signature holds.
     pub pkid: Option<String>,
     /// The credential that it was handed in with.
     pub handed_in_by: String,
-    /// Who gets it, if it is approved.
+    /// The recipients, if it is approved.
     pub recipients: Vec<Recipient>,
     /// Why it waits.
     pub why: String,
-    /// Who decides, by address; any person, if there are none.
+    /// The addresses of the people who may decide; any person, if there are none.
     #[schemars(with = "Vec<schema::Address>")]
     pub deciders: Vec<String>,
     /// When it can't be approved any more.
@@ -100,12 +90,13 @@ pub struct Approval {
     /// Exactly as it came, while it waits.
     #[schemars(with = "Option<schema::Envelope>")]
     pub envelope: Option<String>,
-    /// What was decided.
+    /// The decision.
     pub decided: Option<Decided>,
 }
 
-/// Who gets a message, and how.
+/// A recipient of a message, and the way there.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Recipient")]
 pub struct Recipient {
     /// The address.
     #[schemars(with = "schema::Address")]
@@ -117,8 +108,9 @@ pub struct Recipient {
 
 /// A decision.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Decided")]
 pub struct Decided {
-    /// What was decided.
+    /// The decision.
     #[schemars(extend("enum" = ["approved", "refused", "lapsed"]))]
     pub decision: String,
     /// The credential of whoever decided.
@@ -137,9 +129,10 @@ pub struct Approvals {
     pub approvals: Vec<Approval>,
 }
 
-/// What becomes of a message that waits. Both digests are of the message as it was looked at.
+/// A decision about a held message. Both digests are of the message that the person looked at.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Decision")]
 pub struct Decision {
     /// The digest of its canonical form.
     #[schemars(with = "schema::Digest")]
@@ -147,14 +140,14 @@ pub struct Decision {
     /// The digest of its text, byte for byte.
     #[schemars(with = "schema::Digest")]
     pub raw: String,
-    /// What becomes of it.
+    /// The decision.
     #[schemars(extend("enum" = ["approve", "refuse"]))]
     pub decision: String,
     /// Why, in one line; a refusal needs one.
     pub reason: Option<String>,
 }
 
-/// What becomes of a message: the digests are those of the message that was looked at.
+/// A decision about a held message: the digests are those of the message that the person looked at.
 #[derive(Clone, Copy, Debug)]
 pub struct Verdict<'v> {
     /// The digest of its canonical form.
@@ -166,15 +159,15 @@ pub struct Verdict<'v> {
 }
 
 impl Client {
-    /// What waits for whoever asks to decide, the oldest first.
+    /// Lists the held messages that the caller may decide about, the oldest first.
     pub async fn approvals(&self, limit: usize) -> Result<Vec<Approval>, ClientError> {
-        let target = Target::of(&APPROVALS).query(&LIMIT, limit);
+        let target = RequestTarget::of(&APPROVALS).query(&LIMIT, limit);
         Ok(self.get::<Approvals>(target).await?.approvals)
     }
 
     /// A message that waits, or what was decided about it.
     pub async fn approval(&self, id: &str) -> Result<Approval, ClientError> {
-        self.get(Target::of(&APPROVAL).segment(id)).await
+        self.get(RequestTarget::of(&APPROVAL).segment(id)).await
     }
 
     /// Approves or refuses a message.
@@ -189,6 +182,7 @@ impl Client {
             decision: decision.to_owned(),
             reason: verdict.refused.map(str::to_owned),
         };
-        self.put(Target::of(&DECIDE).segment(id), &decision).await
+        self.put(RequestTarget::of(&DECIDE).segment(id), &decision)
+            .await
     }
 }

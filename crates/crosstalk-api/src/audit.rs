@@ -1,11 +1,11 @@
 //! The log of a relay: checkpoints, proofs, receipts and entries.
 
-use crate::client::{Client, ClientError, MESSAGE_BYTES, Target, unreadable};
-use crate::endpoint::{endpoint, parameters};
+use crate::client::{Client, ClientError, MESSAGE_BYTES, RequestTarget, unreadable};
+use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
 use crate::message::ID;
 use crate::schema::{self, MAX_ID_CHARS};
-use crate::{Content, Kind, Media, Requirement, Response, Tag};
+use crate::{BodyForm, Kind, Media, Response};
 use crosstalk_envelope::base64;
 use crosstalk_protocol::audit::{Detail, Hash, Leaf, LogEntry, LogQuery, NoteKey, Receipt};
 use http::header::ACCEPT;
@@ -41,77 +41,55 @@ parameters! {
     NEWEST = query "newest", Kind::Flag { default: None };
 }
 
-endpoint! {
+endpoints! {
     /// The signed receipt of a message
     ///
     /// AUD-030. The entry of the message, its way to the root, and the signed checkpoint: a C2SP tlog-proof.
-    RECEIPT: Receipt = Get "/crosstalk/messages/{}/receipt" {
-        requirement: Requirement::Known,
-        tag: Tag::Audit,
+    RECEIPT: Receipt = Get "/crosstalk/messages/{}/receipt" for Known in Audit {
         parameters: &[&ID],
-        response: Response::ok("The receipt.", &[Content::of::<String>(Media::Text)]),
+        response: Response::ok("The receipt.", &[BodyForm::of::<String>(Media::Text)]),
     }
-}
 
-endpoint! {
     /// The latest signed checkpoint of the log
     ///
     /// AUD-020. A C2SP signed note: origin, size, root, signature.
-    CHECKPOINT: Checkpoint = Get "/crosstalk/audit/checkpoint" {
-        requirement: Requirement::Known,
-        tag: Tag::Audit,
-        response: Response::ok("The checkpoint.", &[Content::of::<String>(Media::Text)]),
+    CHECKPOINT: Checkpoint = Get "/crosstalk/audit/checkpoint" for Known in Audit {
+        response: Response::ok("The checkpoint.", &[BodyForm::of::<String>(Media::Text)]),
     }
-}
 
-endpoint! {
     /// The public key of the log
     ///
     /// AUD-021. The key that checkpoints are signed with, as name+hash+key.
-    LOG_KEY: LogKey = Get "/crosstalk/audit/key" {
-        requirement: Requirement::Named,
-        tag: Tag::Audit,
-        response: Response::ok("The key.", &[Content::of::<String>(Media::Text)]),
+    LOG_KEY: LogKey = Get "/crosstalk/audit/key" for Named in Audit {
+        response: Response::ok("The key.", &[BodyForm::of::<String>(Media::Text)]),
     }
-}
 
-endpoint! {
     /// The proof that an entry is in the log
     ///
     /// AUD-011. Hashes in base64, a line each, from the leaf to the root.
-    INCLUSION: Inclusion = Get "/crosstalk/audit/inclusion" {
-        requirement: Requirement::Known,
-        tag: Tag::Audit,
+    INCLUSION: Inclusion = Get "/crosstalk/audit/inclusion" for Known in Audit {
         parameters: &[&INDEX, &SIZE],
-        response: Response::ok("The proof.", &[Content::of::<String>(Media::Text)]),
+        response: Response::ok("The proof.", &[BodyForm::of::<String>(Media::Text)]),
     }
-}
 
-endpoint! {
     /// The proof that a log extends an older one
     ///
     /// AUD-012. Hashes in base64, a line each.
-    CONSISTENCY: Consistency = Get "/crosstalk/audit/consistency" {
-        requirement: Requirement::Known,
-        tag: Tag::Audit,
+    CONSISTENCY: Consistency = Get "/crosstalk/audit/consistency" for Known in Audit {
         parameters: &[&OLDER, &NEWER],
-        response: Response::ok("The proof.", &[Content::of::<String>(Media::Text)]),
+        response: Response::ok("The proof.", &[BodyForm::of::<String>(Media::Text)]),
     }
-}
 
-endpoint! {
     /// Entries of the log
     ///
     /// AUD-001. With what is kept beside them, and with the texts of messages where that is wanted. For the relay operator.
-    ENTRIES: Entries = Get "/crosstalk/audit/entries" {
-        requirement: Requirement::Admin,
-        tag: Tag::Audit,
+    ENTRIES: Entries = Get "/crosstalk/audit/entries" for Admin in Audit {
         parameters: &[
             &FROM, &TO, &KIND, &SINCE, &UNTIL, &MESSAGE, &THREAD, &TEXTS, &NEWEST, &LIMIT,
         ],
         response: Response::ok(
             "Entries in their order; there may be fewer than were asked for, where texts are long.",
-            &[Content::json::<LogEntries>()],
+            &[BodyForm::json::<LogEntries>()],
         ),
     }
 }
@@ -138,13 +116,13 @@ pub struct LogEntryView {
     #[serde(default)]
     #[schemars(with = "schema::Time")]
     pub at: String,
-    /// What the tree covers, one line.
+    /// The line that the tree covers.
     pub leaf: String,
     /// The id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub message: Option<String>,
-    /// What the digest of the detail is salted with, in base64.
+    /// The salt of the digest of the detail, in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub salt: Option<String>,
@@ -204,7 +182,7 @@ impl Client {
     /// A text, read as something.
     async fn text_of<T>(
         &self,
-        target: Target,
+        target: RequestTarget,
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T, ClientError> {
         let mut call = self.call(target)?;
@@ -216,19 +194,19 @@ impl Client {
 
     /// The latest checkpoint of the log: a signed note. Nothing of it is checked.
     pub async fn checkpoint(&self) -> Result<String, ClientError> {
-        self.text_of(Target::of(&CHECKPOINT), |t| Some(t.to_owned()))
+        self.text_of(RequestTarget::of(&CHECKPOINT), |t| Some(t.to_owned()))
             .await
     }
 
     /// The key that the relay says it signs checkpoints with.
     pub async fn log_key(&self) -> Result<NoteKey, ClientError> {
         let read = |text: &str| NoteKey::parse(text.strip_suffix('\n')?).ok();
-        self.text_of(Target::of(&LOG_KEY), read).await
+        self.text_of(RequestTarget::of(&LOG_KEY), read).await
     }
 
     /// The proof that an entry is among the first so many.
     pub async fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Hash>, ClientError> {
-        let target = Target::of(&INCLUSION)
+        let target = RequestTarget::of(&INCLUSION)
             .query(&INDEX, index)
             .query(&SIZE, size);
         self.text_of(target, hashes).await
@@ -236,7 +214,7 @@ impl Client {
 
     /// The proof that the first so many entries are the beginning of more.
     pub async fn consistency(&self, from: u64, to: u64) -> Result<Vec<Hash>, ClientError> {
-        let target = Target::of(&CONSISTENCY)
+        let target = RequestTarget::of(&CONSISTENCY)
             .query(&OLDER, from)
             .query(&NEWER, to);
         self.text_of(target, hashes).await
@@ -244,7 +222,7 @@ impl Client {
 
     /// The receipt of a message.
     pub async fn receipt(&self, id: &str) -> Result<Receipt, ClientError> {
-        let target = Target::of(&RECEIPT).segment(id);
+        let target = RequestTarget::of(&RECEIPT).segment(id);
         self.text_of(target, |t| Receipt::parse(t).ok()).await
     }
 
@@ -252,7 +230,7 @@ impl Client {
     pub async fn entries(&self, asked: &LogQuery) -> Result<(u64, Vec<LogEntry>), ClientError> {
         let kinds: Vec<&str> = asked.kinds.iter().map(|k| k.as_str()).collect();
         let kinds = (!kinds.is_empty()).then(|| kinds.join(","));
-        let target = Target::of(&ENTRIES)
+        let target = RequestTarget::of(&ENTRIES)
             .query(&FROM, asked.from)
             .query_if(&TO, asked.to)
             .query_if(&KIND, kinds)

@@ -1,9 +1,9 @@
 //! Attachments, which their digests name.
 
-use crate::client::{Client, ClientError, Target, unreadable};
-use crate::endpoint::{endpoint, parameters};
+use crate::client::{Client, ClientError, RequestTarget, unreadable};
+use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_ID_CHARS};
-use crate::{Content, Kind, Media, Request, Requirement, Response, Tag};
+use crate::{BodyForm, Kind, Media, RequestBody, Response};
 use bytes::Bytes;
 use crosstalk_envelope::meta::Digest;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -16,47 +16,37 @@ parameters! {
     DIGEST = segment "digest", Kind::text::<schema::Digest>(MAX_ID_CHARS);
 }
 
-endpoint! {
+endpoints! {
     /// Fetch an attachment
     ///
     /// HTP-051.
-    GET_BLOB: GetBlob = Get "/crosstalk/blobs/{}" {
-        requirement: Requirement::Known,
-        tag: Tag::Blobs,
+    GET_BLOB: GetBlob = Get "/crosstalk/blobs/{}" for Known in Blobs {
         parameters: &[&DIGEST],
-        response: Response::ok("Its bytes.", &[Content::of::<schema::Bytes>(Media::Bytes)]),
+        response: Response::ok("Its bytes.", &[BodyForm::of::<schema::Bytes>(Media::Bytes)]),
     }
-}
 
-endpoint! {
     /// Whether an attachment is there
     ///
     /// HTP-051. No answer has a body.
-    HEAD_BLOB: HeadBlob = Head "/crosstalk/blobs/{}" {
-        requirement: Requirement::Known,
-        tag: Tag::Blobs,
+    HEAD_BLOB: HeadBlob = Head "/crosstalk/blobs/{}" for Known in Blobs {
         parameters: &[&DIGEST],
         response: Response::ok("It is there.", &[]),
     }
-}
 
-endpoint! {
     /// Bring an attachment
     ///
     /// HTP-050.
-    PUT_BLOB: PutBlob = Put "/crosstalk/blobs/{}" {
-        requirement: Requirement::Known,
-        tag: Tag::Blobs,
+    PUT_BLOB: PutBlob = Put "/crosstalk/blobs/{}" for Known in Blobs {
         parameters: &[&DIGEST],
-        request: Some(Request {
+        request: Some(RequestBody {
             description: "Its bytes.",
-            content: &[Content::of::<schema::Bytes>(Media::Bytes)],
+            content: &[BodyForm::of::<schema::Bytes>(Media::Bytes)],
         }),
         response: Response {
             status: 201,
             ..Response::ok(
                 "The relay has it, whether it had it before or not.",
-                &[Content::json::<Blob>()],
+                &[BodyForm::json::<Blob>()],
             )
         },
     }
@@ -76,7 +66,7 @@ impl Client {
     /// Hands an attachment in. Its digest.
     pub async fn put_blob(&self, bytes: Bytes) -> Result<Digest, ClientError> {
         let digest = Digest::of(&bytes);
-        let target = Target::of(&PUT_BLOB).segment(&digest.to_string());
+        let target = RequestTarget::of(&PUT_BLOB).segment(&digest.to_string());
         let mut call = self.call(target)?;
         call = call.header(CONTENT_TYPE, Media::Bytes.content_type())?;
         // A slow line carries a large attachment, too.
@@ -88,7 +78,7 @@ impl Client {
 
     /// Whether an attachment is there.
     pub async fn has_blob(&self, digest: Digest) -> Result<bool, ClientError> {
-        let target = Target::of(&HEAD_BLOB).segment(&digest.to_string());
+        let target = RequestTarget::of(&HEAD_BLOB).segment(&digest.to_string());
         match self.run(self.call(target)?).await {
             Ok(_) => Ok(true),
             Err(ClientError::Refused(refused)) if refused.status == 404 => Ok(false),
@@ -98,7 +88,7 @@ impl Client {
 
     /// An attachment; what comes is checked against its digest.
     pub async fn get_blob(&self, digest: Digest, most: u64) -> Result<Bytes, ClientError> {
-        let target = Target::of(&GET_BLOB).segment(&digest.to_string());
+        let target = RequestTarget::of(&GET_BLOB).segment(&digest.to_string());
         let mut call = self.call(target)?;
         call.most = most;
         call.within += Duration::from_secs(most / (64 << 10));

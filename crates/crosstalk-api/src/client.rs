@@ -19,7 +19,6 @@
 
 mod error;
 mod stream;
-mod target;
 
 pub use crate::approval::{Approval, Decided, Decision, Recipient, Verdict};
 pub use crate::blob::Blob;
@@ -32,14 +31,16 @@ pub use crate::thread::{Node, Thread, ThreadTree};
 pub use crate::token::{NewToken, Token};
 pub use error::{ClientError, Refused, one_line, refusal};
 pub use stream::Stream;
-pub(crate) use target::Target;
 
-use crate::Media;
-use crate::outbound::{Answer, Call, Line, Outbound, OutboundError, Roots, Url};
+use crate::outbound::{Answer, Call, HttpConnection, Outbound, OutboundError, Roots, Url};
+use crate::{Endpoint, Media, Method, Parameter};
 use crosstalk_envelope::{Document, Intent, Reading};
 use http::header::{ACCEPT, CONTENT_TYPE};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::borrow::Cow;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -58,21 +59,21 @@ pub struct Client {
     token: Option<String>,
     outbound: Outbound,
     within: Duration,
-    line: Arc<Mutex<Option<Line>>>,
+    line: Arc<Mutex<Option<HttpConnection>>>,
 }
 
-/// What a relay answered to a message.
+/// The answer of a relay to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// The envelope: an ACK of the relay, or what the recipient answered.
     pub answer: String,
-    /// What the relay says about the message, if it is its ACK.
+    /// The receipt, if the answer is the ACK of the relay.
     pub receipt: Option<Receipt>,
     /// Whether the relay waited for the answer, as it was asked to.
     pub has_waited: bool,
 }
 
-/// What a relay says about a message that it has.
+/// The receipt of a relay for a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// The digest of the message.
@@ -156,13 +157,16 @@ impl Client {
         &self.base
     }
 
-    pub(crate) async fn get<T: DeserializeOwned>(&self, target: Target) -> Result<T, ClientError> {
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        target: RequestTarget,
+    ) -> Result<T, ClientError> {
         self.json(self.call(target)?).await
     }
 
     pub(crate) async fn put<T: DeserializeOwned>(
         &self,
-        target: Target,
+        target: RequestTarget,
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
         let mut call = self
@@ -180,9 +184,9 @@ impl Client {
         serde_json::from_slice(&answer.body).map_err(|e| unreadable(&answer, &e.to_string()))
     }
 
-    pub(crate) fn call(&self, target: Target) -> Result<Call, ClientError> {
+    pub(crate) fn call(&self, target: RequestTarget) -> Result<Call, ClientError> {
         let call = Call {
-            // Whoever uses a client chose the relay.
+            // The user of a client chose the relay.
             allow_private: true,
             within: self.within,
             most: PAGE_BYTES,
@@ -195,7 +199,7 @@ impl Client {
     pub(crate) async fn run(&self, call: Call) -> Result<Answer, ClientError> {
         let (until, within) = (Instant::now() + call.within, call.within);
         let work = async {
-            let kept = self.slot().take().filter(Line::is_open);
+            let kept = self.slot().take().filter(HttpConnection::is_open);
             if let Some(mut line) = kept {
                 match line.call(call.clone()).await {
                     Ok(answer) => {
@@ -220,7 +224,7 @@ impl Client {
         }
     }
 
-    fn slot(&self) -> std::sync::MutexGuard<'_, Option<Line>> {
+    fn slot(&self) -> std::sync::MutexGuard<'_, Option<HttpConnection>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -230,6 +234,61 @@ pub(crate) fn unreadable(answer: &Answer, reason: &str) -> ClientError {
         status: answer.status,
         reason: reason.to_owned(),
     }
+}
+
+/// Characters that are escaped in a path or a query.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':');
+
+/// An endpoint with the values of its parameters.
+pub(crate) struct RequestTarget {
+    method: Method,
+    path: String,
+    has_query: bool,
+}
+
+impl RequestTarget {
+    pub(crate) fn of(endpoint: &Endpoint) -> Self {
+        Self {
+            method: endpoint.method,
+            path: endpoint.path.trim_start_matches('/').to_owned(),
+            has_query: false,
+        }
+    }
+
+    /// The same with the segment of its path.
+    pub(crate) fn segment(self, name: &str) -> Self {
+        Self {
+            path: self.path.replacen("{}", &encode(name), 1),
+            ..self
+        }
+    }
+
+    /// The same with a parameter.
+    pub(crate) fn query(mut self, parameter: &Parameter, value: impl Display) -> Self {
+        self.path.push(if self.has_query { '&' } else { '?' });
+        self.has_query = true;
+        self.path.push_str(parameter.name);
+        self.path.push('=');
+        self.path.push_str(&encode(&value.to_string()));
+        self
+    }
+
+    /// The same with a parameter that may have no value.
+    pub(crate) fn query_if(self, parameter: &Parameter, value: Option<impl Display>) -> Self {
+        match value {
+            Some(value) => self.query(parameter, value),
+            None => self,
+        }
+    }
+}
+
+fn encode(text: &str) -> Cow<'_, str> {
+    utf8_percent_encode(text, ENCODED).into()
 }
 
 /// A client for programs without a runtime of their own.
@@ -248,7 +307,7 @@ impl Blocking {
     /// A runtime of one thread, which runs while something is waited for.
     ///
     /// # Errors
-    /// If the system refuses it.
+    /// The system gives no runtime.
     pub fn new(client: Client) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

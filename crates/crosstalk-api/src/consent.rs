@@ -1,11 +1,11 @@
 //! Consents on record.
 
-use crate::client::{Client, ClientError, Target};
-use crate::endpoint::{endpoint, parameters};
+use crate::client::{Client, ClientError, RequestTarget};
+use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
 use crate::message::{DeliveryStatus, ID};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{Content, Kind, Requirement, Response, Tag};
+use crate::{BodyForm, Kind, Response};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::consent::Grant;
 use schemars::JsonSchema;
@@ -18,39 +18,34 @@ parameters! {
     HOLDING = query "holding", Kind::Flag { default: Some(false) };
 }
 
-endpoint! {
+endpoints! {
     /// Consents on record
     ///
     /// The relay operator sees all of them, others those that they gave or got.
-    CONSENTS: Consents = Get "/crosstalk/consents" {
-        requirement: Requirement::Known,
-        tag: Tag::Consents,
+    CONSENTS: Consents = Get "/crosstalk/consents" for Known in Consents {
         parameters: &[&BY, &HOLDING, &LIMIT],
-        response: Response::ok("The latest first.", &[Content::json::<Consents>()]),
+        response: Response::ok("The latest first.", &[BodyForm::json::<Consents>()]),
     }
-}
 
-endpoint! {
     /// A consent, and what depends on it
     ///
     /// One of them, with the messages under it.
-    CONSENT: Consent = Get "/crosstalk/consents/{}" {
-        requirement: Requirement::Known,
-        tag: Tag::Consents,
+    CONSENT: Consent = Get "/crosstalk/consents/{}" for Known in Consents {
         parameters: &[&ID],
         response: Response::ok(
             "The consent, the messages under it, and who was told that it was revoked.",
-            &[Content::json::<ConsentRecord>()],
+            &[BodyForm::json::<ConsentRecord>()],
         ),
     }
 }
 
 /// A consent that is on record.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Consent")]
 pub struct Consent {
     /// Its name.
     pub id: String,
-    /// Who gave it.
+    /// The person or agent that granted it.
     #[schemars(with = "schema::Address")]
     pub granter: String,
     /// With which key.
@@ -60,7 +55,7 @@ pub struct Consent {
     pub assurance: String,
     /// `Consent`, as it was written; nothing if it was withdrawn before it was seen.
     pub consent: Option<String>,
-    /// What it covers.
+    /// The scopes that it covers.
     pub scopes: Vec<String>,
     /// To whom it was given.
     #[schemars(with = "Vec<schema::Address>")]
@@ -73,7 +68,7 @@ pub struct Consent {
     /// When it ends.
     #[schemars(with = "Option<schema::Time>")]
     pub expires: Option<String>,
-    /// What holds of it now: `holds`, `expired` or `revoked`.
+    /// Its standing: `holds`, `expired` or `revoked`.
     #[schemars(extend("enum" = ["holds", "expired", "revoked"]))]
     pub standing: String,
     /// The message that gave it.
@@ -83,17 +78,17 @@ pub struct Consent {
     pub digest: String,
     /// The consents that it goes back to.
     pub originals: Vec<String>,
-    /// What ended it.
+    /// The revocation that ended it.
     pub revoked: Option<ConsentEnd>,
 }
 
-/// What ended a consent.
+/// The end of a consent.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 pub struct ConsentEnd {
     /// When.
     #[schemars(with = "schema::Time")]
     pub at: String,
-    /// Who withdrew it.
+    /// The party that revoked it.
     #[schemars(with = "schema::Address")]
     pub by: String,
     /// The REVOKE.
@@ -119,12 +114,13 @@ pub struct ConsentRecord {
     pub consent: Consent,
     /// The messages under it, the oldest first.
     pub messages: Vec<UnderConsent>,
-    /// Who was told that it was withdrawn, and how far that is.
+    /// The parties that were told of the revocation, and the state of each notice.
     pub told: Vec<DeliveryStatus>,
 }
 
 /// Consents, the latest first.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Consents")]
 pub struct Consents {
     /// The consents.
     pub consents: Vec<Consent>,
@@ -166,7 +162,7 @@ impl Client {
         holding: bool,
         limit: usize,
     ) -> Result<Vec<Consent>, ClientError> {
-        let target = Target::of(&CONSENTS)
+        let target = RequestTarget::of(&CONSENTS)
             .query_if(&BY, by)
             .query_if(&HOLDING, holding.then_some(true))
             .query(&LIMIT, limit);
@@ -175,6 +171,6 @@ impl Client {
 
     /// A consent, the messages under it, and who was told that it was withdrawn.
     pub async fn consent(&self, id: &str) -> Result<ConsentRecord, ClientError> {
-        self.get(Target::of(&CONSENT).segment(id)).await
+        self.get(RequestTarget::of(&CONSENT).segment(id)).await
     }
 }

@@ -1,78 +1,65 @@
 //! Messages that a person carries, and dead letters.
 
-use crate::client::{Client, ClientError, Target};
-use crate::endpoint::endpoint;
+use crate::client::{Client, ClientError, RequestTarget};
+use crate::endpoint::endpoints;
 use crate::inbox::{Inbox, LIMIT};
 use crate::message::{ID, Message, Messages, Status};
 use crate::schema;
-use crate::{Content, Request, Requirement, Response, Tag};
+use crate::{BodyForm, RequestBody, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-endpoint! {
-    /// What waits for a person to carry it
+endpoints! {
+    /// List messages that wait for a courier
     ///
     /// HTP-045: own messages, those of others where the operator assigned them; all for an administrator. Nothing that is for
     /// an address of a token.
-    COURIER: Courier = Get "/crosstalk/courier" {
-        requirement: Requirement::Person,
-        tag: Tag::Delivery,
+    COURIER: Courier = Get "/crosstalk/courier" for Person in Delivery {
         parameters: &[&LIMIT],
-        response: Response::ok("The most urgent first.", &[Content::json::<Inbox>()]),
+        response: Response::ok("The most urgent first.", &[BodyForm::json::<Inbox>()]),
     }
-}
 
-endpoint! {
     /// Say what became of it
     ///
     /// HTP-045. The reason is never told in the name of the receiver.
-    CARRY: Carry = Post "/crosstalk/courier/{}" {
-        requirement: Requirement::Person,
-        tag: Tag::Delivery,
+    CARRY: Carry = Post "/crosstalk/courier/{}" for Person in Delivery {
         parameters: &[&ID],
-        request: Some(Request {
+        request: Some(RequestBody {
             description: "What became of it.",
-            content: &[Content::json::<Carried>()],
+            content: &[BodyForm::json::<Carried>()],
         }),
-        response: Response::ok("How far this delivery is now.", &[Content::json::<Status>()]),
+        response: Response::ok("How far this delivery is now.", &[BodyForm::json::<Status>()]),
     }
-}
 
-endpoint! {
     /// Deliveries that were given up
     ///
     /// HTP-047.
-    DEAD: Dead = Get "/crosstalk/dead" {
-        requirement: Requirement::Admin,
-        tag: Tag::Delivery,
+    DEAD: Dead = Get "/crosstalk/dead" for Admin in Delivery {
         parameters: &[&LIMIT],
-        response: Response::ok("The latest first.", &[Content::json::<DeadLetters>()]),
+        response: Response::ok("The latest first.", &[BodyForm::json::<DeadLetters>()]),
     }
-}
 
-endpoint! {
     /// Try a dead letter again
     ///
     /// HTP-047.
-    REQUEUE: Requeue = Post "/crosstalk/dead/{}/requeue" {
-        requirement: Requirement::Admin,
-        tag: Tag::Delivery,
+    REQUEUE: Requeue = Post "/crosstalk/dead/{}/requeue" for Admin in Delivery {
         parameters: &[&ID],
         response: Response::ok(
             "How many deliveries were queued again.",
-            &[Content::json::<Requeued>()],
+            &[BodyForm::json::<Requeued>()],
         ),
     }
 }
 
-/// What a person did with a message.
+/// The result of carrying a message.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Carried")]
 pub struct Carried {
     /// The recipient.
     #[schemars(with = "schema::Address")]
     pub to: String,
-    /// What became of it.
+    /// The new state.
     #[schemars(extend("enum" = ["carried", "failed"]))]
     pub state: String,
     /// Why it failed, in the words of the courier: on record as such, and never told in the name of the receiver.
@@ -122,9 +109,9 @@ pub struct Requeued {
 }
 
 impl Client {
-    /// What waits for a person to carry it.
+    /// Lists the messages that wait for a courier.
     pub async fn courier(&self, limit: usize) -> Result<Vec<Message>, ClientError> {
-        let target = Target::of(&COURIER).query(&LIMIT, limit);
+        let target = RequestTarget::of(&COURIER).query(&LIMIT, limit);
         Ok(self.get::<Messages>(target).await?.messages)
     }
 
@@ -145,18 +132,19 @@ impl Client {
             state: state.to_owned(),
             reason: failed.map(str::to_owned),
         };
-        self.put(Target::of(&CARRY).segment(id), &carried).await
+        self.put(RequestTarget::of(&CARRY).segment(id), &carried)
+            .await
     }
 
     /// Deliveries that were given up, the latest first.
     pub async fn dead(&self, limit: usize) -> Result<Vec<Letter>, ClientError> {
-        let target = Target::of(&DEAD).query(&LIMIT, limit);
+        let target = RequestTarget::of(&DEAD).query(&LIMIT, limit);
         Ok(self.get::<DeadLetters>(target).await?.letters)
     }
 
     /// Has the deliveries of a message tried again. How many.
     pub async fn requeue(&self, id: &str) -> Result<u64, ClientError> {
-        let target = Target::of(&REQUEUE).segment(id);
+        let target = RequestTarget::of(&REQUEUE).segment(id);
         let done: Requeued = self.put(target, &json!({})).await?;
         Ok(done.requeued)
     }

@@ -1,9 +1,9 @@
 //! Names and where they lead, agents and what they can do.
 
-use crate::client::{Client, ClientError, Target};
-use crate::endpoint::{endpoint, parameters};
+use crate::client::{Client, ClientError, RequestTarget};
+use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{Content, Kind, Request, Requirement, Response, Tag};
+use crate::{BodyForm, Kind, RequestBody, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,46 +17,36 @@ parameters! {
     NAME = required "name", Kind::text::<schema::Text>(MAX_TEXT_CHARS);
 }
 
-endpoint! {
+endpoints! {
     /// Where a name leads
     ///
     /// HTP-043.
-    RESOLVE: Resolve = Get "/crosstalk/resolve" {
-        requirement: Requirement::Known,
-        tag: Tag::Names,
+    RESOLVE: Resolve = Get "/crosstalk/resolve" for Known in Names {
         parameters: &[&NAME],
-        response: Response::ok("Where it leads, and how.", &[Content::json::<Resolved>()]),
+        response: Response::ok("Where it leads, and how.", &[BodyForm::json::<Resolved>()]),
     }
-}
 
-endpoint! {
-    /// What agents can do
+    /// List agents and their capabilities
     ///
     /// HTP-044.
-    AGENTS: Agents = Get "/crosstalk/agents" {
-        requirement: Requirement::Known,
-        tag: Tag::Names,
+    AGENTS: Agents = Get "/crosstalk/agents" for Known in Names {
         response: Response::ok(
             "The agents of the configuration, each with the capabilities that it has.",
-            &[Content::json::<Agents>()],
+            &[BodyForm::json::<Agents>()],
         ),
     }
-}
 
-endpoint! {
     /// Declare which of its capabilities an agent offers
     ///
     /// HTP-044.
-    DECLARE: Declare = Put "/crosstalk/agents" {
-        requirement: Requirement::Known,
-        tag: Tag::Names,
-        request: Some(Request {
+    DECLARE: Declare = Put "/crosstalk/agents" for Known in Names {
+        request: Some(RequestBody {
             description: "The agent.",
-            content: &[Content::json::<AgentInfo>()],
+            content: &[BodyForm::json::<AgentInfo>()],
         }),
         response: Response::ok(
             "The agent with the capabilities that it has now: those that the operator assigned to it and that it offers.",
-            &[Content::json::<AgentInfo>()],
+            &[BodyForm::json::<AgentInfo>()],
         ),
     }
 }
@@ -70,7 +60,7 @@ pub struct Resolved {
     /// Where it leads; null if nowhere.
     #[schemars(with = "Option<schema::Address>")]
     pub address: Option<String>,
-    /// What decided.
+    /// The source of the answer.
     #[schemars(extend("enum" = ["names", "dns", "directory", "nobody"]))]
     pub by: String,
     /// How it was found out, in order.
@@ -86,7 +76,7 @@ pub struct AgentInfo {
     /// Its address.
     #[schemars(with = "schema::Address")]
     pub address: String,
-    /// What it can do; in a request, what it offers.
+    /// Its capabilities; in a request, those that it offers.
     #[schemars(with = "Vec<schema::Capability>", length(max = MAX_CAPABILITIES))]
     pub capabilities: Vec<String>,
 }
@@ -101,17 +91,18 @@ pub struct Agents {
 impl Client {
     /// Where a name leads.
     pub async fn resolve(&self, name: &str) -> Result<Resolved, ClientError> {
-        self.get(Target::of(&RESOLVE).query(&NAME, name)).await
+        self.get(RequestTarget::of(&RESOLVE).query(&NAME, name))
+            .await
     }
 
     /// Agents and what they can do.
     pub async fn agents(&self) -> Result<Vec<AgentInfo>, ClientError> {
-        Ok(self.get::<Agents>(Target::of(&AGENTS)).await?.agents)
+        Ok(self.get::<Agents>(RequestTarget::of(&AGENTS)).await?.agents)
     }
 
     /// Says which of the capabilities that the operator assigned to an agent it offers; the answer has those that it
     /// has then.
     pub async fn declare(&self, agent: &AgentInfo) -> Result<AgentInfo, ClientError> {
-        self.put(Target::of(&DECLARE), agent).await
+        self.put(RequestTarget::of(&DECLARE), agent).await
     }
 }

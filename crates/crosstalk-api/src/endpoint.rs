@@ -1,6 +1,8 @@
 //! How an endpoint is described.
 
+use crate::EndpointId;
 use crate::schema::{SchemaOf, schema_of};
+use crosstalk_envelope::words;
 use schemars::JsonSchema;
 
 /// An endpoint: one method of one path.
@@ -12,7 +14,7 @@ pub struct Endpoint {
     pub method: Method,
     /// Its path. `{}` is one segment, which the first of the parameters describes.
     pub path: &'static str,
-    /// Who may use it.
+    /// The permission that it needs.
     pub requirement: Requirement,
     /// The group that the OpenAPI document shows it in.
     pub tag: Tag,
@@ -21,7 +23,7 @@ pub struct Endpoint {
     /// Its parameters: in the path, in the query, in headers.
     pub parameters: &'static [&'static Parameter],
     /// The body of a request, if it has one.
-    pub request: Option<Request>,
+    pub request: Option<RequestBody>,
     /// The response of a request that succeeds.
     pub response: Response,
     /// The statuses of requests that fail.
@@ -30,72 +32,21 @@ pub struct Endpoint {
     pub own_errors: &'static [u16],
 }
 
-/// The names of the endpoints, by which a server finds the function that answers.
-#[allow(
-    missing_docs,
-    reason = "each is described where the endpoint is defined"
-)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndpointId {
-    Receive,
-    Inbox,
-    Ack,
-    Message,
-    Status,
-    Receipt,
-    Threads,
-    Thread,
-    Search,
-    GetBlob,
-    HeadBlob,
-    PutBlob,
-    Resolve,
-    Agents,
-    Declare,
-    Approvals,
-    Approval,
-    Decide,
-    Consents,
-    Consent,
-    Courier,
-    Carry,
-    Polls,
-    Poll,
-    ClosePoll,
-    Dead,
-    Requeue,
-    Tokens,
-    MakeToken,
-    EndToken,
-    Checkpoint,
-    LogKey,
-    Inclusion,
-    Consistency,
-    Entries,
-    Healthz,
-    HeadHealthz,
-    Readyz,
-    HeadReadyz,
-    Metrics,
-    Openapi,
-    HeadOpenapi,
-    Home,
-    HeadHome,
-}
-
-/// A method of HTTP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// Reads.
-    Get,
-    /// Reads the head of the response only.
-    Head,
-    /// Acts.
-    Post,
-    /// Writes what the path names.
-    Put,
-    /// Removes what the path names.
-    Delete,
+words! {
+    /// A method of HTTP.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Method {
+        /// Reads.
+        Get = "GET",
+        /// Reads the head of the response only.
+        Head = "HEAD",
+        /// Acts.
+        Post = "POST",
+        /// Writes what the path names.
+        Put = "PUT",
+        /// Removes what the path names.
+        Delete = "DELETE",
+    }
 }
 
 /// The permission that a caller needs.
@@ -117,22 +68,24 @@ pub enum Requirement {
     Admin,
 }
 
-/// A group of endpoints.
-#[allow(missing_docs, reason = "each has a description")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tag {
-    Messages,
-    Inbox,
-    Threads,
-    Polls,
-    Blobs,
-    Names,
-    Approvals,
-    Delivery,
-    Tokens,
-    Operations,
-    Audit,
-    Consents,
+words! {
+    /// A group of endpoints, in the order of the OpenAPI document.
+    #[allow(missing_docs, reason = "each has a description")]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Tag {
+        Messages = "messages",
+        Inbox = "inbox",
+        Threads = "threads",
+        Polls = "polls",
+        Blobs = "blobs",
+        Names = "names",
+        Approvals = "approvals",
+        Delivery = "delivery",
+        Tokens = "tokens",
+        Operations = "operations",
+        Audit = "audit",
+        Consents = "consents",
+    }
 }
 
 /// The media type of a body.
@@ -155,18 +108,18 @@ pub struct Parameter {
     /// Its name.
     pub name: &'static str,
     /// Where it stands.
-    pub place: Place,
+    pub place: ParameterPlace,
     /// Whether a request without it is rejected.
     pub is_required: bool,
-    /// What it means.
+    /// Its meaning.
     pub description: &'static str,
-    /// What values it has.
+    /// Its values.
     pub kind: Kind,
 }
 
 /// Where a parameter stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ParameterPlace {
     /// In the path.
     Path,
     /// In the query of the URL.
@@ -196,18 +149,18 @@ pub enum Kind {
     },
     /// `true` or `false`.
     Flag {
-        /// What counts if there is none.
+        /// The default.
         default: Option<bool>,
     },
 }
 
 /// The body of a request.
 #[derive(Debug)]
-pub struct Request {
-    /// What it is.
+pub struct RequestBody {
+    /// Its description.
     pub description: &'static str,
     /// Its forms.
-    pub content: &'static [Content],
+    pub content: &'static [BodyForm],
 }
 
 /// The response of a request that succeeds.
@@ -215,22 +168,22 @@ pub struct Request {
 pub struct Response {
     /// Its status.
     pub status: u16,
-    /// What it is.
+    /// Its description.
     pub description: &'static str,
     /// The headers that it has besides the usual ones.
     pub headers: &'static [&'static str],
     /// Its forms; the first one is for callers that don't say what they accept.
-    pub content: &'static [Content],
+    pub content: &'static [BodyForm],
 }
 
 /// One form of a body.
 #[derive(Clone, Copy, Debug)]
-pub struct Content {
+pub struct BodyForm {
     /// Its type.
     pub media: Media,
     /// Its schema.
     pub schema: SchemaOf,
-    /// What it is, besides what the schema says.
+    /// A description besides that of the schema.
     pub description: Option<&'static str>,
 }
 
@@ -240,7 +193,7 @@ const ERRORS: &[u16] = &[
 ];
 
 impl Endpoint {
-    /// What an endpoint has unless it says something else.
+    /// The defaults of an endpoint.
     pub(crate) const DEFAULT: Self = Self {
         id: EndpointId::Home,
         method: Method::Get,
@@ -255,7 +208,7 @@ impl Endpoint {
         own_errors: &[],
     };
 
-    /// What it does, in a line.
+    /// Its purpose, in a line.
     pub fn summary(&self) -> &'static str {
         self.documentation.first().map_or("", |line| line.trim())
     }
@@ -288,19 +241,6 @@ impl Endpoint {
     /// The types of its response, the usual one first.
     pub fn media(&self) -> impl Iterator<Item = Media> {
         self.response.content.iter().map(|content| content.media)
-    }
-}
-
-impl Method {
-    /// Its name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Head => "HEAD",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Delete => "DELETE",
-        }
     }
 }
 
@@ -347,7 +287,7 @@ impl Parameter {
     pub(crate) const fn query(name: &'static str, description: &'static str, kind: Kind) -> Self {
         Self {
             name,
-            place: Place::Query,
+            place: ParameterPlace::Query,
             is_required: false,
             description,
             kind,
@@ -365,7 +305,7 @@ impl Parameter {
     /// The segment in a path.
     pub(crate) const fn segment(name: &'static str, about: &'static str, kind: Kind) -> Self {
         Self {
-            place: Place::Path,
+            place: ParameterPlace::Path,
             ..Self::required(name, about, kind)
         }
     }
@@ -373,7 +313,7 @@ impl Parameter {
     /// A header.
     pub(crate) const fn header(name: &'static str, about: &'static str, kind: Kind) -> Self {
         Self {
-            place: Place::Header,
+            place: ParameterPlace::Header,
             ..Self::query(name, about, kind)
         }
     }
@@ -399,7 +339,7 @@ impl Kind {
     }
 }
 
-impl Content {
+impl BodyForm {
     /// A body of a type.
     pub(crate) const fn of<T: JsonSchema>(media: Media) -> Self {
         Self {
@@ -425,7 +365,7 @@ impl Content {
 
 impl Response {
     /// A response with the status 200.
-    pub(crate) const fn ok(description: &'static str, content: &'static [Content]) -> Self {
+    pub(crate) const fn ok(description: &'static str, content: &'static [BodyForm]) -> Self {
         Self {
             status: 200,
             description,
@@ -435,19 +375,24 @@ impl Response {
     }
 }
 
-/// Defines an endpoint. Its doc comment is its documentation in the OpenAPI document, too.
-macro_rules! endpoint {
-    ($(#[doc = $doc:literal])+ $name:ident: $id:ident = $method:ident $path:literal { $($field:ident: $value:expr),+ $(,)? }) => {
+/// Defines endpoints: `NAME: Id = METHOD "PATH" for REQUIREMENT in TAG`. Their doc comments are their documentation in the
+/// OpenAPI document, too.
+macro_rules! endpoints {
+    ($($(#[doc = $doc:literal])+ $name:ident: $id:ident = $method:ident $path:literal for $requirement:ident in $tag:ident {
+        $($field:ident: $value:expr),+ $(,)?
+    })+) => {$(
         $(#[doc = $doc])+
         pub static $name: $crate::Endpoint = $crate::Endpoint {
             id: $crate::EndpointId::$id,
             method: $crate::Method::$method,
             path: $path,
+            requirement: $crate::Requirement::$requirement,
+            tag: $crate::Tag::$tag,
             documentation: &[$($doc),+],
             $($field: $value,)+
             ..$crate::Endpoint::DEFAULT
         };
-    };
+    )+};
 }
 
 /// Defines parameters. Their doc comments are their descriptions in the OpenAPI document, too.
@@ -459,4 +404,4 @@ macro_rules! parameters {
     )+};
 }
 
-pub(crate) use {endpoint, parameters};
+pub(crate) use {endpoints, parameters};

@@ -1,4 +1,4 @@
-//! What a relay answers to a request that it rejects.
+//! The answer of a relay to a request that it rejects.
 
 use crate::schema;
 use schemars::JsonSchema;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Error")]
 pub struct ErrorAnswer {
-    /// What is known about it.
+    /// The fields of the rejection.
     pub error: ErrorFields,
 }
 
-/// What is known about a rejection.
+/// The fields of a rejection.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 pub struct ErrorFields {
     /// The code of the taxonomy.
@@ -21,14 +21,14 @@ pub struct ErrorFields {
     /// The reason, in one sentence.
     #[schemars(length(min = 1))]
     pub reason: String,
-    /// What was wrong, where, and what to do.
+    /// The fault, its place, and the way out.
     #[schemars(length(min = 1))]
     pub detail: String,
-    /// What was wrong, and where.
+    /// The fault and its place.
     #[serde(default)]
     #[schemars(length(min = 1))]
     pub what: String,
-    /// What to do.
+    /// The way out.
     #[serde(default)]
     pub help: Option<String>,
     /// The rule that was broken.
@@ -49,7 +49,7 @@ pub struct ErrorFields {
     pub retry_after: Option<u64>,
 }
 
-/// What each status of a rejected request means.
+/// The meaning of each status of a rejected request.
 pub(crate) const STATUSES: &[(u16, &str)] = &[
     (
         400,

@@ -1,10 +1,10 @@
 //! The inbox of an address: reading it, and saying how far its messages are.
 
-use crate::client::{Client, ClientError, Stream, Target};
-use crate::endpoint::{endpoint, parameters};
+use crate::client::{Client, ClientError, RequestTarget, Stream};
+use crate::endpoint::{endpoints, parameters};
 use crate::message::Message;
 use crate::schema::{self, MAX_ID_CHARS, MAX_TEXT_CHARS, require};
-use crate::{Content, Kind, Media, Request, Requirement, Response, Tag};
+use crate::{BodyForm, Kind, Media, RequestBody, Response};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub const MAX_ACK_IDS: usize = 500;
 
 parameters! {
-    /// Whose inbox.
+    /// The address of the inbox.
     FOR = required "for", Kind::text::<schema::Address>(MAX_TEXT_CHARS);
     /// Only what comes after this cursor.
     AFTER = query "after", Kind::text::<schema::Cursor>(MAX_ID_CHARS);
@@ -26,22 +26,20 @@ parameters! {
     LAST_EVENT_ID = header "Last-Event-ID", Kind::text::<schema::LastEventId>(MAX_ID_CHARS);
 }
 
-endpoint! {
-    /// What an address got
+endpoints! {
+    /// Read the inbox of an address
     ///
     /// HTP-031 to HTP-035. Looking never consumes.
-    INBOX: Inbox = Get "/crosstalk/inbox" {
-        requirement: Requirement::Known,
-        tag: Tag::Inbox,
+    INBOX: Inbox = Get "/crosstalk/inbox" for Known in Inbox {
         parameters: &[&FOR, &AFTER, &LIMIT, &WAIT, &LAST_EVENT_ID],
         response: Response {
             headers: &["Crosstalk-Cursor"],
             ..Response::ok(
                 "What is not acknowledged, the oldest first.",
                 &[
-                    Content::text(Media::Text, "Envelopes with blank lines between them."),
-                    Content::json::<Inbox>(),
-                    Content::text(
+                    BodyForm::text(Media::Text, "Envelopes with blank lines between them."),
+                    BodyForm::json::<Inbox>(),
+                    BodyForm::text(
                         Media::Events,
                         "Events `message`: the data is an entry, the id the cursor after it.",
                     ),
@@ -49,28 +47,25 @@ endpoint! {
             )
         },
     }
-}
 
-endpoint! {
     /// Say what was read or is done
     ///
     /// HTP-036.
-    ACK: Ack = Post "/crosstalk/ack" {
-        requirement: Requirement::Known,
-        tag: Tag::Inbox,
-        request: Some(Request {
+    ACK: Ack = Post "/crosstalk/ack" for Known in Inbox {
+        request: Some(RequestBody {
             description: "Which messages.",
-            content: &[Content::json::<Ack>()],
+            content: &[BodyForm::json::<Ack>()],
         }),
-        response: Response::ok("What changed.", &[Content::json::<Acked>()]),
+        response: Response::ok("What changed.", &[BodyForm::json::<Acked>()]),
     }
 }
 
-/// What an address got and has not acknowledged, the oldest first.
+/// The messages that an address has not acknowledged, the oldest first.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Inbox")]
 pub struct Inbox {
     /// The messages.
-    #[schemars(with = "Vec<Entry>", length(max = 500))]
+    #[schemars(with = "Vec<InboxEntry>", length(max = 500))]
     pub messages: Vec<Message>,
     /// Where to go on.
     #[schemars(with = "schema::Cursor")]
@@ -79,9 +74,9 @@ pub struct Inbox {
 
 /// A message in an inbox: its state is always there.
 #[derive(Debug)]
-pub enum Entry {}
+pub enum InboxEntry {}
 
-impl JsonSchema for Entry {
+impl JsonSchema for InboxEntry {
     fn schema_name() -> Cow<'static, str> {
         "Entry".into()
     }
@@ -92,16 +87,16 @@ impl JsonSchema for Entry {
     }
 }
 
-/// What was read or is done.
+/// Messages of an inbox and their new state.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 pub struct Ack {
-    /// Whose inbox.
+    /// The address of the inbox.
     #[schemars(with = "schema::Address")]
     pub r#for: String,
     /// The messages.
     #[schemars(with = "Vec<schema::Id>", length(min = 1, max = MAX_ACK_IDS))]
     pub ids: Vec<String>,
-    /// What is said about them. With `retrying` and `failed`, that the program of the recipient failed on them, and is tried
+    /// Their new state. With `retrying` and `failed`, the program of the recipient failed on them, and is tried
     /// again or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
@@ -111,7 +106,7 @@ pub struct Ack {
     pub state: Option<String>,
 }
 
-/// What an acknowledgement changed.
+/// The result of an acknowledgement.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 pub struct Acked {
     /// Ids whose deliveries are in the state now.
@@ -123,7 +118,7 @@ pub struct Acked {
 }
 
 impl Client {
-    /// What an address has got and not acknowledged, after a cursor; if nothing, waits so long.
+    /// Reads the messages that an address has not acknowledged, after a cursor. If there is none, the relay waits.
     pub async fn inbox(
         &self,
         address: &str,
@@ -131,7 +126,7 @@ impl Client {
         limit: usize,
         wait: Duration,
     ) -> Result<Inbox, ClientError> {
-        let target = Target::of(&INBOX)
+        let target = RequestTarget::of(&INBOX)
             .query(&FOR, address)
             .query_if(&AFTER, after)
             .query(&LIMIT, limit)
@@ -143,7 +138,7 @@ impl Client {
 
     /// The messages of an address as they come.
     pub async fn stream(&self, address: &str, after: Option<&str>) -> Result<Stream, ClientError> {
-        let target = Target::of(&INBOX)
+        let target = RequestTarget::of(&INBOX)
             .query(&FOR, address)
             .query_if(&AFTER, after);
         Stream::open(self, target, after).await
@@ -167,6 +162,6 @@ impl Client {
             ids: ids.iter().map(|id| (*id).to_owned()).collect(),
             state: Some(state.to_owned()),
         };
-        self.put(Target::of(&ACK), &ack).await
+        self.put(RequestTarget::of(&ACK), &ack).await
     }
 }

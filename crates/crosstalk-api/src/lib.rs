@@ -32,54 +32,71 @@ pub mod thread;
 pub mod token;
 
 pub use endpoint::{
-    Content, Endpoint, EndpointId, Kind, Media, Method, Parameter, Place, Request, Requirement,
+    BodyForm, Endpoint, Kind, Media, Method, Parameter, ParameterPlace, RequestBody, Requirement,
     Response, Tag,
 };
 
-/// Every endpoint. Those of one path stand together, in the order of an `Allow` header.
-pub static ENDPOINTS: [&Endpoint; 44] = [
-    &receive::RECEIVE,
-    &inbox::INBOX,
-    &inbox::ACK,
-    &message::MESSAGE,
-    &message::STATUS,
-    &thread::THREADS,
-    &thread::THREAD,
-    &message::SEARCH,
-    &blob::GET_BLOB,
-    &blob::HEAD_BLOB,
-    &blob::PUT_BLOB,
-    &directory::RESOLVE,
-    &directory::AGENTS,
-    &directory::DECLARE,
-    &approval::APPROVALS,
-    &approval::APPROVAL,
-    &approval::DECIDE,
-    &consent::CONSENTS,
-    &consent::CONSENT,
-    &delivery::COURIER,
-    &delivery::CARRY,
-    &poll::POLLS,
-    &poll::POLL,
-    &poll::CLOSE_POLL,
-    &delivery::DEAD,
-    &delivery::REQUEUE,
-    &token::TOKENS,
-    &token::MAKE_TOKEN,
-    &token::END_TOKEN,
-    &audit::RECEIPT,
-    &audit::CHECKPOINT,
-    &audit::LOG_KEY,
-    &audit::INCLUSION,
-    &audit::CONSISTENCY,
-    &audit::ENTRIES,
-    &operation::HEALTHZ,
-    &operation::HEAD_HEALTHZ,
-    &operation::READYZ,
-    &operation::HEAD_READYZ,
-    &operation::METRICS,
-    &operation::OPENAPI,
-    &operation::HEAD_OPENAPI,
-    &operation::HOME,
-    &operation::HEAD_HOME,
-];
+/// Lists the endpoints with their names.
+macro_rules! list {
+    ($($id:ident = $module:ident::$name:ident,)+) => {
+        /// The names of the endpoints, by which a server finds the function that answers.
+        #[allow(
+            missing_docs,
+            reason = "each is described where the endpoint is defined"
+        )]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum EndpointId {
+            $($id,)+
+        }
+
+        /// Every endpoint. Those of one path stand together, in the order of an `Allow` header.
+        pub static ENDPOINTS: [&Endpoint; [$(EndpointId::$id),+].len()] = [$(&$module::$name),+];
+    };
+}
+
+list! {
+    Receive = receive::RECEIVE,
+    Inbox = inbox::INBOX,
+    Ack = inbox::ACK,
+    Message = message::MESSAGE,
+    Status = message::STATUS,
+    Threads = thread::THREADS,
+    Thread = thread::THREAD,
+    Search = message::SEARCH,
+    GetBlob = blob::GET_BLOB,
+    HeadBlob = blob::HEAD_BLOB,
+    PutBlob = blob::PUT_BLOB,
+    Resolve = directory::RESOLVE,
+    Agents = directory::AGENTS,
+    Declare = directory::DECLARE,
+    Approvals = approval::APPROVALS,
+    Approval = approval::APPROVAL,
+    Decide = approval::DECIDE,
+    Consents = consent::CONSENTS,
+    Consent = consent::CONSENT,
+    Courier = delivery::COURIER,
+    Carry = delivery::CARRY,
+    Polls = poll::POLLS,
+    Poll = poll::POLL,
+    ClosePoll = poll::CLOSE_POLL,
+    Dead = delivery::DEAD,
+    Requeue = delivery::REQUEUE,
+    Tokens = token::TOKENS,
+    MakeToken = token::MAKE_TOKEN,
+    EndToken = token::END_TOKEN,
+    Receipt = audit::RECEIPT,
+    Checkpoint = audit::CHECKPOINT,
+    LogKey = audit::LOG_KEY,
+    Inclusion = audit::INCLUSION,
+    Consistency = audit::CONSISTENCY,
+    Entries = audit::ENTRIES,
+    Healthz = operation::HEALTHZ,
+    HeadHealthz = operation::HEAD_HEALTHZ,
+    Readyz = operation::READYZ,
+    HeadReadyz = operation::HEAD_READYZ,
+    Metrics = operation::METRICS,
+    Openapi = operation::OPENAPI,
+    HeadOpenapi = operation::HEAD_OPENAPI,
+    Home = operation::HOME,
+    HeadHome = operation::HEAD_HOME,
+}

@@ -1,10 +1,10 @@
 //! A message by its id, how far its deliveries are, and messages by their words.
 
-use crate::client::{Client, ClientError, Target};
-use crate::endpoint::{endpoint, parameters};
+use crate::client::{Client, ClientError, RequestTarget};
+use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
 use crate::schema::{self, MAX_ID_CHARS, MAX_TEXT_CHARS};
-use crate::{Content, Kind, Media, Requirement, Response, Tag};
+use crate::{BodyForm, Kind, Media, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,50 +15,41 @@ parameters! {
     WORDS = required "q", Kind::text::<schema::Text>(MAX_TEXT_CHARS);
 }
 
-endpoint! {
+endpoints! {
     /// A message
     ///
     /// HTP-040.
-    MESSAGE: Message = Get "/crosstalk/messages/{}" {
-        requirement: Requirement::Known,
-        tag: Tag::Messages,
+    MESSAGE: Message = Get "/crosstalk/messages/{}" for Known in Messages {
         parameters: &[&ID],
         response: Response::ok(
             "The message.",
-            &[Content::of::<schema::Envelope>(Media::Text), Content::json::<Message>()],
+            &[BodyForm::of::<schema::Envelope>(Media::Text), BodyForm::json::<Message>()],
         ),
     }
-}
 
-endpoint! {
     /// How far a message is
     ///
     /// HTP-037.
-    STATUS: Status = Get "/crosstalk/messages/{}/status" {
-        requirement: Requirement::Known,
-        tag: Tag::Messages,
+    STATUS: Status = Get "/crosstalk/messages/{}/status" for Known in Messages {
         parameters: &[&ID],
-        response: Response::ok("Its deliveries.", &[Content::json::<Status>()]),
+        response: Response::ok("Its deliveries.", &[BodyForm::json::<Status>()]),
     }
-}
 
-endpoint! {
     /// Words in messages
     ///
     /// HTP-042.
-    SEARCH: Search = Get "/crosstalk/search" {
-        requirement: Requirement::Known,
-        tag: Tag::Threads,
+    SEARCH: Search = Get "/crosstalk/search" for Known in Threads {
         parameters: &[&WORDS, &LIMIT],
         response: Response::ok(
             "Messages that have all the words, the latest first.",
-            &[Content::json::<Messages>()],
+            &[BodyForm::json::<Messages>()],
         ),
     }
 }
 
 /// A message that the relay has.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Message")]
 pub struct Message {
     /// Its id.
     #[schemars(with = "schema::Id")]
@@ -105,6 +96,7 @@ pub struct Messages {
 
 /// How far the deliveries of a message are.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Status")]
 pub struct Status {
     /// The message.
     #[schemars(with = "schema::Id")]
@@ -169,17 +161,17 @@ pub struct DeliveryStatus {
 impl Client {
     /// How far the deliveries of a message are.
     pub async fn status(&self, id: &str) -> Result<Status, ClientError> {
-        self.get(Target::of(&STATUS).segment(id)).await
+        self.get(RequestTarget::of(&STATUS).segment(id)).await
     }
 
     /// A message, as it leaves the relay.
     pub async fn message(&self, id: &str) -> Result<Message, ClientError> {
-        self.get(Target::of(&MESSAGE).segment(id)).await
+        self.get(RequestTarget::of(&MESSAGE).segment(id)).await
     }
 
     /// Messages with these words.
     pub async fn search(&self, words: &str, limit: usize) -> Result<Vec<Message>, ClientError> {
-        let target = Target::of(&SEARCH)
+        let target = RequestTarget::of(&SEARCH)
             .query(&WORDS, words)
             .query(&LIMIT, limit);
         Ok(self.get::<Messages>(target).await?.messages)

@@ -2,7 +2,7 @@
 
 use crate::error::{ErrorAnswer, STATUSES};
 use crate::schema::{self, schema_of};
-use crate::{Content, ENDPOINTS, Endpoint, Kind, Parameter, Place, Requirement, Tag};
+use crate::{BodyForm, ENDPOINTS, Endpoint, Kind, Parameter, ParameterPlace, Requirement, Tag};
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{Schema, SchemaGenerator};
@@ -31,7 +31,7 @@ pub fn text() -> &'static str {
 
 /// The document.
 pub fn document() -> Value {
-    let mut document = Document::new();
+    let mut document = DocumentWriter::new();
     let mut paths = Map::new();
     for endpoint in ENDPOINTS {
         let path = paths.entry(path_of(endpoint)).or_insert_with(|| json!({}));
@@ -54,7 +54,7 @@ pub fn document() -> Value {
         },
         "servers": [{ "url": "/", "description": "This relay." }],
         "security": [{ "bearer": [] }, {}],
-        "tags": Tag::ALL.map(|tag| json!({ "name": tag.name(), "description": tag.description() })),
+        "tags": Tag::ALL.map(|tag| json!({ "name": tag.as_str(), "description": describe(tag) })),
         "paths": paths,
         "components": {
             "schemas": document.into_schemas(),
@@ -70,14 +70,14 @@ pub fn document() -> Value {
     })
 }
 
-/// A document in the making. What a caller writes and what a relay writes have different schemas: a caller may leave out
+/// Writes the document. What a caller writes and what a relay writes have different schemas: a caller may leave out
 /// what has a default, a relay does not.
-struct Document {
+struct DocumentWriter {
     requests: SchemaGenerator,
     responses: SchemaGenerator,
 }
 
-impl Document {
+impl DocumentWriter {
     fn new() -> Self {
         let settings = || {
             let settings = SchemaSettings::draft2020_12().with(|settings| {
@@ -104,7 +104,7 @@ impl Document {
         let mut operation = Map::new();
         operation.insert("operationId".into(), operation_id(endpoint).into());
         operation.insert("summary".into(), endpoint.summary().into());
-        operation.insert("tags".into(), json!([endpoint.tag.name()]));
+        operation.insert("tags".into(), json!([endpoint.tag.as_str()]));
         let description = endpoint.description();
         if !description.is_empty() {
             operation.insert("description".into(), description.into());
@@ -152,9 +152,9 @@ impl Document {
         json!({
             "name": parameter.name,
             "in": match parameter.place {
-                Place::Path => "path",
-                Place::Query => "query",
-                Place::Header => "header",
+                ParameterPlace::Path => "path",
+                ParameterPlace::Query => "query",
+                ParameterPlace::Header => "header",
             },
             "required": parameter.is_required,
             "description": parameter.description.trim(),
@@ -178,7 +178,7 @@ impl Document {
         schema
     }
 
-    /// What is answered to requests that fail, by status.
+    /// The responses to requests that fail, by status.
     fn error_responses(&mut self) -> Map<String, Value> {
         let envelope = schema_of::<schema::Envelope>(&mut self.responses);
         let error = schema_of::<ErrorAnswer>(&mut self.responses);
@@ -271,8 +271,8 @@ fn operation_id(endpoint: &Endpoint) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-fn contents(generator: &mut SchemaGenerator, contents: &[Content]) -> Map<String, Value> {
-    let one = |content: &Content| {
+fn contents(generator: &mut SchemaGenerator, contents: &[BodyForm]) -> Map<String, Value> {
+    let one = |content: &BodyForm| {
         let mut schema: Schema = (content.schema)(generator);
         if let Some(description) = content.description {
             schema.insert("description".into(), description.into());
@@ -291,55 +291,20 @@ fn header_references(names: &[&str]) -> Value {
     references.into()
 }
 
-impl Tag {
-    /// All of them, in the order of the document.
-    const ALL: [Self; 12] = [
-        Self::Messages,
-        Self::Inbox,
-        Self::Threads,
-        Self::Polls,
-        Self::Blobs,
-        Self::Names,
-        Self::Approvals,
-        Self::Delivery,
-        Self::Tokens,
-        Self::Operations,
-        Self::Audit,
-        Self::Consents,
-    ];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Messages => "messages",
-            Self::Inbox => "inbox",
-            Self::Threads => "threads",
-            Self::Polls => "polls",
-            Self::Blobs => "blobs",
-            Self::Names => "names",
-            Self::Approvals => "approvals",
-            Self::Delivery => "delivery",
-            Self::Tokens => "tokens",
-            Self::Operations => "operations",
-            Self::Audit => "audit",
-            Self::Consents => "consents",
-        }
-    }
-
-    const fn description(self) -> &'static str {
-        match self {
-            Self::Messages => "Handing in and looking up",
-            Self::Inbox => "What an address got",
-            Self::Threads => "Conversations",
-            Self::Polls => "What was asked of several, and what came out",
-            Self::Blobs => "Attachments",
-            Self::Names => "Names and agents",
-            Self::Approvals => "What waits for a person",
-            Self::Delivery => "Couriers and dead letters",
-            Self::Tokens => "Credentials",
-            Self::Operations => "For the relay operator",
-            Self::Audit => "The log and its proofs",
-            Self::Consents => "Consents that were given, and what ended them.",
-        }
+const fn describe(tag: Tag) -> &'static str {
+    match tag {
+        Tag::Messages => "Handing in and looking up",
+        Tag::Inbox => "What an address got",
+        Tag::Threads => "Conversations",
+        Tag::Polls => "What was asked of several, and what came out",
+        Tag::Blobs => "Attachments",
+        Tag::Names => "Names and agents",
+        Tag::Approvals => "What waits for a person",
+        Tag::Delivery => "Couriers and dead letters",
+        Tag::Tokens => "Credentials",
+        Tag::Operations => "For the relay operator",
+        Tag::Audit => "The log and its proofs",
+        Tag::Consents => "Consents that were given, and what ended them.",
     }
 }
 
@@ -375,7 +340,7 @@ mod tests {
     fn a_segment_of_a_path_has_its_parameter() {
         for endpoint in ENDPOINTS {
             let first = endpoint.parameters.first();
-            let is_segment = first.is_some_and(|p| p.place == Place::Path);
+            let is_segment = first.is_some_and(|p| p.place == ParameterPlace::Path);
             assert_eq!(
                 is_segment,
                 endpoint.path.contains("{}"),

@@ -1,103 +1,69 @@
 //! Endpoints for the relay operator: probes, metrics, the description of the API, and a page for people.
 
-use crate::endpoint::endpoint;
-use crate::{Content, Media, Requirement, Response, Tag};
+use crate::endpoint::endpoints;
+use crate::{BodyForm, Media, Response};
 use serde_json::{Map, Value};
 
 /// The statuses of a path that everybody may use, and that no message comes to.
 const PROBE_ERRORS: &[u16] = &[403, 405, 408, 414, 429, 431, 503];
 
-endpoint! {
+endpoints! {
     /// Whether the process lives
-    HEALTHZ: Healthz = Get "/healthz" {
-        requirement: Requirement::Open,
-        tag: Tag::Operations,
-        response: Response::ok("It lives.", &[Content::of::<String>(Media::Text)]),
+    HEALTHZ: Healthz = Get "/healthz" for Open in Operations {
+        response: Response::ok("It lives.", &[BodyForm::of::<String>(Media::Text)]),
         errors: PROBE_ERRORS,
     }
-}
 
-endpoint! {
     /// Whether the process lives, without a body
-    HEAD_HEALTHZ: HeadHealthz = Head "/healthz" {
-        requirement: Requirement::Open,
-        tag: Tag::Operations,
+    HEAD_HEALTHZ: HeadHealthz = Head "/healthz" for Open in Operations {
         response: Response::ok("It lives.", &[]),
         errors: PROBE_ERRORS,
     }
-}
 
-endpoint! {
     /// Whether it can take messages
-    READYZ: Readyz = Get "/readyz" {
-        requirement: Requirement::Open,
-        tag: Tag::Operations,
-        response: Response::ok("It can.", &[Content::of::<String>(Media::Text)]),
+    READYZ: Readyz = Get "/readyz" for Open in Operations {
+        response: Response::ok("It can.", &[BodyForm::of::<String>(Media::Text)]),
         errors: PROBE_ERRORS,
     }
-}
 
-endpoint! {
     /// Whether it can take messages, without a body
-    HEAD_READYZ: HeadReadyz = Head "/readyz" {
-        requirement: Requirement::Open,
-        tag: Tag::Operations,
+    HEAD_READYZ: HeadReadyz = Head "/readyz" for Open in Operations {
         response: Response::ok("It can.", &[]),
         errors: PROBE_ERRORS,
     }
-}
 
-endpoint! {
     /// Numbers for Prometheus
     ///
     /// Open on a loopback listener without credentials, else for a monitor or an administrator.
-    METRICS: Metrics = Get "/metrics" {
-        requirement: Requirement::Monitor,
-        tag: Tag::Operations,
-        response: Response::ok("The numbers.", &[Content::of::<String>(Media::Metrics)]),
+    METRICS: Metrics = Get "/metrics" for Monitor in Operations {
+        response: Response::ok("The numbers.", &[BodyForm::of::<String>(Media::Metrics)]),
         errors: PROBE_ERRORS,
         own_errors: &[401],
     }
-}
 
-endpoint! {
     /// This document
-    OPENAPI: Openapi = Get "/openapi.json" {
-        requirement: Requirement::Named,
-        tag: Tag::Operations,
-        response: Response::ok("This document.", &[Content::json::<Map<String, Value>>()]),
+    OPENAPI: Openapi = Get "/openapi.json" for Named in Operations {
+        response: Response::ok("This document.", &[BodyForm::json::<Map<String, Value>>()]),
         errors: PROBE_ERRORS,
     }
-}
 
-endpoint! {
     /// This document, without its body
-    HEAD_OPENAPI: HeadOpenapi = Head "/openapi.json" {
-        requirement: Requirement::Named,
-        tag: Tag::Operations,
+    HEAD_OPENAPI: HeadOpenapi = Head "/openapi.json" for Named in Operations {
         response: Response::ok("It is there.", &[]),
         errors: PROBE_ERRORS,
     }
-}
 
-endpoint! {
     /// A page for people
-    HOME: Home = Get "/" {
-        requirement: Requirement::Named,
-        tag: Tag::Operations,
+    HOME: Home = Get "/" for Named in Operations {
         response: Response::ok(
             "The page.",
-            &[Content::of::<String>(Media::Html), Content::of::<String>(Media::Text)],
+            &[BodyForm::of::<String>(Media::Html), BodyForm::of::<String>(Media::Text)],
         ),
         errors: PROBE_ERRORS,
     }
-}
 
-endpoint! {
     /// A page for people, without its body
-    HEAD_HOME: HeadHome = Head "/" {
-        requirement: Requirement::Named,
-        tag: Tag::Operations,
+    HEAD_HOME: HeadHome = Head "/" for Named in Operations {
         response: Response::ok("It is there.", &[]),
         errors: PROBE_ERRORS,
     }

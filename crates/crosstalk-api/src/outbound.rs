@@ -6,12 +6,11 @@
 mod connect;
 mod error;
 mod guard;
-mod tls;
 
+pub use connect::Roots;
 pub use crosstalk_protocol::url::{Host, Url, UrlError};
 pub use error::OutboundError;
 pub use guard::not_public;
-pub use tls::Roots;
 
 use bytes::Bytes;
 use crosstalk_protocol::port::Resolver;
@@ -25,26 +24,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What the caller calls itself.
+/// The value of `User-Agent`.
 const AGENT: &str = concat!("crosstalk/", env!("CARGO_PKG_VERSION"));
 
-/// Someone who calls others.
+/// A client for HTTP requests to others.
 #[derive(Clone)]
 pub struct Outbound {
     resolver: Option<Arc<dyn Resolver>>,
-    tls: Arc<tls::Tls>,
+    tls: Arc<connect::TlsSetup>,
 }
 
 /// One request.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// What is done.
+    /// The method.
     pub method: Method,
     /// Where.
     pub url: Url,
     /// Headers besides `Host` and `User-Agent`.
     pub headers: HeaderMap,
-    /// What is sent.
+    /// The body.
     pub body: Bytes,
     /// Whether addresses may be reached that are not public.
     pub allow_private: bool,
@@ -54,7 +53,7 @@ pub struct Call {
     pub most: u64,
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The status.
@@ -122,7 +121,7 @@ impl Outbound {
     pub fn new(resolver: Option<Arc<dyn Resolver>>, roots: Roots) -> Self {
         Self {
             resolver,
-            tls: Arc::new(tls::Tls::new(roots)),
+            tls: Arc::new(connect::TlsSetup::new(roots)),
         }
     }
 
@@ -188,19 +187,19 @@ impl Outbound {
         url: &Url,
         allow_private: bool,
         until: Instant,
-    ) -> Result<Line, OutboundError> {
+    ) -> Result<HttpConnection, OutboundError> {
         let addresses = self.addresses(url, allow_private).await?;
         let sender = connect::open(url, &addresses, &self.tls, until).await?;
-        Ok(Line { sender })
+        Ok(HttpConnection { sender })
     }
 }
 
 /// An open connection.
-pub(crate) struct Line {
+pub(crate) struct HttpConnection {
     sender: SendRequest<Full<Bytes>>,
 }
 
-impl Line {
+impl HttpConnection {
     /// Whether another call can be made on it.
     pub(crate) fn is_open(&self) -> bool {
         self.sender.is_ready()

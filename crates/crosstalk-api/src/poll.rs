@@ -1,61 +1,51 @@
 //! Polls at a relay.
 
-use crate::client::{Client, ClientError, Target};
-use crate::endpoint::endpoint;
+use crate::client::{Client, ClientError, RequestTarget};
+use crate::endpoint::endpoints;
 use crate::inbox::LIMIT;
 use crate::message::ID;
 use crate::schema;
-use crate::{Content, Media, Requirement, Response, Tag};
+use crate::{BodyForm, Media, Response};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
-endpoint! {
+endpoints! {
     /// Polls
     ///
     /// spec/polls.md.
-    POLLS: Polls = Get "/crosstalk/polls" {
-        requirement: Requirement::Known,
-        tag: Tag::Polls,
+    POLLS: Polls = Get "/crosstalk/polls" for Known in Polls {
         parameters: &[&LIMIT],
         response: Response::ok(
             "Polls that whoever asks has a part in, the latest first.",
-            &[Content::json::<Polls>()],
+            &[BodyForm::json::<Polls>()],
         ),
     }
-}
 
-endpoint! {
     /// How a poll stands
     ///
     /// spec/polls.md.
-    POLL: Poll = Get "/crosstalk/polls/{}" {
-        requirement: Requirement::Known,
-        tag: Tag::Polls,
+    POLL: Poll = Get "/crosstalk/polls/{}" for Known in Polls {
         parameters: &[&ID],
         response: Response::ok(
             "What is counted so far, or was when it was closed.",
             &[
-                Content::json::<Poll>(),
-                Content::text(
+                BodyForm::json::<Poll>(),
+                BodyForm::text(
                     Media::Events,
                     "Events `tally`: the data is the poll. The stream ends when the poll is closed.",
                 ),
             ],
         ),
     }
-}
 
-endpoint! {
     /// Close a poll
     ///
     /// spec/polls.md.
-    CLOSE_POLL: ClosePoll = Post "/crosstalk/polls/{}/close" {
-        requirement: Requirement::Known,
-        tag: Tag::Polls,
+    CLOSE_POLL: ClosePoll = Post "/crosstalk/polls/{}/close" for Known in Polls {
         parameters: &[&ID],
-        response: Response::ok("The result.", &[Content::json::<Poll>()]),
+        response: Response::ok("The result.", &[BodyForm::json::<Poll>()]),
     }
 }
 
@@ -68,10 +58,10 @@ pub struct PollSummary {
     /// The thread that it belongs to.
     #[schemars(with = "schema::Id")]
     pub thread: String,
-    /// Who asks.
+    /// The party that asks.
     #[schemars(with = "schema::Address")]
     pub from: String,
-    /// What it is about.
+    /// The topic.
     pub context: Option<String>,
     /// Whether ballots still count.
     #[schemars(extend("enum" = ["open", "closed"]))]
@@ -86,12 +76,13 @@ pub struct PollSummary {
     pub invited: u64,
     /// How many ballots are needed.
     pub quorum: Quorum,
-    /// What came out.
+    /// The outcome.
     pub outcome: Option<String>,
 }
 
 /// Polls, the latest first.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Polls")]
 pub struct Polls {
     /// The polls.
     pub polls: Vec<PollSummary>,
@@ -99,6 +90,7 @@ pub struct Polls {
 
 /// How many ballots a poll needs, and how many it has.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Quorum")]
 pub struct Quorum {
     /// How many are needed; null if nobody can read what the poll says.
     pub required: Option<u64>,
@@ -110,10 +102,11 @@ pub struct Quorum {
 
 /// A collation, `crosstalk.poll/1` (spec/polls.md), and the state of the poll.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq)]
+#[schemars(rename = "Poll")]
 pub struct Poll {
     /// The collation.
     #[serde(flatten)]
-    #[schemars(with = "Collation")]
+    #[schemars(with = "CollationSchema")]
     pub collation: serde_json::Map<String, Value>,
     /// Whether ballots still count.
     #[schemars(extend("enum" = ["open", "closed"]))]
@@ -133,9 +126,9 @@ pub struct Poll {
 }
 
 /// The schema of a collation, which `crosstalk_protocol::poll` serializes.
-enum Collation {}
+enum CollationSchema {}
 
-impl JsonSchema for Collation {
+impl JsonSchema for CollationSchema {
     fn inline_schema() -> bool {
         true
     }
@@ -197,12 +190,12 @@ impl JsonSchema for Collation {
 impl Client {
     /// How a poll stands: a collation of the form `crosstalk.poll/1`, with its state.
     pub async fn poll(&self, id: &str) -> Result<Value, ClientError> {
-        self.get(Target::of(&POLL).segment(id)).await
+        self.get(RequestTarget::of(&POLL).segment(id)).await
     }
 
     /// Closes a poll now. Its result.
     pub async fn close_poll(&self, id: &str) -> Result<Value, ClientError> {
-        self.put(Target::of(&CLOSE_POLL).segment(id), &json!({}))
+        self.put(RequestTarget::of(&CLOSE_POLL).segment(id), &json!({}))
             .await
     }
 }

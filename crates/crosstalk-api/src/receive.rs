@@ -1,9 +1,9 @@
 //! Handing messages in.
 
-use crate::client::{Client, ClientError, Sent, Target, unreadable};
-use crate::endpoint::{endpoint, parameters};
+use crate::client::{Client, ClientError, RequestTarget, Sent, unreadable};
+use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_ID_CHARS, kinds};
-use crate::{Content, Kind, Media, Request, Requirement, Response, Tag};
+use crate::{BodyForm, Kind, Media, RequestBody, Response};
 use bytes::Bytes;
 use crosstalk_envelope::json::Message;
 use crosstalk_envelope::{Reading, scan};
@@ -20,20 +20,18 @@ parameters! {
     PREFER = header "Prefer", Kind::text::<schema::Prefer>(MAX_ID_CHARS);
 }
 
-endpoint! {
+endpoints! {
     /// Hand in an envelope as text or JSON, or a batch
     ///
     /// HTP-001 to HTP-030. The same message again gets the same answer.
-    RECEIVE: Receive = Post "/crosstalk/receive" {
-        requirement: Requirement::Stranger,
-        tag: Tag::Messages,
+    RECEIVE: Receive = Post "/crosstalk/receive" for Stranger in Messages {
         parameters: &[&PREFER],
-        request: Some(Request {
+        request: Some(RequestBody {
             description: "One envelope, as text or as JSON, or several envelopes.",
             content: &[
-                Content::of::<schema::Envelope>(Media::Text),
-                Content::json::<BuildMessage>(),
-                Content::of::<BatchRequest>(Media::Batch),
+                BodyForm::of::<schema::Envelope>(Media::Text),
+                BodyForm::json::<BuildMessage>(),
+                BodyForm::of::<BatchRequest>(Media::Batch),
             ],
         }),
         response: Response {
@@ -41,9 +39,9 @@ endpoint! {
             ..Response::ok(
                 "The ACK with a receipt, or the RESPOND; of a batch, one answer for each piece.",
                 &[
-                    Content::of::<schema::Envelope>(Media::Text),
-                    Content::json::<Accepted>(),
-                    Content::of::<BatchAnswer>(Media::Batch),
+                    BodyForm::of::<schema::Envelope>(Media::Text),
+                    BodyForm::json::<Accepted>(),
+                    BodyForm::of::<BatchAnswer>(Media::Batch),
                 ],
             )
         },
@@ -136,7 +134,7 @@ impl Client {
     /// Sends an envelope and waits for the answer to it, at most 60 seconds. The answer, else the ACK of the relay.
     pub async fn ask(&self, text: &str, wait: Duration) -> Result<Sent, ClientError> {
         let mut call = self
-            .call(Target::of(&RECEIVE))?
+            .call(RequestTarget::of(&RECEIVE))?
             .header(CONTENT_TYPE, Media::Text.content_type())?
             .header(ACCEPT, Media::Text.name())?;
         if wait.as_secs() > 0 {
@@ -159,7 +157,7 @@ impl Client {
     pub async fn send_batch(&self, texts: &[&str]) -> Result<Vec<String>, ClientError> {
         let batch = Media::Batch.name();
         let mut call = self
-            .call(Target::of(&RECEIVE))?
+            .call(RequestTarget::of(&RECEIVE))?
             .header(CONTENT_TYPE, batch)?
             .header(ACCEPT, batch)?;
         let texts: Vec<&str> = texts.iter().map(|t| t.trim_end()).collect();

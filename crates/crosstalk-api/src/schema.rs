@@ -113,7 +113,7 @@ kinds! {
     Step = { "type": ["string", "object"] };
     /// How a message gets to its recipient.
     Way = { "type": "string", "enum": words(&Handler::ALL, |handler| handler.as_str()) };
-    /// What a token is for.
+    /// The role of a token.
     Role = { "type": "string", "enum": words(&TokenRole::ALL, |role| role.as_str()) };
     /// The name of a token.
     Name = {
@@ -121,7 +121,7 @@ kinds! {
     };
     /// The secret of a token.
     Secret = { "type": "string", "pattern": "^xt_[A-Za-z0-9_-]{43}$" };
-    /// What the relay found out about a signature.
+    /// The result of the verification of a signature.
     Signature = { "type": "string", "enum": ["verified", "first-contact", "unbound", "unsigned", "unknown-key"] };
     /// How well a consent was verified.
     Assurance = { "type": "string", "enum": words(&consent::Assurance::ALL, |level| level.as_str()) };

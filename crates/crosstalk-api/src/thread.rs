@@ -1,11 +1,11 @@
 //! Threads: a list of them, and one as a tree, as a file, or for people.
 
-use crate::client::{Client, ClientError, Target, unreadable};
-use crate::endpoint::{endpoint, parameters};
+use crate::client::{Client, ClientError, RequestTarget, unreadable};
+use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
 use crate::message::{ID, Message};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{Content, Kind, Media, Requirement, Response, Tag};
+use crate::{BodyForm, Kind, Media, Response};
 use crosstalk_envelope::limit;
 use http::header::ACCEPT;
 use schemars::JsonSchema;
@@ -23,32 +23,26 @@ parameters! {
     SKIP = query "skip", Kind::number(0, 1_000_000_000, Some(0));
 }
 
-endpoint! {
+endpoints! {
     /// Conversations
     ///
     /// HTP-041.
-    THREADS: Threads = Get "/crosstalk/threads" {
-        requirement: Requirement::Known,
-        tag: Tag::Threads,
+    THREADS: Threads = Get "/crosstalk/threads" for Known in Threads {
         parameters: &[&WITH, &OPEN, &LIMIT, &SKIP],
-        response: Response::ok("The latest first.", &[Content::json::<Threads>()]),
+        response: Response::ok("The latest first.", &[BodyForm::json::<Threads>()]),
     }
-}
 
-endpoint! {
     /// A conversation
     ///
     /// HTP-041.
-    THREAD: Thread = Get "/crosstalk/threads/{}" {
-        requirement: Requirement::Known,
-        tag: Tag::Threads,
+    THREAD: Thread = Get "/crosstalk/threads/{}" for Known in Threads {
         parameters: &[&ID],
         response: Response::ok(
             "The conversation.",
             &[
-                Content::json::<ThreadTree>(),
-                Content::text(Media::Text, "Envelopes with blank lines between them."),
-                Content::text(Media::Markdown, "For people."),
+                BodyForm::json::<ThreadTree>(),
+                BodyForm::text(Media::Text, "Envelopes with blank lines between them."),
+                BodyForm::text(Media::Markdown, "For people."),
             ],
         ),
     }
@@ -56,13 +50,14 @@ endpoint! {
 
 /// A conversation.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Thread")]
 pub struct Thread {
     /// Its id.
     #[schemars(with = "schema::Id")]
     pub id: String,
-    /// What it is about.
+    /// The topic.
     pub context: Option<String>,
-    /// Who takes part.
+    /// The parties.
     #[schemars(with = "Vec<schema::Address>")]
     pub parties: Vec<String>,
     /// Whether it is not closed.
@@ -76,6 +71,7 @@ pub struct Thread {
 
 /// Conversations, the latest first.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Threads")]
 pub struct Threads {
     /// The conversations.
     #[schemars(length(max = 500))]
@@ -84,6 +80,7 @@ pub struct Threads {
 
 /// A message of a thread, and its answers.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Node")]
 pub struct Node {
     /// The message.
     #[serde(flatten)]
@@ -114,7 +111,7 @@ impl Client {
         limit: usize,
         skip: usize,
     ) -> Result<Vec<Thread>, ClientError> {
-        let target = Target::of(&THREADS)
+        let target = RequestTarget::of(&THREADS)
             .query_if(&WITH, with)
             .query_if(&OPEN, open.then_some(true))
             .query(&LIMIT, limit)
@@ -124,14 +121,14 @@ impl Client {
 
     /// A conversation as a tree.
     pub async fn thread(&self, id: &str) -> Result<ThreadTree, ClientError> {
-        let mut call = self.call(Target::of(&THREAD).segment(id))?;
+        let mut call = self.call(RequestTarget::of(&THREAD).segment(id))?;
         call.most = MAX_THREAD_BYTES;
         self.json(call).await
     }
 
     /// A conversation as a file of envelopes.
     pub async fn export(&self, id: &str) -> Result<String, ClientError> {
-        let mut call = self.call(Target::of(&THREAD).segment(id))?;
+        let mut call = self.call(RequestTarget::of(&THREAD).segment(id))?;
         call.most = MAX_THREAD_BYTES;
         let answer = self.run(call.header(ACCEPT, Media::Text.name())?).await?;
         let text = answer.text().map(str::to_owned);

@@ -1,9 +1,9 @@
 //! Tokens: the operator makes, lists and revokes them.
 
-use crate::client::{Client, ClientError, Target};
-use crate::endpoint::{endpoint, parameters};
+use crate::client::{Client, ClientError, RequestTarget};
+use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_ID_CHARS, require};
-use crate::{Content, Kind, Media, Request, Requirement, Response, Tag};
+use crate::{BodyForm, Kind, Media, RequestBody, Response};
 use http::header::ACCEPT;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -17,42 +17,32 @@ parameters! {
     TOKEN_NAME = segment "name", Kind::text::<schema::Name>(MAX_ID_CHARS);
 }
 
-endpoint! {
+endpoints! {
     /// The tokens
     ///
     /// HTP-063.
-    TOKENS: Tokens = Get "/crosstalk/tokens" {
-        requirement: Requirement::Admin,
-        tag: Tag::Tokens,
-        response: Response::ok("All tokens, without their secrets.", &[Content::json::<Tokens>()]),
+    TOKENS: Tokens = Get "/crosstalk/tokens" for Admin in Tokens {
+        response: Response::ok("All tokens, without their secrets.", &[BodyForm::json::<Tokens>()]),
     }
-}
 
-endpoint! {
     /// Make a token
     ///
     /// HTP-063.
-    MAKE_TOKEN: MakeToken = Post "/crosstalk/tokens" {
-        requirement: Requirement::Admin,
-        tag: Tag::Tokens,
-        request: Some(Request {
+    MAKE_TOKEN: MakeToken = Post "/crosstalk/tokens" for Admin in Tokens {
+        request: Some(RequestBody {
             description: "The token that is wanted.",
-            content: &[Content::json::<NewToken>()],
+            content: &[BodyForm::json::<NewToken>()],
         }),
         response: Response {
             status: 201,
-            ..Response::ok("The token, with its secret.", &[Content::json::<MadeToken>()])
+            ..Response::ok("The token, with its secret.", &[BodyForm::json::<MadeToken>()])
         },
     }
-}
 
-endpoint! {
     /// Revoke a token
     ///
     /// HTP-063.
-    END_TOKEN: EndToken = Delete "/crosstalk/tokens/{}" {
-        requirement: Requirement::Admin,
-        tag: Tag::Tokens,
+    END_TOKEN: EndToken = Delete "/crosstalk/tokens/{}" for Admin in Tokens {
         parameters: &[&TOKEN_NAME],
         response: Response {
             status: 204,
@@ -67,7 +57,7 @@ pub struct NewToken {
     /// Its name.
     #[schemars(with = "schema::Name")]
     pub name: String,
-    /// What it is for.
+    /// Its role.
     #[schemars(with = "schema::Role")]
     pub role: String,
     /// For which addresses. An agent and a person have at least one, a monitor has none.
@@ -85,11 +75,12 @@ pub struct NewToken {
 
 /// A token.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Token")]
 pub struct Token {
     /// Its name.
     #[schemars(with = "schema::Name")]
     pub name: String,
-    /// What it is for.
+    /// Its role.
     #[schemars(with = "schema::Role")]
     pub role: String,
     /// For which addresses. An agent and a person have at least one, a monitor has none.
@@ -143,17 +134,17 @@ pub struct Tokens {
 impl Client {
     /// All tokens, without their secrets.
     pub async fn tokens(&self) -> Result<Vec<Token>, ClientError> {
-        Ok(self.get::<Tokens>(Target::of(&TOKENS)).await?.tokens)
+        Ok(self.get::<Tokens>(RequestTarget::of(&TOKENS)).await?.tokens)
     }
 
     /// Makes a token. Its secret is in the answer.
     pub async fn add_token(&self, token: &NewToken) -> Result<Token, ClientError> {
-        self.put(Target::of(&MAKE_TOKEN), token).await
+        self.put(RequestTarget::of(&MAKE_TOKEN), token).await
     }
 
     /// Revokes a token.
     pub async fn revoke_token(&self, name: &str) -> Result<(), ClientError> {
-        let call = self.call(Target::of(&END_TOKEN).segment(name))?;
+        let call = self.call(RequestTarget::of(&END_TOKEN).segment(name))?;
         self.run(call.header(ACCEPT, Media::Json.name())?)
             .await
             .map(drop)

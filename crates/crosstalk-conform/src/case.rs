@@ -13,75 +13,50 @@ pub struct CaseFile {
 /// The largest section that a case may describe: the largest input that a reader may be given is 64 MiB and one byte.
 const MAX_SECTION_BYTES: usize = 80 << 20;
 
-/// For each op the keys and sections that it may have, and those that it must have.
-type Form = (&'static str, &'static str, &'static str, &'static str);
+/// The form of each op: its name, optional keys, needed keys, and sections, of which a needed one is marked with `!`.
+const FORMS: &str = "\
+    parse | code line column repairs reports silent binding | reading expect | input! json
+    canonical | expect code digest |  | input! canonical same differs
+    fmt | fence |  | input! output!
+    build | expect code |  | input! output
+    address | code | expect | input! json schemes
+    resolve | domain dnssec |  | input! names dns json!
+    id |  | form | input!
+    ids |  | form count |
+    diagnose | lines after | diagnosis | input!
+    integrity |  |  | input! json!
+    migrate | output |  | input! json
+    edit | add set |  | input! output!
+    reply |  | reply | input! json!
+    taxonomy |  |  | json!
+    exit |  | reading exit | input!
+    sign | with-key replace expect code | seed algorithm pkid at | input! output signed-bytes json
+    verify | verdict body lines after trust by code at dnssec expect |  | input! trust key dns json verified restored
+    key | expect code |  | input! json
+    learn | at expect code |  | input! trust! after
+    trust-file | expect code |  | input!
+    rc1 |  | verdict | input! key
+    hop | seed algorithm pkid | at by | input! output!
+    check-hop | code | expect | input! key! json
+    relays | private |  | input! dns json!
+    collate | at poll expect code |  | input! json output
+    consent | code at by proof before-proof leaves signed border authority | expect | input! before json
+    audit |  | what result | input! json
+    trace |  |  | input! key json!
+    redact | as found only drop-signature expect code |  | input! names output
+";
 
-/// op, optional keys, needed keys, sections (a needed one is marked with `!`).
-const FORMS: &[Form] = &[
-    (
-        "parse",
-        "code line column repairs reports silent binding",
-        "reading expect",
-        "input! json",
-    ),
-    (
-        "canonical",
-        "expect code digest",
-        "",
-        "input! canonical same differs",
-    ),
-    ("fmt", "fence", "", "input! output!"),
-    ("build", "expect code", "", "input! output"),
-    ("address", "code", "expect", "input! json schemes"),
-    ("resolve", "domain dnssec", "", "input! names dns json!"),
-    ("id", "", "form", "input!"),
-    ("ids", "", "form count", ""),
-    ("diagnose", "lines after", "diagnosis", "input!"),
-    ("integrity", "", "", "input! json!"),
-    ("migrate", "output", "", "input! json"),
-    ("edit", "add set", "", "input! output!"),
-    ("reply", "", "reply", "input! json!"),
-    ("taxonomy", "", "", "json!"),
-    ("exit", "", "reading exit", "input!"),
-    (
-        "sign",
-        "with-key replace expect code",
-        "seed algorithm pkid at",
-        "input! output signed-bytes json",
-    ),
-    (
-        "verify",
-        "verdict body lines after trust by code at dnssec expect",
-        "",
-        "input! trust key dns json verified restored",
-    ),
-    ("key", "expect code", "", "input! json"),
-    ("learn", "at expect code", "", "input! trust! after"),
-    ("trust-file", "expect code", "", "input!"),
-    ("rc1", "", "verdict", "input! key"),
-    ("hop", "seed algorithm pkid", "at by", "input! output!"),
-    ("check-hop", "code", "expect", "input! key! json"),
-    ("relays", "private", "", "input! dns json!"),
-    ("collate", "at poll expect code", "", "input! json output"),
-    (
-        "consent",
-        "code at by proof before-proof leaves signed border authority",
-        "expect",
-        "input! before json",
-    ),
-    ("audit", "", "what result", "input! json"),
-    ("trace", "", "", "input! key json!"),
-    (
-        "redact",
-        "as found only drop-signature expect code",
-        "",
-        "input! names output",
-    ),
-];
+/// The name of an op, its optional and needed keys, and its sections.
+fn forms() -> impl Iterator<Item = [&'static str; 4]> {
+    FORMS.lines().filter_map(|line| {
+        let mut parts = line.split('|').map(str::trim);
+        Some([parts.next()?, parts.next()?, parts.next()?, parts.next()?])
+    })
+}
 
 /// The names of all ops.
 pub fn ops() -> impl Iterator<Item = &'static str> {
-    FORMS.iter().map(|form| form.0)
+    forms().map(|[op, ..]| op)
 }
 
 impl CaseFile {
@@ -95,7 +70,7 @@ impl CaseFile {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// The fault of the file.
     pub fn parse(id: &str, bytes: &[u8]) -> Result<Self, String> {
         let mut case = Self::split(id, bytes)?;
         case.check()?;
@@ -142,9 +117,8 @@ impl CaseFile {
                 return Err(format!("the key `{key}` is missing"));
             }
         }
-        let (op, optional, needed, sections) = FORMS
-            .iter()
-            .find(|form| form.0 == self.op())
+        let [op, optional, needed, sections] = forms()
+            .find(|[op, ..]| *op == self.op())
             .ok_or(format!("the op `{}` is unknown", self.op()))?;
         let common = "rule about op encoding escaped";
         let known = |key: &str| {
@@ -202,13 +176,13 @@ impl CaseFile {
             }
         }
         if self.get("expect") == "reject" && self.get("code").is_empty() {
-            return Err("a refusal needs the key `code`".into());
+            return Err("a rejection needs the key `code`".into());
         }
         if self.op() == "redact" && (self.get("expect") == "reject") == self.has("found") {
-            return Err("`redact` needs the key `found`, or is refused".into());
+            return Err("`redact` needs the key `found`, or `expect: reject`".into());
         }
         if self.op() == "verify" && (self.get("expect") == "reject") == self.has("verdict") {
-            return Err("`verify` needs the key `verdict`, or is refused".into());
+            return Err("`verify` needs the key `verdict`, or `expect: reject`".into());
         }
         Ok(())
     }

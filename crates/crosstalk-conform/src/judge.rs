@@ -1,155 +1,224 @@
-//! Whether an implementation does what a case says. Nothing here knows how the implementation is written: the Rust crates
-//! stand behind the same [`Implementation`] as a program in another language.
+//! Whether an implementation does what a case says.
 
-mod audit;
-mod consent;
-mod keys;
-mod poll;
-mod redact;
-mod relay;
-
-pub use audit::Audits;
-pub use consent::{ConsentSetting, Consents};
-pub use keys::{Keys, SignRequest, Signed, VerifyRequest};
-pub use poll::{CollateRequest, Polls};
-pub use redact::{Redact, RedactRequest, RedactedText};
-pub use relay::{HopRequest, Relays};
+mod trust;
 
 use crate::case::CaseFile;
-use crate::fault::Fault;
+use crate::question::{
+    CaseFailure, CaseQuestion, Implementation, bytes_in, part, rejection_in, value_in, word_in,
+    words_in,
+};
 use crate::subset::subset;
-use serde_json::Value;
+use crosstalk_envelope::meta::Digest;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// A text, or the diagnostics of a rejection as a JSON list.
-pub type Outcome = Result<Vec<u8>, Value>;
-
-type Judged = Result<(), Fault>;
-
-/// What an implementation resolves a name with.
-#[derive(Clone, Debug)]
-pub struct ResolveRequest<'c> {
-    /// The local table, an object.
-    pub names: Value,
-    /// The domain that may be asked, if any.
-    pub domain: Option<&'c str>,
-    /// What the DNS says when it is asked.
-    pub dns: Option<Value>,
-    /// Whether only answers with DNSSEC count.
-    pub requires_dnssec: bool,
-}
-
-/// What an implementation of the format offers: bytes in, JSON or bytes out.
-pub trait Implementation: Audits + Keys + Polls + Redact + Relays + Consents {
-    /// The report `crosstalk.parse/1` on a text; `one`: one envelope is expected.
-    fn parse(&self, text: &[u8], reading: &str, one: bool) -> Value;
-    /// The canonical form of the strict reading.
-    fn canonical(&self, text: &[u8]) -> Outcome;
-    /// The envelope of a paste, written well-formed.
-    fn fmt(&self, text: &[u8], fence: bool) -> Outcome;
-    /// The envelope of a JSON message.
-    fn build(&self, json: &[u8]) -> Outcome;
-    /// The parts of an address, given further schemes; or the diagnostics.
-    fn address(&self, text: &[u8], schemes: &Value) -> Result<Value, Value>;
-    /// Where a name leads: `{"name", "result", "resolved", "retry", "asks", "steps"}`.
-    fn resolve(&self, text: &[u8], request: &ResolveRequest<'_>) -> Value;
-    /// `ulid`, `uuidv7` or `opaque`.
-    fn id_form(&self, id: &[u8]) -> String;
-    /// New ids of a form.
-    fn new_ids(&self, form: &str, count: usize) -> Vec<String>;
-    /// `{"diagnosis", "after", "lines"}`.
-    fn diagnose(&self, text: &[u8]) -> Value;
-    /// The keys and values that `meta: integrity` should have, as an object.
-    fn integrity(&self, text: &[u8]) -> Value;
-    /// The v1.1 text.
-    fn migrate(&self, text: &[u8]) -> Outcome;
-    /// The text with a block added (`add`) or a key set (`set`).
-    fn edit(&self, text: &[u8], change: &str, block: &str, key: &str, value: &str) -> Outcome;
-    /// An answer of a kind; `code` for an ERROR.
-    fn reply(&self, text: &[u8], kind: &str, code: &str) -> Outcome;
-    /// The error codes as a list of `{"code", "http", "exit"}`.
-    fn taxonomy(&self) -> Value;
-    /// The exit code for a text.
-    fn exit(&self, text: &[u8], reading: &str) -> u8;
-
-    /// Why the answers since the last call can't be judged, if so. A library always answers; a program may not support an
-    /// operation, or break off. It then returns an empty value, and says why here.
-    fn interruption(&self) -> Option<Fault> {
-        None
-    }
-}
+type Judgement = Result<(), CaseFailure>;
 
 /// Runs a case against an implementation.
 ///
 /// # Errors
-/// What the case expects and what the implementation answered instead, or why there is no answer.
-pub fn judge(case: &CaseFile, tested: &dyn Implementation) -> Result<(), Fault> {
-    let judged = by_op(case, tested);
-    tested.interruption().map_or(judged, Err)
-}
-
-fn by_op(case: &CaseFile, tested: &dyn Implementation) -> Judged {
-    let input = || case.section("input");
+/// The expectation of the case and the answer instead, or why there is no answer.
+pub fn judge(case: &CaseFile, tested: &dyn Implementation) -> Result<(), CaseFailure> {
+    let question = || CaseQuestion::new(case.op());
+    let ask = |question: CaseQuestion| tested.answer(&question);
+    let on_input = || Ok::<_, String>(question().with_bytes("input", case.section("input")?));
+    let on_line = || Ok::<_, String>(question().with_bytes("input", line(case.section("input")?)?));
+    let key = || case.optional("key").map(key_of).transpose();
     match case.op() {
         "parse" => parse(case, tested),
         "canonical" => canonical(case, tested),
-        "fmt" => {
-            let written = tested.fmt(input()?, case.has("fence"));
-            same_bytes(case.section("output")?, &accepted(written)?)
+        "fmt" => writes(case, &ask(on_input()?.with("fence", case.has("fence")))?),
+        "build" => {
+            let result = ask(on_input()?)?;
+            accepted_or_rejected(case, None, &result, |built| writes(case, built))
         }
-        "build" => match case.get("expect") {
-            "reject" => refused(case, tested.build(input()?)),
-            _ => same_bytes(case.section("output")?, &accepted(tested.build(input()?))?),
-        },
-        "address" => address(case, tested),
-        "resolve" => resolve(case, tested),
-        "id" => equal(case.get("form"), &tested.id_form(line(input()?)?)),
+        "address" => {
+            let schemes = case.optional_json("schemes")?.unwrap_or_else(|| json!([]));
+            let result = ask(on_line()?.with("schemes", schemes))?;
+            has_json(case, &result)
+        }
+        "resolve" => {
+            let names = case.optional_json("names")?.unwrap_or_else(|| json!({}));
+            let question = on_line()?
+                .with("names", names)
+                .with_optional("domain", optional(case, "domain"))
+                .with_optional("dns", case.optional_json("dns")?)
+                .with_optional("dnssec", optional(case, "dnssec"));
+            subset(&case.json("json")?, &ask(question)?)
+        }
+        "id" => equal(case.get("form"), word_in(&ask(on_line()?)?, "form")?),
         "ids" => ids(case, tested),
-        "diagnose" => diagnose(case, tested),
-        "integrity" => equal_json(&case.json("json")?, &tested.integrity(input()?)),
+        "diagnose" => diagnose(case, &ask(on_input()?)?),
+        "integrity" => equal_json(&case.json("json")?, value_in(&ask(on_input()?)?, "fields")?),
         "migrate" => migrate(case, tested),
         "edit" => edit(case, tested),
         "reply" => {
-            let (kind, code) = case
-                .get("reply")
-                .split_once(' ')
-                .unwrap_or((case.get("reply"), ""));
-            let answer = accepted(tested.reply(input()?, kind, code))?;
-            let report = tested.parse(&answer, "strict", true);
+            let (kind, code) = case.get("reply").split_once(' ').unzip();
+            let question = on_input()?
+                .with("reply", kind.unwrap_or(case.get("reply")))
+                .with_optional("code", code);
+            let report = parsed(tested, &output(&ask(question)?)?, "strict", true)?;
             no_error(&report)?;
             subset(&case.json("json")?, &report)
         }
-        "taxonomy" => equal_json(&case.json("json")?, &tested.taxonomy()),
+        "taxonomy" => equal_json(&case.json("json")?, value_in(&ask(question())?, "codes")?),
         "exit" => {
-            let code = tested.exit(input()?, case.get("reading"));
+            let result = ask(on_input()?.with("reading", case.get("reading")))?;
+            let code = |r: &Value| u8::try_from(r.get("exit")?.as_u64()?).ok();
+            let code = part(&result, "`exit`, a number from 0 to 255", code)?;
             equal(case.get("exit"), &code.to_string())
         }
-        "collate" => poll::judge(case, tested),
-        "redact" => redact::judge(case, tested),
-        "audit" | "trace" => audit::judge(case, tested),
-        "consent" => consent::judge(case, tested),
-        "hop" | "check-hop" | "relays" => relay::judge(case, tested),
-        _ => keys::judge(case, tested),
+        "collate" => collate(case, tested),
+        "redact" => redact(case, tested),
+        "audit" => audit(case, tested),
+        "trace" => {
+            let result = ask(on_input()?.with_optional("key", key()?))?;
+            subset(&case.json("json")?, &result)
+        }
+        "consent" => consent(case, tested),
+        "hop" => {
+            let mut question = on_input()?;
+            for key in ["at", "by", "seed", "algorithm", "pkid"] {
+                question = question.with_optional(key, optional(case, key));
+            }
+            writes(case, &ask(question)?)
+        }
+        "check-hop" => has_json(case, &ask(on_input()?.with_optional("key", key()?))?),
+        "relays" => {
+            let dns = case.optional_json("dns")?.unwrap_or_default();
+            let question = on_line()?.with("dns", dns);
+            let result = ask(question.with("private", case.has("private")))?;
+            subset(&case.json("json")?, &result)
+        }
+        "sign" => trust::sign(case, tested),
+        "verify" => trust::verify(case, tested),
+        "key" => has_json(case, &ask(on_line()?)?),
+        "learn" => {
+            let question = on_input()?.with("trust", text(case.section("trust")?)?);
+            let result = ask(question.with("at", trust::time(case)))?;
+            accepted_or_rejected(case, Some(case.rule()), &result, |learned| {
+                trust::same_file(case.section("after")?, &output(learned)?)
+            })
+        }
+        "trust-file" => {
+            let result = ask(on_input()?)?;
+            accepted_or_rejected(case, Some(case.rule()), &result, |written| {
+                trust::same_file(case.section("input")?, &output(written)?)
+            })
+        }
+        "rc1" => {
+            let result = ask(on_input()?.with_optional("key", key()?))?;
+            equal(case.get("verdict"), word_in(&result, "verdict")?)
+        }
+        other => Err(CaseFailure::Case(format!("the op `{other}` is unknown"))),
     }
 }
 
-fn parse(case: &CaseFile, tested: &dyn Implementation) -> Judged {
-    let one = case.get("binding") == "one";
-    let report = tested.parse(case.section("input")?, case.get("reading"), one);
-    let count = field(&report, "envelopes").as_array().map_or(0, Vec::len);
+/// The value of a key, if the case has the key.
+fn optional<'c>(case: &'c CaseFile, key: &str) -> Option<&'c str> {
+    case.has(key).then(|| case.get(key))
+}
+
+/// The record of a key in a section.
+fn key_of(section: &[u8]) -> Result<&str, String> {
+    text(line(section)?)
+}
+
+/// The report on a text.
+fn parsed(
+    tested: &dyn Implementation,
+    text: &[u8],
+    reading: &str,
+    is_one: bool,
+) -> Result<Value, CaseFailure> {
+    let question = CaseQuestion::new("parse").with_bytes("input", text);
+    let question = question.with("reading", reading);
+    tested.answer(&question.with_optional("binding", is_one.then_some("one")))
+}
+
+/// The text that an implementation wrote.
+fn output(result: &Value) -> Result<Vec<u8>, CaseFailure> {
+    match rejection_in(result) {
+        Some(errors) => Err(unexpected_rejection(errors)),
+        None => bytes_in(result, "output"),
+    }
+}
+
+/// The text that an implementation wrote is the one of the case.
+fn writes(case: &CaseFile, result: &Value) -> Judgement {
+    same_bytes(case.section("output")?, &output(result)?)
+}
+
+/// A result has what the section `json` says, or is the rejection that the case expects.
+fn has_json(case: &CaseFile, result: &Value) -> Judgement {
+    accepted_or_rejected(case, Some(case.rule()), result, |accepted| {
+        match case.optional_json("json")? {
+            Some(expected) => subset(&expected, accepted),
+            None => Ok(()),
+        }
+    })
+}
+
+/// Judges a result that may be a rejection: `expect: reject` wants the code of the case, and the rule if one is given.
+fn accepted_or_rejected(
+    case: &CaseFile,
+    rule: Option<&str>,
+    result: &Value,
+    check: impl FnOnce(&Value) -> Judgement,
+) -> Judgement {
+    let code = case.get("code");
+    match (rejection_in(result), case.get("expect") == "reject") {
+        (None, false) => check(result),
+        (Some(errors), false) => Err(unexpected_rejection(errors)),
+        (Some(errors), true) if rule.is_some() => carries(case, errors),
+        (Some(errors), true) if has_any(errors, |f| f["code"] == code) => Ok(()),
+        (_, true) => {
+            let rule = rule.map_or(String::new(), |rule| format!("the rule {rule} and "));
+            let expected = format!("a rejection with {rule}the code {code}");
+            Err(CaseFailure::mismatch(expected, result))
+        }
+    }
+}
+
+fn unexpected_rejection(errors: &Value) -> CaseFailure {
+    CaseFailure::mismatch("no rejection", format_args!("a rejection: {errors}"))
+}
+
+/// One of the diagnostics is an error with the rule and the code of the case.
+fn carries(case: &CaseFile, errors: &Value) -> Judgement {
+    let (rule, code) = (case.rule(), case.get("code"));
+    let fits = |f: &Value| f["rule"] == rule && f["code"] == code && f["severity"] == "error";
+    match has_any(errors, fits) {
+        true => Ok(()),
+        false => Err(CaseFailure::mismatch(
+            format_args!("an error with the rule {rule} and the code {code}"),
+            errors,
+        )),
+    }
+}
+
+fn has_any(list: &Value, fits: impl Fn(&Value) -> bool) -> bool {
+    list.as_array().is_some_and(|list| list.iter().any(fits))
+}
+
+fn parse(case: &CaseFile, tested: &dyn Implementation) -> Judgement {
+    let is_one = case.get("binding") == "one";
+    let report = parsed(tested, case.section("input")?, case.get("reading"), is_one)?;
+    let envelopes = report.get("envelopes").and_then(Value::as_array);
+    let count = envelopes.map_or(0, Vec::len);
     match case.get("expect") {
         "accept" => {
             no_error(&report)?;
             if count == 0 {
-                return Err(Fault::mismatch("at least one envelope", &report));
+                return Err(CaseFailure::mismatch("at least one envelope", &report));
             }
         }
         "reject" => {
             if count != 0 {
-                return Err(Fault::mismatch("no envelope", &report));
+                return Err(CaseFailure::mismatch("no envelope", &report));
             }
-            carries(case, field(&report, "errors"))?;
+            carries(case, report.get("errors").unwrap_or(&Value::Null))?;
         }
         _ => {
             case.section("json")?;
@@ -165,7 +234,7 @@ fn parse(case: &CaseFile, tested: &dyn Implementation) -> Judged {
             .filter_map(|f| f["rule"].as_str())
             .collect();
         if wanted != came {
-            return Err(Fault::mismatch(
+            return Err(CaseFailure::mismatch(
                 format_args!("the repairs {wanted:?}"),
                 format_args!("the repairs {came:?}"),
             ));
@@ -176,7 +245,7 @@ fn parse(case: &CaseFile, tested: &dyn Implementation) -> Judged {
         let told = findings(&report)
             .any(|f| f["rule"] == rule && (severity.is_empty() || f["severity"] == severity));
         if !told {
-            return Err(Fault::mismatch(
+            return Err(CaseFailure::mismatch(
                 format_args!("a diagnostic of {word}"),
                 told_rules(&report),
             ));
@@ -186,7 +255,7 @@ fn parse(case: &CaseFile, tested: &dyn Implementation) -> Judged {
         .words("silent")
         .find(|rule| findings(&report).any(|f| f["rule"] == *rule))
     {
-        return Err(Fault::mismatch(
+        return Err(CaseFailure::mismatch(
             format_args!("no diagnostic of {rule}"),
             told_rules(&report),
         ));
@@ -195,11 +264,6 @@ fn parse(case: &CaseFile, tested: &dyn Implementation) -> Judged {
         Some(expected) => subset(&expected, &report),
         None => Ok(()),
     }
-}
-
-/// A field of an answer; null if the answer does not have it.
-fn field<'v>(value: &'v Value, key: &str) -> &'v Value {
-    value.get(key).unwrap_or(&Value::Null)
 }
 
 /// Every diagnostic of a report, of accepted envelopes and others.
@@ -218,28 +282,15 @@ fn told_rules(report: &Value) -> String {
     }
 }
 
-fn no_error(report: &Value) -> Judged {
+fn no_error(report: &Value) -> Judgement {
     match findings(report).find(|f| f["severity"] == "error") {
-        Some(error) => Err(Fault::mismatch("no error", error)),
+        Some(error) => Err(CaseFailure::mismatch("no error", error)),
         None => Ok(()),
     }
 }
 
-/// One of the diagnostics is an error with the rule and the code of the case.
-fn carries(case: &CaseFile, findings: &Value) -> Judged {
-    let (rule, code) = (case.rule(), case.get("code"));
-    let fits = |f: &Value| f["rule"] == rule && f["code"] == code && f["severity"] == "error";
-    match findings.as_array().is_some_and(|l| l.iter().any(fits)) {
-        true => Ok(()),
-        false => Err(Fault::mismatch(
-            format_args!("an error with the rule {rule} and the code {code}"),
-            findings,
-        )),
-    }
-}
-
 /// A diagnostic of the rule of the case stands where the case says.
-fn place(case: &CaseFile, report: &Value) -> Judged {
+fn place(case: &CaseFile, report: &Value) -> Judgement {
     let fits =
         |f: &Value, key: &str| !case.has(key) || f[key].as_u64() == case.get(key).parse().ok();
     let mut found = findings(report).filter(|f| f["rule"] == case.rule());
@@ -251,82 +302,63 @@ fn place(case: &CaseFile, report: &Value) -> Judged {
         let _ = write!(expected, " {key} {}", case.get(key));
     }
     let received: Vec<String> = findings(report).map(Value::to_string).collect();
-    Err(Fault::mismatch(expected, received.join("\n")))
+    Err(CaseFailure::mismatch(expected, received.join("\n")))
 }
 
-fn canonical(case: &CaseFile, tested: &dyn Implementation) -> Judged {
-    let form = tested.canonical(case.section("input")?);
-    if case.get("expect") == "reject" {
-        return refused(case, form);
-    }
-    let form = accepted(form)?;
-    let mut checked = false;
-    if let Some(exact) = case.optional("canonical") {
-        same_bytes(exact, &form)?;
-        checked = true;
-    }
-    if case.has("digest") {
-        equal(case.get("digest"), &sha256(&form))?;
-        checked = true;
-    }
-    for same in case.all("same") {
-        same_bytes(&form, &accepted(tested.canonical(same))?)?;
-        checked = true;
-    }
-    for other in case.all("differs") {
-        if accepted(tested.canonical(other))? == form {
-            return Err(Fault::mismatch(
-                "another canonical form for each section `differs`",
-                format_args!("the same one\n{}", shown(&form)),
-            ));
-        }
-        checked = true;
-    }
-    checked
-        .then_some(())
-        .ok_or_else(|| Fault::Case("it compares nothing".into()))
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    use sha2::Digest as _;
-    let hex = sha2::Sha256::digest(bytes);
-    let hex = hex.iter().map(|b| format!("{b:02x}"));
-    format!("sha256:{}", hex.collect::<String>())
-}
-
-fn address(case: &CaseFile, tested: &dyn Implementation) -> Judged {
-    let schemes = case.optional_json("schemes")?;
-    let schemes = schemes.unwrap_or_else(|| Value::Array(Vec::new()));
-    let came = tested.address(line(case.section("input")?)?, &schemes);
-    accepted_or_refused(case, came, |parts| subset(&case.json("json")?, parts))
-}
-
-fn resolve(case: &CaseFile, tested: &dyn Implementation) -> Judged {
-    let names = case.optional_json("names")?;
-    let request = ResolveRequest {
-        names: names.unwrap_or_else(|| Value::Object(serde_json::Map::new())),
-        domain: case.has("domain").then(|| case.get("domain")),
-        dns: case.optional_json("dns")?,
-        requires_dnssec: case.has("dnssec"),
+fn canonical(case: &CaseFile, tested: &dyn Implementation) -> Judgement {
+    let ask = |text: &[u8]| {
+        let question = CaseQuestion::new("canonical").with_bytes("input", text);
+        tested.answer(&question)
     };
-    let came = tested.resolve(line(case.section("input")?)?, &request);
-    subset(&case.json("json")?, &came)
+    let result = ask(case.section("input")?)?;
+    accepted_or_rejected(case, None, &result, |result| {
+        let form = output(result)?;
+        let mut checked = false;
+        if let Some(exact) = case.optional("canonical") {
+            same_bytes(exact, &form)?;
+            checked = true;
+        }
+        if case.has("digest") {
+            equal(case.get("digest"), &Digest::of(&form).to_string())?;
+            checked = true;
+        }
+        for same in case.all("same") {
+            same_bytes(&form, &output(&ask(same)?)?)?;
+            checked = true;
+        }
+        for other in case.all("differs") {
+            if output(&ask(other)?)? == form {
+                return Err(CaseFailure::mismatch(
+                    "another canonical form for each section `differs`",
+                    format_args!("the same one\n{}", shown(&form)),
+                ));
+            }
+            checked = true;
+        }
+        match checked {
+            true => Ok(()),
+            false => Err(CaseFailure::Case("it compares nothing".into())),
+        }
+    })
 }
 
-fn ids(case: &CaseFile, tested: &dyn Implementation) -> Judged {
+fn ids(case: &CaseFile, tested: &dyn Implementation) -> Judgement {
     let count = case.number("count")?;
-    let made = tested.new_ids(case.get("form"), count);
+    let question = CaseQuestion::new("ids").with("form", case.get("form"));
+    let result = tested.answer(&question.with("count", count))?;
+    let made = words_in(&result, "ids")?;
     if made.len() != count {
-        return Err(Fault::mismatch(
+        return Err(CaseFailure::mismatch(
             format_args!("{count} ids"),
             format_args!("{} ids", made.len()),
         ));
     }
     for id in &made {
-        equal(case.get("form"), &tested.id_form(id.as_bytes()))?;
+        let form = tested.answer(&CaseQuestion::new("id").with("input", *id))?;
+        equal(case.get("form"), word_in(&form, "form")?)?;
     }
     match made.iter().zip(made.iter().skip(1)).find(|(a, b)| a >= b) {
-        Some((first, next)) => Err(Fault::mismatch(
+        Some((first, next)) => Err(CaseFailure::mismatch(
             "each id greater than the one before",
             format_args!("{first} and then {next}"),
         )),
@@ -334,91 +366,136 @@ fn ids(case: &CaseFile, tested: &dyn Implementation) -> Judged {
     }
 }
 
-fn diagnose(case: &CaseFile, tested: &dyn Implementation) -> Judged {
-    let came = tested.diagnose(case.section("input")?);
-    equal(
-        case.get("diagnosis"),
-        field(&came, "diagnosis").as_str().unwrap_or("none"),
-    )?;
+fn diagnose(case: &CaseFile, result: &Value) -> Judgement {
+    let diagnosis = result["diagnosis"].as_str().unwrap_or("none");
+    equal(case.get("diagnosis"), diagnosis)?;
     if case.has("after") {
-        equal(case.get("after"), &field(&came, "after").to_string())?;
+        equal(case.get("after"), &result["after"].to_string())?;
     }
     if case.has("lines") {
         let lines = case
             .words("lines")
             .map(|n| n.parse().map_err(|_| format!("`lines` has the word `{n}`")));
         let lines: Vec<u64> = lines.collect::<Result<_, _>>()?;
-        equal_json(&lines.into(), field(&came, "lines"))?;
+        equal_json(&lines.into(), &result["lines"])?;
     }
     Ok(())
 }
 
-fn migrate(case: &CaseFile, tested: &dyn Implementation) -> Judged {
+fn migrate(case: &CaseFile, tested: &dyn Implementation) -> Judgement {
     let input = case.section("input")?;
-    let migrated = accepted(tested.migrate(input))?;
+    let question = CaseQuestion::new("migrate").with_bytes("input", input);
+    let migrated = output(&tested.answer(&question)?)?;
     if case.has("output") {
         return same_bytes(input, &migrated);
     }
-    let report = tested.parse(&migrated, "strict", false);
+    let report = parsed(tested, &migrated, "strict", false)?;
     no_error(&report)?;
     subset(&case.json("json")?, &report)
 }
 
-fn edit(case: &CaseFile, tested: &dyn Implementation) -> Judged {
+fn edit(case: &CaseFile, tested: &dyn Implementation) -> Judgement {
     let change = if case.has("add") { "add" } else { "set" };
-    let spelled = || {
-        format!(
-            "`{change}: {}` is not NAMESPACE KEY=VALUE",
-            case.get(change)
-        )
+    let value = case.get(change);
+    let misspelled = || format!("`{change}: {value}` is not NAMESPACE KEY=VALUE");
+    let (namespace, field) = value.split_once(' ').ok_or_else(misspelled)?;
+    let (key, value) = field.split_once('=').ok_or_else(misspelled)?;
+    let question = CaseQuestion::new("edit")
+        .with_bytes("input", case.section("input")?)
+        .with("change", change)
+        .with("namespace", namespace)
+        .with("key", key)
+        .with("value", value);
+    writes(case, &tested.answer(&question)?)
+}
+
+fn collate(case: &CaseFile, tested: &dyn Implementation) -> Judgement {
+    let ask = |text: &[u8]| {
+        let question = CaseQuestion::new("collate")
+            .with_bytes("input", text)
+            .with_optional("poll", optional(case, "poll"))
+            .with_optional("at", optional(case, "at"));
+        tested.answer(&question)
     };
-    let (block, field) = case.get(change).split_once(' ').ok_or_else(spelled)?;
-    let (key, value) = field.split_once('=').ok_or_else(spelled)?;
-    let edited = tested.edit(case.section("input")?, change, block, key, value);
-    same_bytes(case.section("output")?, &accepted(edited)?)
-}
-
-fn accepted(outcome: Outcome) -> Result<Vec<u8>, Fault> {
-    outcome.map_err(|findings| Fault::mismatch("a text", format_args!("a rejection: {findings}")))
-}
-
-/// What the case says about an answer that may be a rejection: `expect: reject` wants the rule and the code of the case.
-fn accepted_or_refused(
-    case: &CaseFile,
-    came: Result<Value, Value>,
-    check: impl FnOnce(&Value) -> Judged,
-) -> Judged {
-    match (came, case.get("expect") == "reject") {
-        (Ok(came), false) => check(&came),
-        (Err(findings), true) => carries(case, &findings),
-        (Ok(came), true) => Err(Fault::mismatch(rejection(case), came)),
-        (Err(findings), false) => Err(Fault::mismatch(
-            "no rejection",
-            format_args!("a rejection: {findings}"),
-        )),
-    }
-}
-
-fn rejection(case: &CaseFile) -> String {
-    let (rule, code) = (case.rule(), case.get("code"));
-    format!("a rejection with the rule {rule} and the code {code}")
-}
-
-/// It is rejected, with the code of the case.
-fn refused(case: &CaseFile, outcome: Outcome) -> Judged {
-    let code = case.get("code");
-    let expected = format!("a rejection with the code {code}");
-    match outcome {
-        Err(findings)
-            if findings
-                .as_array()
-                .is_some_and(|l| l.iter().any(|f| f["code"] == code)) =>
-        {
-            Ok(())
+    let input = case.section("input")?;
+    let result = ask(input)?;
+    accepted_or_rejected(case, Some(case.rule()), &result, |result| {
+        let (collation, envelopes) = (value_in(result, "collation")?, output(result)?);
+        // The order of the envelopes changes nothing.
+        let mut parts: Vec<&str> = text(input)?.split_inclusive("[[END]]\n").collect();
+        parts.reverse();
+        let again = ask(parts.concat().as_bytes())?;
+        if again.get("collation") != Some(collation) || output(&again)? != envelopes {
+            return Err(CaseFailure::mismatch(
+                format_args!("the same with the envelopes reversed: {collation}"),
+                again,
+            ));
         }
-        Err(findings) => Err(Fault::mismatch(expected, findings)),
-        Ok(text) => Err(Fault::mismatch(expected, shown(&text))),
+        if let Some(expected) = case.optional_json("json")? {
+            subset(&expected, collation)?;
+        }
+        match case.optional("output") {
+            Some(output) => same_bytes(output, &envelopes),
+            None => Ok(()),
+        }
+    })
+}
+
+fn redact(case: &CaseFile, tested: &dyn Implementation) -> Judgement {
+    let names = text(case.optional("names").unwrap_or_default())?;
+    let names: Vec<&str> = names.lines().collect();
+    let ask = |text: &[u8]| {
+        let question = CaseQuestion::new("redact")
+            .with_bytes("input", text)
+            .with_optional("as", optional(case, "as"))
+            .with("names", names.clone())
+            .with("only", case.words("only").collect::<Vec<_>>())
+            .with("drop_signature", case.has("drop-signature"));
+        tested.answer(&question)
+    };
+    let result = ask(case.section("input")?)?;
+    accepted_or_rejected(case, Some(case.rule()), &result, |redacted| {
+        writes(case, redacted)?;
+        let found = words_in(redacted, "found")?;
+        equal(case.get("found"), &found.join(" "))?;
+        // RED-002: a second redaction changes nothing.
+        let once = output(redacted)?;
+        same_bytes(&once, &output(&ask(&once)?)?)
+    })
+}
+
+fn audit(case: &CaseFile, tested: &dyn Implementation) -> Judgement {
+    let question = CaseQuestion::new("audit").with("what", case.get("what"));
+    let result = tested.answer(&question.with("input", case.json("input")?))?;
+    let holds = |r: &Value| r.get("holds")?.as_bool();
+    let word = match part(&result, "`holds`, true or false", holds)? {
+        true => "holds",
+        false => "fails",
+    };
+    if case.get("result") != word {
+        return Err(CaseFailure::mismatch(case.get("result"), result));
     }
+    match case.optional_json("json")? {
+        Some(expected) => subset(&expected, result.get("found").unwrap_or(&json!({}))),
+        None => Ok(()),
+    }
+}
+
+fn consent(case: &CaseFile, tested: &dyn Implementation) -> Judgement {
+    let or = |key, usual| optional(case, key).unwrap_or(usual);
+    let signed: Vec<&str> = case.words("signed").collect();
+    let question = CaseQuestion::new("consent")
+        .with_bytes("input", case.section("input")?)
+        .with_bytes("before", case.optional("before").unwrap_or_default())
+        .with("before_proof", or("before-proof", "unsigned"))
+        .with("proof", or("proof", "unsigned"))
+        .with_optional("by", optional(case, "by").filter(|by| *by == "agent"))
+        .with("at", or("at", "2026-01-01T00:00:00Z"))
+        .with_optional("leaves", optional(case, "leaves"))
+        .with("signed", signed)
+        .with_optional("border", optional(case, "border").filter(|b| *b == "all"))
+        .with_optional("authority", optional(case, "authority"));
+    has_json(case, &tested.answer(&question)?)
 }
 
 /// The input without its line end.
@@ -432,22 +509,22 @@ fn text(bytes: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(bytes).map_err(|e| e.to_string())
 }
 
-fn equal(expected: &str, came: &str) -> Judged {
+fn equal(expected: &str, came: &str) -> Judgement {
     match expected == came {
         true => Ok(()),
-        false => Err(Fault::mismatch(expected, came)),
+        false => Err(CaseFailure::mismatch(expected, came)),
     }
 }
 
-fn equal_json(expected: &Value, came: &Value) -> Judged {
+fn equal_json(expected: &Value, came: &Value) -> Judgement {
     match expected == came {
         true => Ok(()),
-        false => Err(Fault::mismatch(expected, came)),
+        false => Err(CaseFailure::mismatch(expected, came)),
     }
 }
 
 /// Two texts are the same; else the first line that differs is told, and what stands around it.
-fn same_bytes(expected: &[u8], came: &[u8]) -> Judged {
+fn same_bytes(expected: &[u8], came: &[u8]) -> Judgement {
     if expected == came {
         return Ok(());
     }
@@ -469,7 +546,10 @@ fn same_bytes(expected: &[u8], came: &[u8]) -> Judged {
             shown(whole)
         ),
     };
-    Err(Fault::mismatch(told(&wanted, expected), told(&got, came)))
+    Err(CaseFailure::mismatch(
+        told(&wanted, expected),
+        told(&got, came),
+    ))
 }
 
 /// A text with its lines marked, so that blanks and line ends are seen.

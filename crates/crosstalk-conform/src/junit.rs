@@ -60,6 +60,11 @@ pub(crate) fn junit(suite: &str, host: &str, time: Duration, cases: &[JunitCase<
     out
 }
 
+/// A time in seconds, to the millisecond.
+pub(crate) fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
 /// Text for XML: what was tested may answer anything.
 fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -1,37 +1,27 @@
 //! Levels: which cases a program has to pass for what it claims. `conformance/levels.toml` is the data.
 
 use crate::case::CaseFile;
+use crosstalk_envelope::words;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// A level of the specification; a program of one level also keeps the levels below it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Strict reading and writing of envelopes.
-    L0,
-    /// Envelopes as text, complete.
-    L1,
-    /// Signatures, trust, consent and polls.
-    L2,
-    /// What relays do, as far as it can be checked as text.
-    L3,
+words! {
+    /// A level of the specification; a program of one level also keeps the levels below it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Level {
+        /// Strict reading and writing of envelopes.
+        L0 = "L0",
+        /// Envelopes as text, complete.
+        L1 = "L1",
+        /// Signatures, trust, consent and polls.
+        L2 = "L2",
+        /// The behaviour of relays, as far as it can be checked as text.
+        L3 = "L3",
+    }
 }
 
 impl Level {
-    /// All levels, the lowest first.
-    pub const ALL: [Self; 4] = [Self::L0, Self::L1, Self::L2, Self::L3];
-
-    /// The name of the level: `L0`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::L0 => "L0",
-            Self::L1 => "L1",
-            Self::L2 => "L2",
-            Self::L3 => "L3",
-        }
-    }
-
     fn of_number(number: i64) -> Option<Self> {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
@@ -47,10 +37,7 @@ impl FromStr for Level {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter();
-        let mut found = found.filter(|level| level.as_str().eq_ignore_ascii_case(word));
-        found
-            .next()
+        Self::parse(&word.to_ascii_uppercase())
             .ok_or_else(|| format!("`{word}` is not a level: L0, L1, L2 or L3"))
     }
 }
@@ -68,7 +55,7 @@ impl Levels {
     /// Reads the tables.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The fault of the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let tables: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
         let table = |name: &str| {
@@ -117,7 +104,7 @@ impl Levels {
         Some(level)
     }
 
-    /// What a program may leave out at any level, if the rule belongs to it: `redaction of personal data`.
+    /// The optional area that a rule belongs to, if any: `redaction of personal data`.
     pub fn optional(&self, rule: &str) -> Option<&str> {
         self.optional.get(rule_area(rule)).map(String::as_str)
     }

@@ -4,18 +4,16 @@
 //! with everything that it started. A program that breaks off is started again for the next case, so that one crash does not
 //! hide the other results.
 
-mod implementation;
 mod process;
 mod report;
 
 pub use report::{AreaCount, ProgramOutcome, ProgramReport, ProgramResult, SCHEMA};
 
-use crate::fault::Fault;
 use crate::judge::judge;
 use crate::level::Level;
+use crate::question::{CaseFailure, CaseQuestion, Implementation};
 use crate::set::{CaseSet, CaseSource};
-use implementation::Question;
-use process::{Ended, NoLine, Process};
+use process::{NoLine, Process, ProcessEnd};
 use report::shortened;
 use serde_json::Value;
 use std::cell::RefCell;
@@ -50,19 +48,17 @@ pub struct Program {
     command: String,
     timeout: Duration,
     runtime: Runtime,
-    state: RefCell<State>,
+    state: RefCell<RunState>,
 }
 
 #[derive(Default)]
-struct State {
+struct RunState {
     process: Option<Process>,
     asked: u64,
     answered: u64,
     breaks_in_a_row: usize,
     timeouts: usize,
     is_interrupted: bool,
-    /// Why the current case can't be judged.
-    interruption: Option<Fault>,
     exchanges: Vec<Exchange>,
 }
 
@@ -118,11 +114,11 @@ impl Program {
         self.state.borrow_mut().exchanges.clear();
         let judged = match source.read() {
             Ok(case) => judge(&case, self),
-            Err(fault) => Err(Fault::Case(fault)),
+            Err(fault) => Err(CaseFailure::Case(fault)),
         };
         let outcome = match judged {
             Ok(()) => ProgramOutcome::Passed,
-            Err(Fault::Unsupported) => match source.optional.is_some() {
+            Err(CaseFailure::Unsupported) => match source.optional.is_some() {
                 true => ProgramOutcome::LeftOut,
                 false => ProgramOutcome::Unsupported,
             },
@@ -155,32 +151,8 @@ impl Program {
         }
     }
 
-    /// Asks a question. Without a usable answer there is no result, and the interruption says why.
-    fn ask(&self, question: Question) -> Option<Value> {
-        if self.state.borrow().interruption.is_some() {
-            return None;
-        }
-        match self.exchange(question) {
-            Ok(Answer::Result(result)) => Some(result),
-            Ok(Answer::Unsupported) => {
-                self.interrupt(Fault::Unsupported);
-                None
-            }
-            Ok(Answer::Error(error)) => {
-                let error = shortened(&error, EXCHANGE_CHARS);
-                self.interrupt(Fault::NoAnswer(format!(
-                    "the program reports an error: {error}"
-                )));
-                None
-            }
-            Err(why) => {
-                self.interrupt(Fault::NoAnswer(self.break_off(&why)));
-                None
-            }
-        }
-    }
-
-    fn exchange(&self, question: Question) -> Result<Answer, Break> {
+    /// Sends a question and reads the answer.
+    fn exchange(&self, question: &CaseQuestion) -> Result<ProgramAnswer, Break> {
         let mut state = self.state.borrow_mut();
         state.asked += 1;
         let id = state.asked;
@@ -204,7 +176,7 @@ impl Program {
         if let Some(exchange) = state.exchanges.last_mut() {
             exchange.answer = Some(shown(&came));
         }
-        let answer = Answer::read(&came, id)?;
+        let answer = ProgramAnswer::read(&came, id)?;
         state.answered += 1;
         state.breaks_in_a_row = 0;
         if let Some(process) = state.process.take_if(|process| !process.is_in_step()) {
@@ -228,7 +200,7 @@ impl Program {
             _ => {}
         }
         let mut told = why.sentence(self.timeout, ended.as_ref());
-        if let Some(Ended { stderr, .. }) = ended
+        if let Some(ProcessEnd { stderr, .. }) = ended
             && !stderr.is_empty()
         {
             told.push_str("\nstderr: ");
@@ -237,21 +209,26 @@ impl Program {
         told
     }
 
-    /// Notes why the current case can't be judged; the first reason counts.
-    fn interrupt(&self, fault: Fault) {
-        let mut state = self.state.borrow_mut();
-        state.interruption.get_or_insert(fault);
-    }
-
-    fn take_interruption(&self) -> Option<Fault> {
-        self.state.borrow_mut().interruption.take()
-    }
-
     /// Ends the program; the end of what it wrote to stderr.
     fn end(&self) -> String {
         let process = self.state.borrow_mut().process.take();
         let ended = process.map(|process| self.runtime.block_on(process.end(true)));
         ended.map(|ended| ended.stderr).unwrap_or_default()
+    }
+}
+
+impl Implementation for Program {
+    fn answer(&self, question: &CaseQuestion) -> Result<Value, CaseFailure> {
+        match self.exchange(question) {
+            Ok(ProgramAnswer::Result(result)) => Ok(result),
+            Ok(ProgramAnswer::Unsupported) => Err(CaseFailure::Unsupported),
+            Ok(ProgramAnswer::Error(error)) => {
+                let error = shortened(&error, EXCHANGE_CHARS);
+                let why = format!("the program reports an error: {error}");
+                Err(CaseFailure::NoAnswer(why))
+            }
+            Err(why) => Err(CaseFailure::NoAnswer(self.break_off(&why))),
+        }
     }
 }
 
@@ -266,14 +243,14 @@ fn shown(line: &[u8]) -> String {
     }
 }
 
-/// What the program answered.
-enum Answer {
+/// An answer of the program.
+enum ProgramAnswer {
     Result(Value),
     Unsupported,
     Error(String),
 }
 
-impl Answer {
+impl ProgramAnswer {
     fn read(line: &[u8], id: u64) -> Result<Self, Break> {
         let Ok(Value::Object(mut object)) = serde_json::from_slice(line) else {
             return Err(Break::NotJson(shown(line)));
@@ -305,7 +282,7 @@ enum Break {
 }
 
 impl Break {
-    fn sentence(&self, timeout: Duration, ended: Option<&Ended>) -> String {
+    fn sentence(&self, timeout: Duration, ended: Option<&ProcessEnd>) -> String {
         match self {
             Self::Start(error) => format!("the shell can't be started: {error}"),
             Self::NoLine(NoLine::Timeout) => format!(
@@ -342,18 +319,18 @@ mod tests {
 
     #[test]
     fn answers_are_told_apart() {
-        let read = |line: &str| Answer::read(line.as_bytes(), 7);
+        let read = |line: &str| ProgramAnswer::read(line.as_bytes(), 7);
         assert!(matches!(
             read(r#"{"id":7,"result":{}}"#),
-            Ok(Answer::Result(_))
+            Ok(ProgramAnswer::Result(_))
         ));
         assert!(matches!(
             read(r#"{"id":7,"unsupported":true}"#),
-            Ok(Answer::Unsupported)
+            Ok(ProgramAnswer::Unsupported)
         ));
         assert!(matches!(
             read(r#"{"id":7,"error":"x"}"#),
-            Ok(Answer::Error(_))
+            Ok(ProgramAnswer::Error(_))
         ));
         assert!(matches!(read("ready"), Err(Break::NotJson(_))));
         assert!(matches!(read("[7]"), Err(Break::NotJson(_))));

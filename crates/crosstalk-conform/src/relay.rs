@@ -10,23 +10,23 @@ mod play;
 mod probe;
 mod report;
 mod script;
-mod settle;
 mod wire;
 
 pub use report::{CaseResult, Outcome, Report, SCHEMA};
 pub use wire::Base;
 
 use crosstalk_envelope::registry::Rule;
-use probe::{Probe, Step, Stop};
-use script::Play;
+use probe::{CaseStep, CaseStop, Probe, object, word};
+use script::CaseRun;
+use serde_json::json;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::task::JoinSet;
-use wire::Wire;
+use wire::{SuiteRequest, Wire};
 
-type Run = for<'p> fn(&'p Probe) -> Pin<Box<dyn Future<Output = Step> + Send + 'p>>;
+type CaseFunction = for<'p> fn(&'p Probe) -> Pin<Box<dyn Future<Output = CaseStep> + Send + 'p>>;
 
 /// How many cases run at the same time.
 const AT_ONCE: usize = 8;
@@ -36,13 +36,13 @@ const AT_ONCE: usize = 8;
 pub struct Case {
     /// Its name.
     pub id: &'static str,
-    /// What it is about.
+    /// The rule that it checks.
     pub rule: &'static Rule,
-    /// What is shown.
+    /// The behaviour that it shows.
     pub title: &'static str,
     /// Whether it takes long or loads the relay, and runs only on request.
     pub is_heavy: bool,
-    run: Play,
+    run: CaseRun,
 }
 
 impl Case {
@@ -63,7 +63,7 @@ pub fn cases() -> Vec<Case> {
     script::CASES.clone()
 }
 
-/// What is run against which relay.
+/// A run of the suite: the relay, the credential and the chosen cases.
 #[derive(Clone)]
 pub struct Suite {
     /// Where the relay is.
@@ -137,7 +137,7 @@ impl Suite {
             .map(|(case, kept)| kept.take().unwrap_or_else(|| CaseResult::broken(*case)))
             .collect();
         results.extend(lost);
-        settle::settle(&wire).await;
+        settle(&wire).await;
         Report {
             base: self.base.to_string(),
             results,
@@ -152,14 +152,47 @@ async fn run(case: Case, probe: &Probe, flood: bool) -> CaseResult {
         true => Outcome::Skipped("it takes long or loads the relay: it runs with --flood".into()),
         false => match case.run.run(probe).await {
             Ok(()) => Outcome::Passed,
-            Err(Stop::Skipped(reason)) => Outcome::Skipped(reason),
-            Err(Stop::Failed { expected, got }) => Outcome::Failed { expected, got },
+            Err(CaseStop::Skipped(reason)) => Outcome::Skipped(reason),
+            Err(CaseStop::Failed { expected, got }) => Outcome::Failed { expected, got },
         },
     };
     CaseResult {
         case,
         outcome,
         time: began.elapsed(),
+    }
+}
+
+/// Settles the messages that wait for the addresses of a run, so that people who use the relay find none of them in the
+/// courier's queue. A relay that does not allow it is left as it is.
+async fn settle(wire: &Arc<Wire>) {
+    let probe = Probe::new(Arc::clone(wire));
+    let used = wire.used.all();
+    let request = SuiteRequest::get("/crosstalk/courier?limit=500").accept("application/json");
+    let Ok(answer) = probe.send(request).await else {
+        return;
+    };
+    if let Ok(queue) = object(&answer, 200)
+        && let Some(waiting) = queue.get("messages").and_then(|m| m.as_array())
+    {
+        let is_ours = |m: &&serde_json::Value| used.contains(word(m, "to"));
+        for message in waiting.iter().filter(is_ours) {
+            let path = format!("/crosstalk/courier/{}", word(message, "id"));
+            let said = json!({"to": word(message, "to"), "state": "carried"});
+            let request = SuiteRequest::new("POST", path).json(&said);
+            // One that is gone meanwhile is settled.
+            let _ = probe.send(request.accept("application/json")).await;
+        }
+    }
+    for address in &used {
+        let Ok(ids) = probe.inbox_ids(address).await else {
+            continue;
+        };
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        if !ids.is_empty() {
+            // The inbox is nobody else's; what stays there disturbs nobody.
+            let _ = probe.acknowledge(address, &ids, "acknowledged").await;
+        }
     }
 }
 

@@ -21,9 +21,9 @@ pub struct CaseSource {
     pub level: Level,
     /// The rule that it is about.
     pub rule: String,
-    /// What it shows, in one sentence.
+    /// The behaviour that it shows, in one sentence.
     pub about: String,
-    /// What a program may leave out, if the case belongs to that.
+    /// The optional area that the case belongs to, if any.
     pub optional: Option<String>,
     content: Cow<'static, [u8]>,
 }
@@ -47,7 +47,7 @@ impl CaseSource {
     /// Reads the case.
     ///
     /// # Errors
-    /// What is wrong with the file, and in which.
+    /// The fault, with the name of the file.
     pub fn read(&self) -> Result<CaseFile, String> {
         CaseFile::parse(&self.id, &self.content)
             .map_err(|fault| format!("{}.case: {fault}", self.id))
@@ -75,7 +75,7 @@ impl CaseSet {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with them; none, unless the program was built wrong.
+    /// The fault of a file; there is none, unless the program was built wrong.
     pub fn embedded() -> Result<Self, String> {
         let levels = Levels::parse(LEVELS)?;
         let (mut sources, mut rest) = (Vec::new(), PACKED);

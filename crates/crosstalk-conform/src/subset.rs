@@ -1,6 +1,6 @@
 //! How the `json` section of a case is compared with what came.
 
-use crate::fault::Fault;
+use crate::question::CaseFailure;
 use crosstalk_envelope::id::IdForm;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -9,18 +9,18 @@ use std::collections::HashMap;
 ///
 /// # Errors
 /// The path, and what is expected and was received there.
-pub fn subset(expected: &Value, actual: &Value) -> Result<(), Fault> {
+pub fn subset(expected: &Value, actual: &Value) -> Result<(), CaseFailure> {
     Comparison::default().value("", expected, actual)
 }
 
-/// What the names in `{{name}}` stand for.
+/// The texts that the names in `{{name}}` stand for.
 #[derive(Default)]
 struct Comparison {
     texts: HashMap<String, String>,
 }
 
 impl Comparison {
-    fn value(&mut self, path: &str, expected: &Value, actual: &Value) -> Result<(), Fault> {
+    fn value(&mut self, path: &str, expected: &Value, actual: &Value) -> Result<(), CaseFailure> {
         match (expected, actual) {
             (Value::Object(wanted), Value::Object(map)) => {
                 for (key, value) in wanted {
@@ -48,7 +48,7 @@ impl Comparison {
             _ if expected == actual => Ok(()),
             _ => {
                 let path = if path.is_empty() { "." } else { path };
-                Err(Fault::mismatch(
+                Err(CaseFailure::mismatch(
                     format_args!("{path} = {expected}"),
                     format_args!("{path} = {actual}"),
                 ))
@@ -57,7 +57,12 @@ impl Comparison {
     }
 
     /// Each one that is wanted came, in any order. Others may have come too: one mistake can break several rules.
-    fn findings(&mut self, path: &str, wanted: &[Value], items: &[Value]) -> Result<(), Fault> {
+    fn findings(
+        &mut self,
+        path: &str,
+        wanted: &[Value],
+        items: &[Value],
+    ) -> Result<(), CaseFailure> {
         let mut left: Vec<&Value> = items.iter().collect();
         for (index, value) in wanted.iter().enumerate() {
             let path = format!("{path}[{index}]");
@@ -70,7 +75,7 @@ impl Comparison {
                 is_fit
             };
             let found = left.iter().position(fits).ok_or_else(|| {
-                Fault::mismatch(
+                CaseFailure::mismatch(
                     format_args!("{path} = {value}"),
                     format_args!("none that fits in {}", Value::from(items)),
                 )
@@ -117,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_a_subset() {
+    fn subsets_are_told_from_other_objects() {
         let actual = serde_json::json!({"a": [1, {"b": "x", "c": null}], "f": [{"key": "K", "value": "v"}],
             "errors": [{"rule": "X", "line": 1}, {"rule": "Y"}, {"rule": "Z"}], "repairs": [],
             "i": "01K74V6R0074G0T7MAHPXVDNXW", "j": "01K74V6R0074G0T7MAHPXVDNXW"});

@@ -19,16 +19,16 @@ const ALIASES: usize = 8;
 
 /// Whether an answer was validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checked {
+pub enum Validation {
     /// Its records say what came out.
     Yes,
     /// There was no chain to check it with.
     No,
 }
 
-/// What is in the TXT records at a name, whatever they are for.
+/// The TXT records at a name, whatever they are for.
 #[derive(Debug)]
-pub enum Found {
+pub enum TxtRecords {
     /// There are some: the text of each, or why it can't be read.
     Texts {
         texts: Vec<Result<String, String>>,
@@ -39,17 +39,17 @@ pub enum Found {
     Absent { dnssec: Dnssec },
     /// There are more than anybody reads.
     Wrong { reason: String },
-    /// Nobody said anything that counts.
+    /// No server gave an answer that counts.
     Unavailable { reason: String },
 }
 
-/// What this says about the keys at `name`.
-pub fn keys(name: &Name, found: Found) -> DnsAnswer {
+/// The answer about the keys at `name`.
+pub fn keys(name: &Name, found: TxtRecords) -> DnsAnswer {
     let (texts, ttl, dnssec) = match found {
-        Found::Texts { texts, ttl, dnssec } => (texts, ttl, dnssec),
-        Found::Absent { dnssec } => return DnsAnswer::Absent { dnssec },
-        Found::Wrong { reason } => return DnsAnswer::Wrong { reason },
-        Found::Unavailable { reason } => return DnsAnswer::Unavailable { reason },
+        TxtRecords::Texts { texts, ttl, dnssec } => (texts, ttl, dnssec),
+        TxtRecords::Absent { dnssec } => return DnsAnswer::Absent { dnssec },
+        TxtRecords::Wrong { reason } => return DnsAnswer::Wrong { reason },
+        TxtRecords::Unavailable { reason } => return DnsAnswer::Unavailable { reason },
     };
     let count = texts.len();
     let mut keys = Vec::new();
@@ -75,23 +75,25 @@ pub fn keys(name: &Name, found: Found) -> DnsAnswer {
     DnsAnswer::Wrong { reason }
 }
 
-/// What this says about the addresses at `name`.
-pub fn addresses(name: &Name, found: Found) -> AddressAnswer {
+/// The answer about the addresses at `name`.
+pub fn addresses(name: &Name, found: TxtRecords) -> AddressAnswer {
     let at = plain(name);
     match found {
-        Found::Texts { texts, ttl, dnssec } => AddressAnswer::of_records(&at, texts, ttl, dnssec),
-        Found::Absent { dnssec } => AddressAnswer::Absent { at, dnssec },
-        Found::Wrong { reason } => AddressAnswer::Wrong { reason },
-        Found::Unavailable { reason } => AddressAnswer::Unavailable { reason },
+        TxtRecords::Texts { texts, ttl, dnssec } => {
+            AddressAnswer::of_records(&at, texts, ttl, dnssec)
+        }
+        TxtRecords::Absent { dnssec } => AddressAnswer::Absent { at, dnssec },
+        TxtRecords::Wrong { reason } => AddressAnswer::Wrong { reason },
+        TxtRecords::Unavailable { reason } => AddressAnswer::Unavailable { reason },
     }
 }
 
 /// The texts at `name` that may be records of relays; none if there are none. An error is temporary.
-pub fn relays(found: Found) -> Result<Vec<String>, String> {
+pub fn relays(found: TxtRecords) -> Result<Vec<String>, String> {
     match found {
-        Found::Texts { texts, .. } => Ok(texts.into_iter().filter_map(Result::ok).collect()),
-        Found::Absent { .. } | Found::Wrong { .. } => Ok(Vec::new()),
-        Found::Unavailable { reason } => Err(reason),
+        TxtRecords::Texts { texts, .. } => Ok(texts.into_iter().filter_map(Result::ok).collect()),
+        TxtRecords::Absent { .. } | TxtRecords::Wrong { .. } => Ok(Vec::new()),
+        TxtRecords::Unavailable { reason } => Err(reason),
     }
 }
 
@@ -99,10 +101,10 @@ pub fn relays(found: Found) -> Result<Vec<String>, String> {
 pub fn hosts(
     name: &Name,
     result: Result<Lookup, NetError>,
-    checked: Checked,
+    checked: Validation,
 ) -> Result<Vec<IpAddr>, String> {
     let reason = |found| match found {
-        Found::Unavailable { reason } => Err(reason),
+        TxtRecords::Unavailable { reason } => Err(reason),
         _ => Ok(Vec::new()),
     };
     let lookup = match result {
@@ -131,14 +133,14 @@ pub fn hosts(
         })
         .collect();
     let all = aliases.into_iter().chain(found.iter().map(|(r, _)| *r));
-    if checked == Checked::Yes && weakest(all).is_none() {
+    if checked == Validation::Yes && weakest(all).is_none() {
         return reason(broken(name));
     }
     Ok(found.into_iter().take(RECORDS).map(|(_, a)| a).collect())
 }
 
-/// What the resolver's result says about the TXT records at `name`.
-pub fn read(name: &Name, result: Result<Lookup, NetError>, checked: Checked) -> Found {
+/// Reads the TXT records at `name` from the resolver's result.
+pub fn read(name: &Name, result: Result<Lookup, NetError>, checked: Validation) -> TxtRecords {
     match result {
         Ok(lookup) => present(name, lookup.answers(), checked),
         Err(NetError::Dns(DnsError::NoRecordsFound(no))) => absent(name, &no, checked),
@@ -149,12 +151,12 @@ pub fn read(name: &Name, result: Result<Lookup, NetError>, checked: Checked) -> 
             ..
         })) => {
             if response.answers.is_empty() {
-                Found::Absent {
+                TxtRecords::Absent {
                     dnssec: Dnssec::Insecure,
                 }
             } else {
                 match present(name, &response.answers, checked) {
-                    Found::Texts { texts, ttl, .. } => Found::Texts {
+                    TxtRecords::Texts { texts, ttl, .. } => TxtRecords::Texts {
                         texts,
                         ttl,
                         dnssec: Dnssec::Insecure,
@@ -167,8 +169,8 @@ pub fn read(name: &Name, result: Result<Lookup, NetError>, checked: Checked) -> 
     }
 }
 
-/// Nobody said anything that counts.
-pub fn failure(name: &Name, error: &NetError) -> Found {
+/// No server gave an answer that counts.
+pub fn failure(name: &Name, error: &NetError) -> TxtRecords {
     let what = match error {
         NetError::Timeout => "no name server answered in time".to_owned(),
         NetError::NoConnections => "no name server could be reached".to_owned(),
@@ -189,13 +191,13 @@ pub fn failure(name: &Name, error: &NetError) -> Found {
     unavailable(name, &what)
 }
 
-fn unavailable(name: &Name, what: &str) -> Found {
-    Found::Unavailable {
+fn unavailable(name: &Name, what: &str) -> TxtRecords {
+    TxtRecords::Unavailable {
         reason: format!("{}: {what}", plain(name)),
     }
 }
 
-fn broken(name: &Name) -> Found {
+fn broken(name: &Name) -> TxtRecords {
     unavailable(
         name,
         "DNSSEC is broken: the signatures of the answer do not lead to a trusted key",
@@ -203,23 +205,23 @@ fn broken(name: &Name) -> Found {
 }
 
 /// There are records.
-fn present(name: &Name, records: &[Record], checked: Checked) -> Found {
+fn present(name: &Name, records: &[Record], checked: Validation) -> TxtRecords {
     let Some(chain) = Chain::follow(name, records) else {
         return unavailable(name, "the answer does not fit the question");
     };
     let dnssec = match checked {
-        Checked::No => Dnssec::Indeterminate,
-        Checked::Yes => match weakest(chain.all()) {
+        Validation::No => Dnssec::Indeterminate,
+        Validation::Yes => match weakest(chain.all()) {
             Some(dnssec) => dnssec,
             None => return broken(name),
         },
     };
     if chain.texts.len() > RECORDS {
-        return Found::Wrong {
+        return TxtRecords::Wrong {
             reason: format!("{}: there are more than {RECORDS} TXT records", plain(name)),
         };
     }
-    Found::Texts {
+    TxtRecords::Texts {
         texts: chain.texts.iter().map(|(_, text)| joined(text)).collect(),
         ttl: chain.all().map(|r| r.ttl).min().unwrap_or(0),
         dnssec,
@@ -284,7 +286,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// What DNSSEC says about all of these; `None` if one is forged.
+/// The DNSSEC state of all of these; `None` if one is forged.
 fn weakest<'a>(records: impl Iterator<Item = &'a Record>) -> Option<Dnssec> {
     let mut found = Dnssec::Secure;
     for record in records {
@@ -299,7 +301,7 @@ fn weakest<'a>(records: impl Iterator<Item = &'a Record>) -> Option<Dnssec> {
 }
 
 /// There are none.
-fn absent(name: &Name, no: &NoRecords, checked: Checked) -> Found {
+fn absent(name: &Name, no: &NoRecords, checked: Validation) -> TxtRecords {
     let is_final = matches!(
         no.response_code,
         ResponseCode::NXDomain | ResponseCode::NoError
@@ -312,10 +314,10 @@ fn absent(name: &Name, no: &NoRecords, checked: Checked) -> Found {
     }
     let denial = |r: &Record| matches!(r.record_type(), RecordType::NSEC | RecordType::NSEC3);
     let dnssec = match checked {
-        Checked::No => Dnssec::Indeterminate,
+        Validation::No => Dnssec::Indeterminate,
         // The end of a row of aliases: what was proven about those before it is not known any more.
-        Checked::Yes if no.query.name() != name => Dnssec::Indeterminate,
-        Checked::Yes => {
+        Validation::Yes if no.query.name() != name => Dnssec::Indeterminate,
+        Validation::Yes => {
             let proven = no
                 .authorities
                 .iter()
@@ -328,7 +330,7 @@ fn absent(name: &Name, no: &NoRecords, checked: Checked) -> Found {
             }
         }
     };
-    Found::Absent { dnssec }
+    TxtRecords::Absent { dnssec }
 }
 
 /// A name as people write it.
@@ -365,7 +367,7 @@ mod tests {
 
     fn seen(records: &[Record]) -> String {
         let asked = name("k.a.test.");
-        match keys(&asked, present(&asked, records, Checked::Yes)) {
+        match keys(&asked, present(&asked, records, Validation::Yes)) {
             DnsAnswer::Keys { keys, dnssec, .. } => {
                 let evil = keys.iter().any(|k| k.record() == EVIL);
                 format!("{} keys, evil: {evil}, {}", keys.len(), dnssec.as_str())
@@ -452,11 +454,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_checked_is_not_called_secure() {
+    fn unchecked_answers_are_not_called_secure() {
         let records = [txt("k.a.test.", KEY, Proof::Secure)];
         assert!(matches!(
-            present(&name("k.a.test."), &records, Checked::No),
-            Found::Texts {
+            present(&name("k.a.test."), &records, Validation::No),
+            TxtRecords::Texts {
                 dnssec: Dnssec::Indeterminate,
                 ..
             }

@@ -1,9 +1,8 @@
-//! Asking: whom, how long, and with which proof.
+//! The client: which servers it asks, for how long, and with which proof.
 
-use crate::anchor::Anchors;
-use crate::answer::{self, Checked, Found};
-use crate::options::{Options, SetupError};
-use crate::{chain, domain};
+use crate::answer::{self, TxtRecords, Validation};
+use crate::dnssec::{self, Anchors};
+use crate::domain;
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
@@ -14,10 +13,56 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{TokioResolver, system_conf};
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 use std::{fmt, thread};
 use tokio::runtime::{Builder, Handle};
 
-/// Someone who can be asked for the keys of a domain, and for the addresses, relays and hosts that it lists.
+/// How to ask a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How long one try may take. The whole look-up, with all that DNSSEC needs, takes at most `attempts` times as
+    /// long.
+    pub timeout: Duration,
+    /// How often a question is put before it counts as unanswered; 0 is the same as 1.
+    pub attempts: u32,
+    /// The keys that DNSSEC is checked against, as DNSKEY records in the form of a zone file, instead of those of
+    /// the root, which are built in. For a zone below the root: all of its DNSKEY records.
+    ///
+    /// With keys given here, a name below them that can't be validated counts as broken. Names that are not below
+    /// any of them are [`Indeterminate`](crosstalk_protocol::dns::Dnssec::Indeterminate).
+    pub anchor: Option<String>,
+}
+
+impl Default for Options {
+    /// Two tries of four seconds, and the keys of the root.
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(4),
+            attempts: 2,
+            anchor: None,
+        }
+    }
+}
+
+impl Options {
+    /// How long the whole look-up may take.
+    fn deadline(&self) -> Duration {
+        self.timeout.saturating_mul(self.attempts.max(1))
+    }
+}
+
+/// Why no server can be asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The resolver configuration of the system can't be used.
+    #[error("the system's resolver configuration can't be used: {0}; name a DNS server instead")]
+    System(String),
+    /// The trust anchor can't be read.
+    #[error("the trust anchor can't be read: {0}; it consists of DNSKEY records, one per line")]
+    Anchor(String),
+}
+
+/// Looks up the keys of a domain, and the addresses, relays and hosts that it lists.
 ///
 /// ```no_run
 /// use crosstalk_dns::{Dns, Options};
@@ -114,7 +159,7 @@ impl Dns {
     pub async fn relays(&self, domain: &str) -> Result<Vec<String>, String> {
         match domain::relay_question(domain) {
             Ok(name) => answer::relays(self.texts(&name).await),
-            // What is no domain has no relay.
+            // A name that is no domain has no relay.
             Err(_) => Ok(Vec::new()),
         }
     }
@@ -142,31 +187,31 @@ impl Dns {
     }
 
     /// The TXT records at a name, within the time that there is.
-    async fn texts(&self, name: &Name) -> Found {
+    async fn texts(&self, name: &Name) -> TxtRecords {
         let (result, checked) = self.within(name.clone(), RecordType::TXT).await;
         answer::read(name, result, checked)
     }
 
     /// The records of a kind at a name, within the time that there is.
-    async fn within(&self, name: Name, kind: RecordType) -> (Result<Lookup, NetError>, Checked) {
+    async fn within(&self, name: Name, kind: RecordType) -> (Result<Lookup, NetError>, Validation) {
         tokio::time::timeout(self.options.deadline(), self.ask(name, kind))
             .await
-            .unwrap_or((Err(NetError::Timeout), Checked::No))
+            .unwrap_or((Err(NetError::Timeout), Validation::No))
     }
 
     /// A resolver lives for one question: it remembers answers, which is not wanted here, and it is bound to the
     /// runtime that it was first used in.
-    async fn ask(&self, name: Name, kind: RecordType) -> (Result<Lookup, NetError>, Checked) {
+    async fn ask(&self, name: Name, kind: RecordType) -> (Result<Lookup, NetError>, Validation) {
         let checked = match self.validates(&name).await {
             Ok(checked) => checked,
-            Err(error) => return (Err(error), Checked::No),
+            Err(error) => return (Err(error), Validation::No),
         };
         let mut builder = TokioResolver::builder_with_config(
             ResolverConfig::from_name_servers(self.servers.clone()),
             TokioRuntimeProvider::default(),
         )
         .with_options(self.resolver_options());
-        if checked == Checked::Yes {
+        if checked == Validation::Yes {
             builder = builder.with_trust_anchor(self.anchors.keys());
         }
         let result = match builder.build() {
@@ -177,13 +222,17 @@ impl Dns {
     }
 
     /// Whether an answer about this name has to prove itself.
-    async fn validates(&self, name: &Name) -> Result<Checked, NetError> {
+    async fn validates(&self, name: &Name) -> Result<Validation, NetError> {
         let has_chain = if self.anchors.is_built_in() {
-            chain::reaches_root(self.servers.clone(), self.resolver_options()).await?
+            dnssec::reaches_root(self.servers.clone(), self.resolver_options()).await?
         } else {
             self.anchors.cover(name)
         };
-        Ok(if has_chain { Checked::Yes } else { Checked::No })
+        Ok(if has_chain {
+            Validation::Yes
+        } else {
+            Validation::No
+        })
     }
 
     fn resolver_options(&self) -> ResolverOpts {

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_name_is_refused() {
+    fn only_host_names_are_domains() {
         let long = "a".repeat(64);
         for domain in [
             "",

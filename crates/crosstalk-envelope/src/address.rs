@@ -41,7 +41,7 @@ impl Schemes {
         })
     }
 
-    /// Whom an address reaches; nothing for a simple name, [`SchemeKind::Custom`] for an unknown scheme.
+    /// The kind of party that an address reaches; nothing for a simple name, [`SchemeKind::Custom`] for an unknown scheme.
     pub fn kind(&self, address: &Address<'_>) -> Option<SchemeKind> {
         Some(
             self.find(address.scheme()?)
@@ -163,12 +163,12 @@ impl<'a> Address<'a> {
         self.text.get(..self.scheme).filter(|s| !s.is_empty())
     }
 
-    /// Whom a URL reaches, by the registry; [`SchemeKind::Custom`] for an unknown scheme.
+    /// The kind of party that a URL reaches, by the registry; [`SchemeKind::Custom`] for an unknown scheme.
     pub fn kind(&self) -> Option<SchemeKind> {
         Schemes::default().kind(self)
     }
 
-    /// What stands behind the scheme and its colon.
+    /// The text behind the scheme and its colon.
     fn rest(&self) -> &'a str {
         let start = if self.is_name() { 0 } else { self.scheme + 1 };
         self.text.get(start..).unwrap_or("")
@@ -183,7 +183,7 @@ impl<'a> Address<'a> {
         }
     }
 
-    /// What stands between `//` and the path.
+    /// The text between `//` and the path.
     pub fn authority(&self) -> Option<&'a str> {
         self.rest()
             .strip_prefix("//")
@@ -191,7 +191,7 @@ impl<'a> Address<'a> {
             .map(|r| before(r, b"/?#"))
     }
 
-    /// What stands before the `@`: of the authority, or of a mail address.
+    /// The text before the `@` of the authority or of a mail address.
     pub fn user(&self) -> Option<&'a str> {
         self.at_sign().map(|(user, _)| user)
     }
@@ -223,13 +223,13 @@ impl<'a> Address<'a> {
         self.hierarchy().get(skip..).unwrap_or("")
     }
 
-    /// What stands behind `?`.
+    /// The text behind `?`.
     pub fn query(&self) -> Option<&'a str> {
         let rest = self.rest().get(self.hierarchy().len()..)?;
         rest.strip_prefix('?').map(|r| before(r, b"#"))
     }
 
-    /// What stands behind `#`.
+    /// The text behind `#`.
     pub fn fragment(&self) -> Option<&'a str> {
         self.rest()
             .split_once('#')
@@ -250,7 +250,7 @@ impl fmt::Display for Address<'_> {
 pub struct AddressError {
     /// The rule that it breaks.
     pub rule: &'static Rule,
-    /// What is wrong.
+    /// The fault, as a sentence.
     pub message: &'static str,
 }
 

@@ -1,6 +1,6 @@
 //! Whether a key signed an envelope: first the head, then the body against the digest that the head declares.
 //!
-//! Implements SIG-010 to SIG-017. Nothing here says whom to believe: that is for whoever knows the keys.
+//! Implements SIG-010 to SIG-017. Whether the key is trusted is decided elsewhere.
 
 mod candidate;
 mod restore;
@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Reading};
 use crate::grammar::BodyKind;
 use crate::key::{Algorithm, PublicKey};
-use crate::layout::Writer;
+use crate::layout::EnvelopeWriter;
 use crate::meta::{Digest, Integrity};
 use crate::registry::{Rule, rule};
 use crate::signature::Signature;
@@ -59,11 +59,11 @@ pub struct Authentic {
     /// The value of the `sig:` line.
     sig: String,
     integrity: Option<Integrity>,
-    body: Body,
+    body: BodyState,
 }
 
 #[derive(Clone, Debug)]
-enum Body {
+enum BodyState {
     Intact(String),
     Damaged(Diagnosis, Option<String>),
 }
@@ -79,27 +79,27 @@ impl Authentic {
     /// The envelope, if its body is what was signed.
     pub fn verified(&self) -> Option<Verified<'_>> {
         match &self.body {
-            Body::Intact(body) => Some(Verified {
+            BodyState::Intact(body) => Some(Verified {
                 authentic: self,
                 body,
             }),
-            Body::Damaged(..) => None,
+            BodyState::Damaged(..) => None,
         }
     }
 
     /// The state of the body.
     pub const fn diagnosis(&self) -> &Diagnosis {
         match &self.body {
-            Body::Intact(_) => &Diagnosis::Intact,
-            Body::Damaged(diagnosis, _) => diagnosis,
+            BodyState::Intact(_) => &Diagnosis::Intact,
+            BodyState::Damaged(diagnosis, _) => diagnosis,
         }
     }
 
     /// The body as it was signed, where a search among the reflowed words found it (SIG-016).
     pub fn restored(&self) -> Option<&str> {
         match &self.body {
-            Body::Damaged(_, restored) => restored.as_deref(),
-            Body::Intact(_) => None,
+            BodyState::Damaged(_, restored) => restored.as_deref(),
+            BodyState::Intact(_) => None,
         }
     }
 
@@ -108,7 +108,7 @@ impl Authentic {
         rebuilt(&self.canonical, "", &self.sig)
     }
 
-    /// What was declared about the body.
+    /// The declared measures of the body.
     pub const fn integrity(&self) -> Option<&Integrity> {
         self.integrity.as_ref()
     }
@@ -177,10 +177,10 @@ fn check(document: &Document<'_>, key: &PublicKey, restores: bool) -> Result<Aut
     let declared = integrity.as_ref().and_then(|i| i.digest);
     let body = match (&integrity, declared) {
         (Some(integrity), Some(digest)) if digest != body => match document.reading() {
-            Reading::Strict => Body::Damaged(damage(integrity, document), None),
+            Reading::Strict => BodyState::Damaged(damage(integrity, document), None),
             Reading::Paste => damaged_or_repaired(document, integrity, &digest, restores),
         },
-        _ => Body::Intact(document.body_text()),
+        _ => BodyState::Intact(document.body_text()),
     };
     let sig = document.sig().unwrap_or_default().to_owned();
     Ok(Authentic {
@@ -240,13 +240,13 @@ fn damaged_or_repaired(
     declared: &Integrity,
     digest: &Digest,
     restores: bool,
-) -> Body {
+) -> BodyState {
     let lines: Vec<&str> = document.body_lines().collect();
     let mut reflowed = None;
     for body in candidate::bodies(&lines, declared) {
         let text = || body.lines.iter().map(AsRef::as_ref);
         if Digest::of_lines(text()) == *digest {
-            return Body::Intact(body.lines.join("\n"));
+            return BodyState::Intact(body.lines.join("\n"));
         }
         let is_new = reflowed.is_none() && !body.same_words;
         if is_new && declared.words == Some(Digest::of_words(text())) {
@@ -265,7 +265,7 @@ fn damaged_or_repaired(
     } else {
         damage(declared, document)
     };
-    Body::Damaged(diagnosis, restored)
+    BodyState::Damaged(diagnosis, restored)
 }
 
 /// The damage of a body that has not the declared digest.
@@ -276,7 +276,7 @@ fn damage(declared: &Integrity, document: &Document<'_>) -> Diagnosis {
 /// An envelope of a canonical form, whose last line is the digest of the body, with a body and a signature.
 fn rebuilt(canonical: &str, body: &str, sig: &str) -> String {
     let size = canonical.len() + body.len() + sig.len() + 64;
-    let mut out = Writer::raw(size);
+    let mut out = EnvelopeWriter::raw(size);
     let mut lines = canonical.split_terminator('\n').peekable();
     let mut kind = BodyKind::Body;
     while let Some(line) = lines.next() {

@@ -1,9 +1,9 @@
 //! Makes new envelopes, and only valid ones.
 
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Reading};
 use crate::grammar::{BodyKind, CoreHeader};
-use crate::layout::Writer;
+use crate::layout::EnvelopeWriter;
 use crate::registry::rule;
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -40,9 +40,9 @@ pub struct Builder {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", join_errors(.diagnostics))]
 pub struct BuildError {
-    /// What is wrong; places are in [`BuildError::text`].
+    /// The faults; places are in [`BuildError::text`].
     pub diagnostics: Vec<Diagnostic>,
-    /// What would have been written; empty if a value can't be written at all.
+    /// The text that breaks a rule; empty if a value can't be written at all.
     pub text: String,
 }
 
@@ -52,6 +52,35 @@ fn join_errors(diagnostics: &[Diagnostic]) -> String {
         .map(ToString::to_string)
         .collect::<Vec<_>>()
         .join("; ")
+}
+
+/// Gives the builder a method for each core header.
+macro_rules! core_headers {
+    ($($(#[$doc:meta])* $method:ident = $header:ident;)+) => {
+        impl Builder {
+            $($(#[$doc])*
+            pub fn $method(self, value: impl Into<String>) -> Self {
+                self.core(CoreHeader::$header, value)
+            })+
+        }
+    };
+}
+
+core_headers! {
+    /// Sets the person or agent that speaks.
+    user = User;
+    /// Sets the v1.0 conversation.
+    session = Session;
+    /// Sets the id of the conversation.
+    thread = Thread;
+    /// Sets the id of the message that this one answers.
+    parent = Parent;
+    /// Sets the id of the message.
+    message = Message;
+    /// Sets the topic.
+    context = Context;
+    /// Sets the intent.
+    intent = Intent;
 }
 
 impl Builder {
@@ -83,41 +112,6 @@ impl Builder {
             Some(value) => self.core(header, value),
             None => self,
         }
-    }
-
-    /// Who speaks.
-    pub fn user(self, value: impl Into<String>) -> Self {
-        self.core(CoreHeader::User, value)
-    }
-
-    /// The v1.0 conversation.
-    pub fn session(self, value: impl Into<String>) -> Self {
-        self.core(CoreHeader::Session, value)
-    }
-
-    /// The conversation's id.
-    pub fn thread(self, value: impl Into<String>) -> Self {
-        self.core(CoreHeader::Thread, value)
-    }
-
-    /// The id of the message that this one answers.
-    pub fn parent(self, value: impl Into<String>) -> Self {
-        self.core(CoreHeader::Parent, value)
-    }
-
-    /// The message's own id.
-    pub fn message(self, value: impl Into<String>) -> Self {
-        self.core(CoreHeader::Message, value)
-    }
-
-    /// What it is about.
-    pub fn context(self, value: impl Into<String>) -> Self {
-        self.core(CoreHeader::Context, value)
-    }
-
-    /// What it wants.
-    pub fn intent(self, value: impl Into<String>) -> Self {
-        self.core(CoreHeader::Intent, value)
     }
 
     /// Adds a header that is not a core one.
@@ -248,7 +242,7 @@ impl Builder {
     }
 
     fn write(&self, body: &str) -> String {
-        let mut out = Writer::new(&self.sender, &self.receiver, body.len() + 1024);
+        let mut out = EnvelopeWriter::new(&self.sender, &self.receiver, body.len() + 1024);
         for (core, value) in CoreHeader::ALL.iter().zip(&self.core) {
             if let Some(value) = value {
                 out.line(core.as_str(), value);
@@ -276,9 +270,6 @@ impl Builder {
     fn reads_back(&self, document: &Document<'_>, body: &str) -> bool {
         let same = |given: &str, read: &str| crate::text::trim(given).nfc().eq(read.chars());
         let core = CoreHeader::ALL.iter().zip(&self.core);
-        let unknown = document
-            .headers()
-            .filter(|(name, _)| CoreHeader::from_name(name).is_none());
         same(&self.sender, document.sender())
             && same(&self.receiver, document.receiver())
             && core.into_iter().all(|(c, v)| {
@@ -287,7 +278,7 @@ impl Builder {
                     document.header(*c).unwrap_or(""),
                 )
             })
-            && all_same(&self.headers, unknown, same)
+            && all_same(&self.headers, document.unknown_headers(), same)
             && self.blocks.len() == document.blocks().count()
             && self
                 .blocks
@@ -329,12 +320,7 @@ fn body_lines(body: &str) -> Vec<&str> {
 }
 
 fn fault(message: String) -> Diagnostic {
-    Diagnostic {
-        rule: &rule::HEADER_MALFORMED,
-        severity: Severity::Error,
-        span: 0..0,
-        message: message.into(),
-    }
+    Diagnostic::error(&rule::HEADER_MALFORMED, 0..0, message)
 }
 
 #[cfg(test)]

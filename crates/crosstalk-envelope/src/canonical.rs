@@ -3,10 +3,10 @@
 //! It comes from the spans of the text that was read, never from the typed view. What hops write is left
 //! out: the namespaces and the key that the registry marks with `hop = true`, and `sig:`.
 
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::document::{Block, Document};
 use crate::grammar::CoreHeader;
-use crate::meta::{Digest, Whole};
+use crate::meta::{Digest, LineHasher};
 use crate::registry::{Namespace, rule};
 
 impl Document<'_> {
@@ -74,7 +74,7 @@ impl Document<'_> {
 
     /// The SHA-256 of the body text, one LF after each line.
     pub fn body_digest(&self) -> Digest {
-        let mut whole = Whole::default();
+        let mut whole = LineHasher::default();
         self.body_bytes().for_each(|line| whole.line(line));
         whole.finish()
     }
@@ -93,12 +93,11 @@ impl Document<'_> {
         });
         match against {
             None => Ok(()),
-            Some(fault) => Err(Diagnostic {
-                rule: &rule::CANONICAL_STRICT,
-                severity: Severity::Error,
-                span: fault.span.clone(),
-                message: format!("there is no canonical form: {}", fault.message).into(),
-            }),
+            Some(fault) => Err(Diagnostic::error(
+                &rule::CANONICAL_STRICT,
+                fault.span.clone(),
+                format!("there is no canonical form: {}", fault.message),
+            )),
         }
     }
 }

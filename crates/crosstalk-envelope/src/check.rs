@@ -1,6 +1,5 @@
 //! The rules of the intents (INT-010 to INT-018): errors where a relay reads, warnings in a paste.
 
-use crate::diagnostic::Diagnostic;
 use crate::document::Document;
 use crate::envelope::Envelope;
 use crate::grammar::CoreHeader;
@@ -24,18 +23,9 @@ impl Document<'_> {
         let Some((rule, message)) = fault(&self.envelope()) else {
             return;
         };
-        let place = self
-            .parts()
-            .core(CoreHeader::Intent)
-            .map(|e| e.value.range());
-        let span = self.in_source(place.unwrap_or(0..0));
-        let severity = self.severity_of_faults();
-        self.report(Diagnostic {
-            rule,
-            severity,
-            span,
-            message: message.into(),
-        });
+        let intent = self.parts().core(CoreHeader::Intent);
+        let span = intent.map_or(0..0, |entry| entry.value.range());
+        self.report_fault(rule, span, message);
     }
 }
 
@@ -64,18 +54,10 @@ fn fault(envelope: &Envelope<'_>) -> Option<(&'static Rule, &'static str)> {
             &rule::POLL_WITHOUT_TARGETS,
             "the POLL has no Targets in `meta: routing`",
         )),
-        Intent::Escalate
-            if is_empty()
-                && envelope
-                    .reason("escalation")
-                    .and_then(|r| r.reason)
-                    .is_none() =>
-        {
-            Some((
-                &rule::ESCALATE_WITHOUT_REASON,
-                "the ESCALATE gives no reason",
-            ))
-        }
+        Intent::Escalate if is_empty() && envelope.reason("escalation").is_none() => Some((
+            &rule::ESCALATE_WITHOUT_REASON,
+            "the ESCALATE gives no reason",
+        )),
         Intent::Handoff if is_empty() && envelope.routing().capability_list().is_empty() => Some((
             &rule::HANDOFF_WITHOUT_REQUIREMENTS,
             "the HANDOFF does not say what is needed",

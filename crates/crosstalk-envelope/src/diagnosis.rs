@@ -1,4 +1,4 @@
-//! What happened to a body on its way: intact, reflowed, truncated or altered (CAN-013).
+//! The diagnosis of a body: intact, reflowed, truncated or altered on its way (CAN-013).
 //!
 //! Only the digest proves anything; the rest are hints for people.
 
@@ -47,7 +47,7 @@ impl Diagnosis {
     }
 }
 
-/// What happened to the body; nothing if the document does not say what it was.
+/// Compares the body with `meta: integrity`; nothing if the document has no such block.
 ///
 /// ```
 /// use crosstalk_envelope::{Diagnosis, Document, Reading, diagnose, meta::Integrity};
@@ -63,7 +63,7 @@ pub fn diagnose(document: &Document<'_>) -> Option<Diagnosis> {
     compare(&declared, document)
 }
 
-/// What happened to a body that was declared so.
+/// Compares a body with its declared measures.
 pub(crate) fn compare(declared: &Integrity, document: &Document<'_>) -> Option<Diagnosis> {
     let digest = declared.digest?;
     if document.body_digest() == digest {

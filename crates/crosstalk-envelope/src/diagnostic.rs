@@ -1,4 +1,4 @@
-//! What is wrong, where, and what to do about it: errors as data.
+//! Findings: errors as data, with a rule, a place, a sentence and the way out.
 
 use crate::registry::{ErrorCode, Rule};
 use crate::words;
@@ -16,7 +16,7 @@ words! {
         Repair = "repair",
         /// Readable, but probably not what was meant.
         Warning = "warning",
-        /// The envelope is refused.
+        /// The envelope is rejected.
         Error = "error",
     }
 }
@@ -30,22 +30,55 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The bytes of the source that it is about.
     pub span: Range<usize>,
-    /// What was found.
+    /// The finding, as a sentence.
     pub message: Cow<'static, str>,
 }
 
 impl Diagnostic {
+    /// A finding about a span of the source.
+    pub fn new(
+        rule: &'static Rule,
+        severity: Severity,
+        span: Range<usize>,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            rule,
+            severity,
+            span,
+            message: message.into(),
+        }
+    }
+
+    /// A finding for which the envelope is rejected.
+    pub fn error(
+        rule: &'static Rule,
+        span: Range<usize>,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::new(rule, Severity::Error, span, message)
+    }
+
+    /// A change that the paste reading made.
+    pub(crate) fn repair(
+        rule: &'static Rule,
+        span: Range<usize>,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::new(rule, Severity::Repair, span, message)
+    }
+
     /// The code of the taxonomy that goes with the rule.
     pub fn code(&self) -> Option<ErrorCode> {
         self.rule.code
     }
 
-    /// What to do about it; empty where nothing needs to be done.
+    /// The way out; empty if nothing needs to be done.
     pub fn help(&self) -> &'static str {
         self.rule.help
     }
 
-    /// Whether the envelope is refused because of it.
+    /// Whether the envelope is rejected because of it.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -190,7 +223,7 @@ impl<'t> LineIndex<'t> {
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
     findings: Vec<Diagnostic>,
-    refused: bool,
+    has_errors: bool,
 }
 
 impl Sink {
@@ -202,18 +235,14 @@ impl Sink {
         message: impl Into<Cow<'static, str>>,
     ) {
         let is_error = severity == Severity::Error;
-        self.refused |= is_error;
+        self.has_errors |= is_error;
         // Remarks must not crowd out an error.
         let room = crate::limit::DIAGNOSTICS * if is_error { 2 } else { 1 };
         // Nor must anything crowd out that text was left out, which decides about a signature.
         let is_first_drop = rule.drops && !self.findings.iter().any(|f| f.rule.drops);
         if self.findings.len() < room || is_first_drop {
-            self.findings.push(Diagnostic {
-                rule,
-                severity,
-                span,
-                message: message.into(),
-            });
+            self.findings
+                .push(Diagnostic::new(rule, severity, span, message));
         }
     }
 
@@ -226,8 +255,8 @@ impl Sink {
         self.report(rule, Severity::Error, span, message);
     }
 
-    pub(crate) fn refused(&self) -> bool {
-        self.refused
+    pub(crate) fn has_errors(&self) -> bool {
+        self.has_errors
     }
 
     pub(crate) fn into_findings(self) -> Vec<Diagnostic> {

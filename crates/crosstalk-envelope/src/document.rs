@@ -3,10 +3,10 @@
 //! Implements ENV-023 to ENV-026, ENV-033, ENV-043, ENV-051 and ENV-080.
 
 use crate::diagnostic::{Diagnostic, Severity, Sink};
-use crate::grammar::{self, BodyKind, CoreHeader, Entry, EntryKind, Parts};
-use crate::lines::{LineEnds, Lines};
+use crate::grammar::{self, BodyKind, CoreHeader, Direction, EntryKind, HeadEntry, Parts, Span};
+use crate::lines::{LineEnds, LineIter};
 use crate::name::unseen;
-use crate::registry::{Namespace, ValueKind, rule};
+use crate::registry::{Namespace, Rule, ValueKind, rule};
 use crate::signature::Signature;
 use crate::text::{self, trim_line_bytes};
 use crate::{limit, paste};
@@ -17,9 +17,9 @@ use std::ops::Range;
 /// How a text is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// What a relay accepts and a signature is checked on: the grammar and nothing else.
+    /// The grammar and nothing else: a relay reads so, and a signature is checked on it.
     Strict,
-    /// What chats, mail programs and models produce: repaired first, each repair reported.
+    /// A text from a chat, a mail program or a model: repaired first, each repair reported.
     Paste,
 }
 
@@ -39,7 +39,7 @@ pub struct Document<'a> {
     source: Cow<'a, str>,
     /// Where the source begins in the text that it was found in.
     offset: usize,
-    /// What the grammar read, where it differs from the source: in NFC, repaired.
+    /// The text that the grammar read, if it differs from the source: in NFC, repaired.
     read: Option<String>,
     /// For each line of `read`, the part of the source it comes from.
     origin: Vec<Range<usize>>,
@@ -51,7 +51,7 @@ pub struct Document<'a> {
 impl<'a> Document<'a> {
     /// Reads one envelope. Faults are collected, never returned early: see [`Document::diagnostics`].
     ///
-    /// The paste reading takes the first envelope that it finds and refuses a second one; use
+    /// The paste reading takes the first envelope that it finds and rejects a second one; use
     /// [`crate::scan`] for a text with several.
     pub fn parse(text: &'a str, reading: Reading) -> Self {
         match reading {
@@ -72,10 +72,10 @@ impl<'a> Document<'a> {
         if within_limit && (ends.suspicious || !ends.nfc) {
             return Self::read_unusual(text, offset);
         }
-        let refused = sink.refused();
-        let mut document =
-            Self::assemble(text, offset, None, Vec::new(), parts, Reading::Strict, sink);
-        if !refused {
+        let has_errors = sink.has_errors();
+        let (reading, findings) = (Reading::Strict, sink.into_findings());
+        let mut document = Self::assemble(text, offset, None, Vec::new(), parts, reading, findings);
+        if !has_errors {
             document.check_requirements();
         }
         document
@@ -91,20 +91,8 @@ impl<'a> Document<'a> {
             .as_ref()
             .map(|_| source_lines(text, &mut sink))
             .unwrap_or_default();
-        let mut inner = Sink::default();
-        let read = normal.as_deref().unwrap_or(text);
-        let parts = grammar::read(read, &mut LineEnds::of(read), &mut inner);
-        let refused = inner.refused();
-        for finding in inner.into_findings() {
-            let span = to_source(&finding.span, &origin, normal.as_deref(), text.len());
-            sink.report(finding.rule, finding.severity, span, finding.message);
-        }
-        let mut document =
-            Self::assemble(text, offset, normal, origin, parts, Reading::Strict, sink);
-        if !refused {
-            document.check_requirements();
-        }
-        document
+        let reading = Reading::Strict;
+        Self::read_mapped(text, offset, normal, origin, reading, Sink::default(), sink)
     }
 
     /// Reads a repaired text; `source` is where it comes from, `repairs` what was done to it.
@@ -121,22 +109,31 @@ impl<'a> Document<'a> {
         let mut inner = Sink::default();
         text::report_forbidden(&text, &mut inner);
         let normal = text::normalized(&text).unwrap_or(text);
-        let parts = grammar::read(&normal, &mut LineEnds::of(&normal), &mut inner);
-        let refused = inner.refused();
+        let reading = Reading::Paste;
+        Self::read_mapped(source, offset, Some(normal), origin, reading, inner, sink)
+    }
+
+    /// Reads the text of the grammar and maps its findings to the source. `inner` has findings about that text, `sink` about
+    /// the source.
+    fn read_mapped(
+        source: &'a str,
+        offset: usize,
+        read: Option<String>,
+        origin: Vec<Range<usize>>,
+        reading: Reading,
+        mut inner: Sink,
+        mut sink: Sink,
+    ) -> Self {
+        let text = read.as_deref().unwrap_or(source);
+        let parts = grammar::read(text, &mut LineEnds::of(text), &mut inner);
+        let has_errors = inner.has_errors();
         for finding in inner.into_findings() {
-            let span = to_source(&finding.span, &origin, Some(&normal), source.len());
+            let span = to_source(&finding.span, &origin, read.as_deref(), source.len());
             sink.report(finding.rule, finding.severity, span, finding.message);
         }
-        let mut document = Self::assemble(
-            source,
-            offset,
-            Some(normal),
-            origin,
-            parts,
-            Reading::Paste,
-            sink,
-        );
-        if !refused {
+        let findings = sink.into_findings();
+        let mut document = Self::assemble(source, offset, read, origin, parts, reading, findings);
+        if !has_errors {
             document.check_requirements();
         }
         document
@@ -158,9 +155,8 @@ impl<'a> Document<'a> {
         origin: Vec<Range<usize>>,
         parts: Parts,
         reading: Reading,
-        sink: Sink,
+        mut diagnostics: Vec<Diagnostic>,
     ) -> Self {
-        let mut diagnostics = sink.into_findings();
         for finding in &mut diagnostics {
             finding.span = finding.span.start + offset..finding.span.end + offset;
         }
@@ -181,15 +177,8 @@ impl<'a> Document<'a> {
         reading: Reading,
         diagnostics: Vec<Diagnostic>,
     ) -> Self {
-        Self {
-            source: Cow::Borrowed(source),
-            offset: 0,
-            read: None,
-            origin: Vec::new(),
-            parts: Parts::default(),
-            reading,
-            diagnostics,
-        }
+        let parts = Parts::default();
+        Self::assemble(source, 0, None, Vec::new(), parts, reading, diagnostics)
     }
 
     /// The document with a copy of its text.
@@ -200,7 +189,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// What the grammar needs and the lines alone don't show: required headers, the form of `sig:`.
+    /// Checks requirements that no single line shows: required headers, the form of `sig:`.
     fn check_requirements(&mut self) {
         let response = self.body_kind() == Some(BodyKind::Response);
         let direction = self.parts.direction.map_or(0..0, |d| d.line.range());
@@ -221,13 +210,7 @@ impl<'a> Document<'a> {
         if let Some(span) = self.parts.sig
             && let Err(fault) = Signature::parse(span.of(self.text()))
         {
-            let (severity, place) = (self.severity_of_faults(), self.in_source(span.range()));
-            self.report(Diagnostic {
-                rule: &rule::SIG_MALFORMED,
-                severity,
-                span: place,
-                message: fault.into(),
-            });
+            self.report_fault(&rule::SIG_MALFORMED, span.range(), fault);
         }
     }
 
@@ -251,46 +234,36 @@ impl<'a> Document<'a> {
             }
         }
         for (span, c) in found {
-            let (severity, place) = (self.severity_of_faults(), self.in_source(span.range()));
             let message = format!(
                 "a name or an address has U+{:04X} in it, which people do not see or take for a space",
                 u32::from(c)
             );
-            self.report(Diagnostic {
-                rule: &rule::ADDRESS_UNSEEN,
-                severity,
-                span: place,
-                message: message.into(),
-            });
+            self.report_fault(&rule::ADDRESS_UNSEEN, span.range(), message);
         }
     }
 
     /// A required header: an error in the strict reading, reported and tolerated in a paste.
-    fn require(
-        &mut self,
-        rule: &'static crate::registry::Rule,
-        span: Range<usize>,
-        message: Cow<'static, str>,
-    ) {
-        let (rule, severity) = match self.reading {
-            Reading::Strict => (rule, Severity::Error),
-            Reading::Paste => (&rule::HEADERS_LACKING, Severity::Warning),
+    fn require(&mut self, rule: &'static Rule, span: Range<usize>, message: Cow<'static, str>) {
+        let rule = match self.reading {
+            Reading::Strict => rule,
+            Reading::Paste => &rule::HEADERS_LACKING,
         };
-        let span = self.in_source(span);
-        self.report(Diagnostic {
-            rule,
-            severity,
-            span,
-            message,
-        });
+        self.report_fault(rule, span, message);
     }
 
-    /// How much a fault weighs that a person can live with in a paste.
-    pub(crate) fn severity_of_faults(&self) -> Severity {
-        match self.reading {
+    /// Reports a fault that a person can live with in a paste.
+    pub(crate) fn report_fault(
+        &mut self,
+        rule: &'static Rule,
+        span: Range<usize>,
+        message: impl Into<Cow<'static, str>>,
+    ) {
+        let severity = match self.reading {
             Reading::Strict => Severity::Error,
             Reading::Paste => Severity::Warning,
-        }
+        };
+        let span = self.in_source(span);
+        self.report(Diagnostic::new(rule, severity, span, message));
     }
 
     pub(crate) fn report(&mut self, finding: Diagnostic) {
@@ -308,7 +281,7 @@ impl<'a> Document<'a> {
         inner.start + self.offset..inner.end + self.offset
     }
 
-    /// What the grammar read: the source, or the source in NFC and repaired.
+    /// The text that the grammar read: the source, or the source in NFC and repaired.
     pub fn text(&self) -> &str {
         self.read.as_deref().unwrap_or(&self.source)
     }
@@ -335,8 +308,8 @@ impl<'a> Document<'a> {
 
     /// Whether its text may be cut off: it has no `[[END]]`, and a person took it all the same.
     pub fn is_truncated(&self) -> bool {
-        let rule = &crate::registry::rule::END_MISSING;
-        self.diagnostics().iter().any(|d| d.rule.id == rule.id)
+        let is_cut = |d: &Diagnostic| d.rule.id == rule::END_MISSING.id;
+        self.diagnostics.iter().any(is_cut)
     }
 
     /// Whether nothing speaks against it.
@@ -349,25 +322,24 @@ impl<'a> Document<'a> {
         &self.parts
     }
 
+    fn in_direction(&self, part: impl Fn(Direction) -> Span) -> &str {
+        let direction = self.parts.direction;
+        direction.map_or("", |d| part(d).of(self.text()))
+    }
+
     /// The left side of the direction line; empty if it could not be read.
     pub fn sender(&self) -> &str {
-        self.parts
-            .direction
-            .map_or("", |d| d.sender.of(self.text()))
+        self.in_direction(|d| d.sender)
     }
 
     /// The right side of the direction line; empty if it could not be read.
     pub fn receiver(&self) -> &str {
-        self.parts
-            .direction
-            .map_or("", |d| d.receiver.of(self.text()))
+        self.in_direction(|d| d.receiver)
     }
 
     /// The version of the direction line; empty if it could not be read.
     pub fn version(&self) -> &str {
-        self.parts
-            .direction
-            .map_or("", |d| d.version.of(self.text()))
+        self.in_direction(|d| d.version)
     }
 
     /// The value of a core header.
@@ -410,8 +382,9 @@ impl<'a> Document<'a> {
     /// The first META block of a namespace.
     pub fn block(&self, namespace: &str) -> Option<Block<'_>> {
         let text = self.text();
-        let opens =
-            |e: &Entry| e.kind == EntryKind::Meta && e.value.bytes(text) == namespace.as_bytes();
+        let opens = |e: &HeadEntry| {
+            e.kind == EntryKind::Meta && e.value.bytes(text) == namespace.as_bytes()
+        };
         let index = self.parts.entries.iter().position(opens)?;
         Some(Block {
             document: self,
@@ -455,7 +428,7 @@ impl<'a> Document<'a> {
         while let [rest @ .., b'\n' | b'\r' | b' ' | b'\t'] = content {
             content = rest;
         }
-        Lines::of(content).map(|line| match trim_line_bytes(line) {
+        LineIter::of(content).map(|line| match trim_line_bytes(line) {
             [b' ', b' ', text @ ..] | [b'\t', text @ ..] => text,
             text => text,
         })
@@ -559,6 +532,7 @@ fn to_source(
     let end = place(span.end).unwrap_or(len).max(start);
     start..end
 }
+
 /// Whether the values of a key are addresses, by the registry.
 fn holds_addresses(namespace: &str, key: &str) -> bool {
     let kind = Namespace::find(namespace).and_then(|n| n.kind_of(key));

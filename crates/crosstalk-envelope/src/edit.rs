@@ -1,9 +1,9 @@
 //! Changes to a document that leave every other byte alone (ENV-080): how a relay adds its hop.
 
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Reading};
 use crate::grammar::{CoreHeader, EntryKind, Span};
-use crate::registry::{Rule, rule};
+use crate::registry::rule;
 use std::ops::Range;
 
 /// A text of an envelope.
@@ -105,8 +105,9 @@ impl<'d> Edit<'d> {
     pub fn set_key(self, namespace: &str, key: &str, value: &str) -> Result<Self, Diagnostic> {
         let text = self.document.text();
         let entries = &self.document.parts().entries;
-        let is_block =
-            |e: &&crate::grammar::Entry| e.kind == EntryKind::Meta && e.value.of(text) == namespace;
+        let is_block = |e: &&crate::grammar::HeadEntry| {
+            e.kind == EntryKind::Meta && e.value.of(text) == namespace
+        };
         let Some(opener) = entries.iter().position(|e| is_block(&e)) else {
             return self.add_block(namespace, &[(key, value)]);
         };
@@ -119,7 +120,7 @@ impl<'d> Edit<'d> {
             let other = other.name.of(text);
             let message =
                 format!("`{other}` stands where `{key}` would: one of them is one too many");
-            return Err(fault(&rule::KEY_DUPLICATE, message));
+            return Err(Diagnostic::error(&rule::KEY_DUPLICATE, 0..0, message));
         }
         match block.clone().find(|e| e.name.of(text) == key) {
             Some(entry) => self.replace_value(entry.value, key, value),
@@ -328,19 +329,9 @@ fn writable<'v>(name: &str, value: &'v str) -> Result<&'v str, Diagnostic> {
     if value.contains(forbidden) {
         let name = crate::unicode::escape(name);
         let message = format!("the value of `{name}` has a character that can't stand on a line");
-        return Err(fault(&rule::FORBIDDEN_CHARACTER, message));
+        return Err(Diagnostic::error(&rule::FORBIDDEN_CHARACTER, 0..0, message));
     }
     Ok(value)
-}
-
-fn fault(rule: &'static Rule, message: String) -> Diagnostic {
-    let (severity, span, message) = (Severity::Error, 0..0, message.into());
-    Diagnostic {
-        rule,
-        severity,
-        span,
-        message,
-    }
 }
 
 #[cfg(test)]

@@ -21,11 +21,11 @@ use crate::time::Timestamp;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Envelope<'d> {
-    /// Who sent it.
+    /// The sender.
     pub sender: Address<'d>,
-    /// Whom it is for.
+    /// The receiver.
     pub receiver: Address<'d>,
-    /// Who speaks.
+    /// The person or agent that speaks.
     pub user: Option<&'d str>,
     /// The v1.0 conversation.
     pub session: Option<Session<'d>>,
@@ -35,13 +35,13 @@ pub struct Envelope<'d> {
     pub parent: Option<&'d str>,
     /// The message's own id.
     pub message: Option<&'d str>,
-    /// What it is about.
+    /// The topic.
     pub context: Option<&'d str>,
-    /// What it wants.
+    /// The intent.
     pub intent: Option<IntentField<'d>>,
     /// Whether the text stands under `body:` or `response:`.
     pub body_kind: BodyKind,
-    /// Who signed it; nothing where there is no readable `sig:` line.
+    /// The signature; nothing if there is no readable `sig:` line.
     pub signature: Option<Signature<'d>>,
     pub(crate) document: &'d Document<'d>,
 }
@@ -75,7 +75,7 @@ impl Document<'_> {
 }
 
 impl<'d> Envelope<'d> {
-    /// What the message wants, mapped to a core intent. A v1.0 `response:` without one is a RESPOND.
+    /// The intent, mapped to a core one. A v1.0 `response:` without an intent is a RESPOND.
     pub fn meaning(&self) -> Option<Intent> {
         match &self.intent {
             Some(intent) => intent.meaning,
@@ -134,12 +134,12 @@ pub struct Session<'d> {
     pub text: &'d str,
     /// The time in front, if it is one.
     pub time: Option<Timestamp>,
-    /// What stands behind the time, or all of a session in another spelling.
+    /// The word behind the time, or all of a session in another spelling.
     pub word: &'d str,
 }
 
 impl<'d> Session<'d> {
-    /// Reads a session; no spelling is refused (ENV-028).
+    /// Reads a session; no spelling is rejected (ENV-028).
     pub fn parse(text: &'d str) -> Self {
         let (head, tail) = split_at_blank(text);
         match Timestamp::parse(head) {

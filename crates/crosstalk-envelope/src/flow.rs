@@ -39,7 +39,7 @@ impl FlowError {
 }
 
 /// A list or map that is still open.
-enum Frame {
+enum OpenFlow {
     List(Vec<Flow>),
     Map(Vec<(String, Flow)>, Option<String>),
 }
@@ -94,7 +94,7 @@ impl Flow {
 
 struct Parser<'v> {
     rest: &'v str,
-    stack: Vec<Frame>,
+    stack: Vec<OpenFlow>,
     /// A value may come next (else a comma or a closing bracket must).
     wants_value: bool,
 }
@@ -138,7 +138,7 @@ impl Parser<'_> {
     }
 
     fn open(&mut self, c: char) -> Result<(), FlowError> {
-        let key_missing = matches!(self.stack.last(), Some(Frame::Map(_, None)));
+        let key_missing = matches!(self.stack.last(), Some(OpenFlow::Map(_, None)));
         if !self.wants_value || key_missing {
             return Err(FlowError::Unexpected);
         }
@@ -147,9 +147,9 @@ impl Parser<'_> {
         }
         self.skip(1);
         self.stack.push(if c == '[' {
-            Frame::List(Vec::new())
+            OpenFlow::List(Vec::new())
         } else {
-            Frame::Map(Vec::new(), None)
+            OpenFlow::Map(Vec::new(), None)
         });
         Ok(())
     }
@@ -157,8 +157,8 @@ impl Parser<'_> {
     /// Closes the innermost frame; the outermost gives the result.
     fn close(&mut self, c: char) -> Result<Option<Flow>, FlowError> {
         let flow = match (self.stack.pop(), c) {
-            (Some(Frame::List(items)), ']') => Flow::List(items),
-            (Some(Frame::Map(pairs, None)), '}') => Flow::Map(pairs),
+            (Some(OpenFlow::List(items)), ']') => Flow::List(items),
+            (Some(OpenFlow::Map(pairs, None)), '}') => Flow::Map(pairs),
             _ => return Err(FlowError::Unexpected),
         };
         self.skip(1);
@@ -216,7 +216,7 @@ impl Parser<'_> {
 
     /// A plain text ends at a comma or a bracket; in a map, a colon and a space end the key.
     fn plain(&mut self) -> String {
-        let in_key = matches!(self.stack.last(), Some(Frame::Map(_, None)));
+        let in_key = matches!(self.stack.last(), Some(OpenFlow::Map(_, None)));
         let bytes = self.rest.as_bytes();
         let end = bytes
             .iter()
@@ -242,7 +242,7 @@ impl Parser<'_> {
         if !self.wants_value {
             return Err(FlowError::Unexpected);
         }
-        if let Some(Frame::Map(_, key @ None)) = self.stack.last_mut() {
+        if let Some(OpenFlow::Map(_, key @ None)) = self.stack.last_mut() {
             self.rest = self.rest.trim_start_matches([' ', '\t']);
             self.rest = self.rest.strip_prefix(':').ok_or(FlowError::Unexpected)?;
             *key = Some(text);
@@ -253,8 +253,8 @@ impl Parser<'_> {
 
     fn put(&mut self, flow: Flow) -> Result<(), FlowError> {
         match self.stack.last_mut() {
-            Some(Frame::List(items)) => items.push(flow),
-            Some(Frame::Map(pairs, key)) => {
+            Some(OpenFlow::List(items)) => items.push(flow),
+            Some(OpenFlow::Map(pairs, key)) => {
                 pairs.push((key.take().ok_or(FlowError::Unexpected)?, flow))
             }
             None => return Err(FlowError::Unexpected),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_refused() {
+    fn broken_flows_are_rejected() {
         for text in [
             "[",
             "[a",

@@ -7,8 +7,8 @@ mod direction;
 mod part;
 
 pub(crate) use direction::{arrow_in, is_direction, looks_like_version};
-pub(crate) use part::{Body, Entry, EntryKind, Parts, Span};
 pub use part::{BodyKind, CoreHeader};
+pub(crate) use part::{BodyPart, Direction, EntryKind, HeadEntry, Parts, Span};
 
 use crate::diagnostic::Sink;
 use crate::limit;
@@ -16,32 +16,32 @@ use crate::lines::LineEnds;
 use crate::registry::{Namespace, Rule, rule};
 use crate::text::trim_line_bytes;
 use part::name_of;
-pub(crate) use part::{Reserved, is_name_byte};
+pub(crate) use part::{Reserved, is_key_style, is_name, is_name_byte};
 
 /// The line that ends an envelope.
 pub(crate) const END: &str = "[[END]]";
 
 /// A line without its CR and trailing blanks, and where it begins. It is never empty.
 #[derive(Clone, Copy)]
-struct Line<'t> {
+struct TextLine<'t> {
     start: usize,
     bytes: &'t [u8],
 }
 
-impl Line<'_> {
+impl TextLine<'_> {
     fn span(self) -> Span {
         Span::new(self.start, self.bytes.len())
     }
 }
 
-/// What a line of the head means for the lines below it.
+/// The part of the envelope that follows a line of the head.
 enum Below {
     Head,
     Body,
     Nothing,
 }
 
-struct Reader<'t, 's> {
+struct EnvelopeReader<'t, 's> {
     text: &'t str,
     ends: &'s mut LineEnds<'t>,
     /// Where the next line begins.
@@ -61,7 +61,7 @@ pub(crate) fn read<'t>(text: &'t str, ends: &mut LineEnds<'t>, sink: &mut Sink) 
         return Parts::default();
     }
     let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
-    let mut reader = Reader {
+    let mut reader = EnvelopeReader {
         text,
         ends,
         start,
@@ -73,7 +73,7 @@ pub(crate) fn read<'t>(text: &'t str, ends: &mut LineEnds<'t>, sink: &mut Sink) 
     reader.parts
 }
 
-impl<'t> Reader<'t, '_> {
+impl<'t> EnvelopeReader<'t, '_> {
     /// Direction, head, body, signature, end: in this order.
     fn envelope(&mut self) {
         let Some(first) = self.next_line() else {
@@ -83,7 +83,7 @@ impl<'t> Reader<'t, '_> {
         };
         self.parts.direction = direction::read(first.span().of(self.text), first.start, self.sink);
         if self.parts.direction.is_none() && !first.bytes.starts_with(b"[[") {
-            // What does not even look like a direction line is no envelope: one error is enough.
+            // A text that does not even look like a direction line is no envelope: one error is enough.
             return;
         }
         match self.head() {
@@ -99,12 +99,12 @@ impl<'t> Reader<'t, '_> {
 
     /// The next line that is not blank.
     #[inline(always)]
-    fn next_line(&mut self) -> Option<Line<'t>> {
+    fn next_line(&mut self) -> Option<TextLine<'t>> {
         loop {
             let start = self.start;
             let bytes = trim_line_bytes(self.next_raw_line()?);
             if !bytes.is_empty() {
-                return Some(Line { start, bytes });
+                return Some(TextLine { start, bytes });
             }
         }
     }
@@ -150,7 +150,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     #[inline(always)]
-    fn head_line(&mut self, line: Line<'t>) -> Below {
+    fn head_line(&mut self, line: TextLine<'t>) -> Below {
         let Some((length, reserved)) = name_of(line.bytes) else {
             return self.not_a_header(line);
         };
@@ -161,7 +161,7 @@ impl<'t> Reader<'t, '_> {
                 break;
             }
         }
-        let entry = Entry {
+        let entry = HeadEntry {
             kind: if self.block == 0 {
                 EntryKind::Header
             } else {
@@ -178,7 +178,7 @@ impl<'t> Reader<'t, '_> {
         Below::Head
     }
 
-    fn reserved(&mut self, reserved: Reserved, exact: bool, entry: Entry) -> Below {
+    fn reserved(&mut self, reserved: Reserved, exact: bool, entry: HeadEntry) -> Below {
         if !exact {
             self.fault(
                 &rule::RESERVED_CASE,
@@ -188,7 +188,7 @@ impl<'t> Reader<'t, '_> {
         }
         match reserved {
             Reserved::Core(core) => self.core_header(core, entry),
-            Reserved::Meta => self.open_block(Entry {
+            Reserved::Meta => self.open_block(HeadEntry {
                 kind: EntryKind::Meta,
                 ..entry
             }),
@@ -204,7 +204,7 @@ impl<'t> Reader<'t, '_> {
                     self.fault(&rule::BODY_MARK, entry.name, "is not followed by `|`");
                 }
                 let content = Span::new(self.start.min(self.text.len()), 0);
-                self.parts.body = Some(Body {
+                self.parts.body = Some(BodyPart {
                     kind,
                     mark: entry.name,
                     content,
@@ -216,7 +216,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     #[inline(always)]
-    fn core_header(&mut self, core: CoreHeader, entry: Entry) {
+    fn core_header(&mut self, core: CoreHeader, entry: HeadEntry) {
         let index = self.parts.entries.len();
         if self.block == 0 && !entry.value.is_empty() && self.parts.core(core).is_none() {
             if self.push(entry) {
@@ -228,7 +228,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     #[cold]
-    fn misplaced_core_header(&mut self, core: CoreHeader, entry: Entry) {
+    fn misplaced_core_header(&mut self, core: CoreHeader, entry: HeadEntry) {
         if self.block > 0 {
             self.fault(
                 &rule::CORE_IN_BLOCK,
@@ -248,10 +248,10 @@ impl<'t> Reader<'t, '_> {
 
     /// An unknown header, or a key of the open block.
     #[inline(always)]
-    fn other_name(&mut self, entry: Entry) {
+    fn other_name(&mut self, entry: HeadEntry) {
         let name = entry.name.bytes(self.text);
         let block = self.parts.entries.get(self.block..).unwrap_or(&[]);
-        let is_same = |e: &Entry| {
+        let is_same = |e: &HeadEntry| {
             e.name.len() == name.len() && e.name.bytes(self.text).eq_ignore_ascii_case(name)
         };
         if !block.iter().any(is_same) {
@@ -267,7 +267,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    fn open_block(&mut self, entry: Entry) {
+    fn open_block(&mut self, entry: HeadEntry) {
         let namespace = entry.value.bytes(self.text);
         let well_formed = namespace.first().is_some_and(u8::is_ascii_alphanumeric)
             && namespace
@@ -301,7 +301,7 @@ impl<'t> Reader<'t, '_> {
 
     /// Keeps an entry, if there is room for it.
     #[inline(always)]
-    fn push(&mut self, entry: Entry) -> bool {
+    fn push(&mut self, entry: HeadEntry) -> bool {
         let fits = self.parts.entries.len() < limit::HEADERS;
         if fits {
             self.parts.entries.push(entry);
@@ -322,7 +322,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     #[cold]
-    fn not_a_header(&mut self, line: Line<'_>) -> Below {
+    fn not_a_header(&mut self, line: TextLine<'_>) -> Below {
         if line.bytes == END.as_bytes() {
             self.sink.error(
                 &rule::BODY_MISSING,
@@ -353,7 +353,7 @@ impl<'t> Reader<'t, '_> {
             if matches!(raw, [b' ', b' ', ..] | [b'\t', ..]) {
                 continue;
             }
-            let line = Line {
+            let line = TextLine {
                 start,
                 bytes: trim_line_bytes(raw),
             };
@@ -386,7 +386,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    fn end_without_sig(&mut self, line: Line<'_>) {
+    fn end_without_sig(&mut self, line: TextLine<'_>) {
         self.parts.end = Some(line.span());
         if !self
             .parts
@@ -416,7 +416,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     #[cold]
-    fn text_after_end(&mut self, line: Line<'_>) {
+    fn text_after_end(&mut self, line: TextLine<'_>) {
         let span = line.span().range();
         if line.bytes.starts_with(b"[[") && line.bytes != END.as_bytes() {
             self.sink

@@ -6,7 +6,7 @@ use crate::time::Timestamp;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a received id looks like.
+/// The form of a received id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdForm {
     /// 26 characters of Crockford base32, with the time in front.

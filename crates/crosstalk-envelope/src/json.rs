@@ -1,5 +1,9 @@
 //! The JSON form: what `crosstalk parse --json` prints and `crosstalk build` reads.
 
+mod message;
+
+pub use message::{Finding, KeyValue, Message, MessageBlock, MessageField, MessageIntent};
+
 use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, LineIndex};
 use crate::document::{Document, Reading};
@@ -9,114 +13,22 @@ use crate::id;
 use crate::lint::lint;
 use crate::paste::Scan;
 use crate::registry::{ErrorCode, Intent};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 
 /// The name and version of the form that [`report`] gives.
 pub const PARSE_SCHEMA: &str = "crosstalk.parse/1";
 
-/// What was read of a text.
+/// The report on a text.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct ParseReport {
     /// [`PARSE_SCHEMA`].
     pub schema: &'static str,
     /// The accepted envelopes.
     pub envelopes: Vec<Message>,
-    /// What belongs to no accepted envelope.
+    /// The findings that belong to no accepted envelope.
     pub errors: Vec<Finding>,
-}
-
-/// An envelope.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-#[allow(
-    missing_docs,
-    reason = "the fields are named after those of the envelope"
-)]
-pub struct Message {
-    pub sender: String,
-    pub receiver: String,
-    pub version: String,
-    pub user: Option<String>,
-    pub session: Option<String>,
-    pub thread: Option<String>,
-    pub parent: Option<String>,
-    pub message: Option<String>,
-    pub context: Option<String>,
-    pub intent: Option<MessageIntent>,
-    pub headers: Vec<Field>,
-    pub meta: Vec<Block>,
-    pub body: String,
-    /// `response` where the text stands under `response:`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub body_name: Option<String>,
-    pub sig: Option<String>,
-    #[serde(skip_deserializing)]
-    pub repairs: Vec<Finding>,
-    #[serde(skip_deserializing)]
-    pub diagnostics: Vec<Finding>,
-}
-
-/// An intent: the word alone, or what was written with what it means.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
-#[allow(
-    missing_docs,
-    reason = "the fields are named after those of the JSON form"
-)]
-pub enum MessageIntent {
-    Word(String),
-    Both { written: String, meaning: String },
-}
-
-/// A header.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(
-    missing_docs,
-    reason = "the fields are named after those of the JSON form"
-)]
-pub struct Field {
-    pub name: String,
-    pub value: String,
-}
-
-/// A META block.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(
-    missing_docs,
-    reason = "the fields are named after those of the JSON form"
-)]
-pub struct Block {
-    pub namespace: String,
-    pub fields: Vec<KeyValue>,
-}
-
-/// A key of a META block.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(
-    missing_docs,
-    reason = "the fields are named after those of the JSON form"
-)]
-pub struct KeyValue {
-    pub key: String,
-    pub value: String,
-}
-
-/// A diagnostic.
-#[derive(Clone, Debug, Default, Serialize)]
-#[allow(
-    missing_docs,
-    reason = "the fields are named after those of the JSON form"
-)]
-pub struct Finding {
-    pub rule: &'static str,
-    pub severity: &'static str,
-    pub code: Option<&'static str>,
-    pub line: usize,
-    pub column: usize,
-    pub message: String,
-    pub help: &'static str,
 }
 
 /// The report on a text: `text` is what was scanned. Lints are among the diagnostics.
@@ -128,9 +40,9 @@ pub struct Finding {
 /// assert_eq!(report.envelopes[0].body, "x");
 /// assert!(report.errors.is_empty());
 /// ```
-pub fn report(text: &str, scan: &Scan<'_>) -> Report {
+pub fn report(text: &str, scan: &Scan<'_>) -> ParseReport {
     let lines = LineIndex::new(text);
-    Report {
+    ParseReport {
         schema: PARSE_SCHEMA,
         envelopes: scan.documents.iter().map(|d| message(d, &lines)).collect(),
         errors: scan.refused.iter().map(|d| finding(d, &lines)).collect(),
@@ -182,14 +94,14 @@ fn message(document: &Document<'_>, lines: &LineIndex<'_>) -> Message {
         }),
         headers: document
             .headers()
-            .map(|(name, value)| Field {
+            .map(|(name, value)| MessageField {
                 name: name.into(),
                 value: value.into(),
             })
             .collect(),
         meta: document
             .blocks()
-            .map(|b| Block {
+            .map(|b| MessageBlock {
                 namespace: b.namespace().into(),
                 fields: b
                     .fields()
@@ -250,7 +162,7 @@ pub fn builders_with_ids(json: &str, new: NewThreads) -> Result<Vec<Builder>, Js
 pub struct JsonError {
     /// E-UNSUPPORTED for a version other than v1, else E-FORMAT.
     pub code: ErrorCode,
-    /// What is wrong, in one sentence.
+    /// The fault, in one sentence.
     pub message: String,
 }
 

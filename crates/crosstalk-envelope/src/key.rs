@@ -4,10 +4,8 @@
 //! file. Nothing here says whose key it is.
 
 mod did;
-mod fingerprint;
 mod private;
 
-pub use fingerprint::Fingerprint;
 pub use private::PrivateKey;
 
 use crate::base64;
@@ -17,6 +15,7 @@ use ed25519_dalek::pkcs8::spki::DecodePublicKey as _;
 use ed25519_dalek::pkcs8::spki::EncodePublicKey as _;
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
 use p256::ecdsa::signature::Verifier as _;
+use sha2::{Digest as _, Sha256};
 use std::fmt;
 
 words! {
@@ -42,7 +41,7 @@ impl fmt::Display for Algorithm {
 pub struct KeyError {
     /// The rule that it breaks.
     pub rule: &'static Rule,
-    /// What is wrong.
+    /// The fault, as a sentence.
     pub message: &'static str,
 }
 
@@ -73,10 +72,10 @@ impl KeyError {
 /// assert!(PublicKey::parse_record("ed25519:pk=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").is_err());
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct PublicKey(Inner);
+pub struct PublicKey(PublicKeyKind);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Inner {
+enum PublicKeyKind {
     Ed25519(ed25519_dalek::VerifyingKey),
     Secp256r1(p256::ecdsa::VerifyingKey),
 }
@@ -85,7 +84,7 @@ impl PublicKey {
     /// Reads a record.
     ///
     /// # Errors
-    /// What is wrong with it: SIG-002, SIG-020 or SIG-021.
+    /// The fault of the record: SIG-002, SIG-020 or SIG-021.
     pub fn parse_record(text: &str) -> Result<Self, KeyError> {
         let (algorithm, key) = text.split_once(":pk=").ok_or(KeyError::malformed(
             "a public key is written as `ed25519:pk=` and base64",
@@ -103,7 +102,7 @@ impl PublicKey {
     /// Takes the bytes of a key: 32 for ed25519, the 33 of a compressed point for secp256r1.
     ///
     /// # Errors
-    /// What is wrong with them: SIG-020 or SIG-021.
+    /// The fault of the bytes: SIG-020 or SIG-021.
     pub fn from_bytes(algorithm: Algorithm, bytes: &[u8]) -> Result<Self, KeyError> {
         let inner = match algorithm {
             Algorithm::Ed25519 => {
@@ -113,7 +112,7 @@ impl PublicKey {
                 let key = ed25519_dalek::VerifyingKey::from_bytes(bytes)
                     .map_err(|_| KeyError::weak("the public key is no point of ed25519"))?;
                 Self::require_strong(&key)?;
-                Inner::Ed25519(key)
+                PublicKeyKind::Ed25519(key)
             }
             Algorithm::Secp256r1 => {
                 if bytes.len() != 33 {
@@ -123,7 +122,7 @@ impl PublicKey {
                 }
                 let key = p256::ecdsa::VerifyingKey::from_sec1_bytes(bytes)
                     .map_err(|_| KeyError::weak("the public key is no point of secp256r1"))?;
-                Inner::Secp256r1(key)
+                PublicKeyKind::Secp256r1(key)
             }
         };
         Ok(Self(inner))
@@ -147,10 +146,10 @@ impl PublicKey {
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         if let Ok(key) = ed25519_dalek::VerifyingKey::from_public_key_pem(pem) {
             Self::require_strong(&key)?;
-            return Ok(Self(Inner::Ed25519(key)));
+            return Ok(Self(PublicKeyKind::Ed25519(key)));
         }
         p256::ecdsa::VerifyingKey::from_public_key_pem(pem)
-            .map(|key| Self(Inner::Secp256r1(key)))
+            .map(|key| Self(PublicKeyKind::Secp256r1(key)))
             .map_err(|_| {
                 KeyError::malformed("there is no ed25519 or secp256r1 public key in the PEM text")
             })
@@ -159,8 +158,8 @@ impl PublicKey {
     /// The key as a PEM file.
     pub fn to_pem(&self) -> String {
         match &self.0 {
-            Inner::Ed25519(key) => key.to_public_key_pem(LineEnding::LF),
-            Inner::Secp256r1(key) => key.to_public_key_pem(LineEnding::LF),
+            PublicKeyKind::Ed25519(key) => key.to_public_key_pem(LineEnding::LF),
+            PublicKeyKind::Secp256r1(key) => key.to_public_key_pem(LineEnding::LF),
         }
         .unwrap_or_default()
     }
@@ -168,16 +167,16 @@ impl PublicKey {
     /// The bytes of the key.
     pub fn to_bytes(&self) -> Vec<u8> {
         match &self.0 {
-            Inner::Ed25519(key) => key.as_bytes().to_vec(),
-            Inner::Secp256r1(key) => key.to_sec1_point(true).as_bytes().to_vec(),
+            PublicKeyKind::Ed25519(key) => key.as_bytes().to_vec(),
+            PublicKeyKind::Secp256r1(key) => key.to_sec1_point(true).as_bytes().to_vec(),
         }
     }
 
     /// How it signs.
     pub const fn algorithm(&self) -> Algorithm {
         match self.0 {
-            Inner::Ed25519(_) => Algorithm::Ed25519,
-            Inner::Secp256r1(_) => Algorithm::Secp256r1,
+            PublicKeyKind::Ed25519(_) => Algorithm::Ed25519,
+            PublicKeyKind::Secp256r1(_) => Algorithm::Secp256r1,
         }
     }
 
@@ -190,7 +189,7 @@ impl PublicKey {
         )
     }
 
-    /// What people compare.
+    /// The short form that people compare.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.record())
     }
@@ -207,9 +206,9 @@ impl PublicKey {
     /// Whether a signature over a message fits. ed25519 is verified strictly.
     pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         match &self.0 {
-            Inner::Ed25519(key) => ed25519_dalek::Signature::from_slice(signature)
+            PublicKeyKind::Ed25519(key) => ed25519_dalek::Signature::from_slice(signature)
                 .is_ok_and(|s| key.verify_strict(message, &s).is_ok()),
-            Inner::Secp256r1(key) => p256::ecdsa::Signature::from_slice(signature)
+            PublicKeyKind::Secp256r1(key) => p256::ecdsa::Signature::from_slice(signature)
                 .is_ok_and(|s| key.verify(message, &s).is_ok()),
         }
     }
@@ -218,5 +217,36 @@ impl PublicKey {
 impl fmt::Debug for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.record())
+    }
+}
+
+/// The short form of a key that people compare (SIG-023): eight groups of five digits, about 133 bits of the SHA-256 of a key's record.
+///
+/// ```
+/// use crosstalk_envelope::PublicKey;
+/// let key = PublicKey::parse_record("ed25519:pk=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=").unwrap();
+/// assert_eq!(key.fingerprint().to_string().len(), 8 * 5 + 7);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fingerprint([u32; 8]);
+
+impl Fingerprint {
+    fn of(record: &str) -> Self {
+        let digest: [u8; 32] = Sha256::digest(record.as_bytes()).into();
+        let mut groups = [0; 8];
+        for (group, bytes) in groups.iter_mut().zip(digest.as_chunks::<4>().0) {
+            *group = u32::from_be_bytes(*bytes) % 100_000;
+        }
+        Self(groups)
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, group) in self.0.iter().enumerate() {
+            let space = if number == 0 { "" } else { " " };
+            write!(f, "{space}{group:05}")?;
+        }
+        Ok(())
     }
 }

@@ -5,12 +5,12 @@ use crate::grammar::{BodyKind, CoreHeader, END};
 
 /// Writes an envelope, part by part from the top.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct EnvelopeWriter {
     out: String,
     has_blocks: bool,
 }
 
-impl Writer {
+impl EnvelopeWriter {
     /// Begins with the direction line; `size` is about how long the text will be.
     pub(crate) fn new(sender: &str, receiver: &str, size: usize) -> Self {
         let mut out = String::with_capacity(size);
@@ -106,10 +106,10 @@ impl Document<'_> {
     }
 
     /// The head as it is written, with the blocks that are chosen.
-    pub(crate) fn write_head(&self, chosen: impl Fn(&str) -> bool) -> Writer {
+    pub(crate) fn write_head(&self, chosen: impl Fn(&str) -> bool) -> EnvelopeWriter {
         // Room for a signature and what belongs to it.
         let size = self.text().len() + 1024;
-        let mut out = Writer::new(self.sender(), self.receiver(), size);
+        let mut out = EnvelopeWriter::new(self.sender(), self.receiver(), size);
         for core in CoreHeader::ALL {
             if let Some(value) = self.header(core) {
                 out.line(core.as_str(), value);
@@ -124,7 +124,7 @@ impl Document<'_> {
         out
     }
 
-    pub(crate) fn write_body(&self, out: &mut Writer) {
+    pub(crate) fn write_body(&self, out: &mut EnvelopeWriter) {
         let kind = self.body_kind().unwrap_or(BodyKind::Body);
         out.body(kind, self.body_lines());
     }

@@ -116,7 +116,7 @@ fn mask(block: &[u8; BLOCK], is: impl Fn(i8x16) -> i8x16) -> u64 {
 
 /// The lines of a text that was looked at before, as bytes without their LF. Behind the last LF there is a
 /// line if there is anything.
-pub(crate) struct Lines<'t> {
+pub(crate) struct LineIter<'t> {
     text: &'t [u8],
     start: usize,
     block: usize,
@@ -124,7 +124,7 @@ pub(crate) struct Lines<'t> {
     newlines: u64,
 }
 
-impl<'t> Lines<'t> {
+impl<'t> LineIter<'t> {
     pub(crate) fn of(text: &'t [u8]) -> Self {
         Self {
             text,
@@ -144,7 +144,7 @@ impl<'t> Lines<'t> {
     }
 }
 
-impl<'t> Iterator for Lines<'t> {
+impl<'t> Iterator for LineIter<'t> {
     type Item = &'t [u8];
 
     #[inline(always)]
@@ -214,7 +214,7 @@ mod tests {
             let mut expected: Vec<&[u8]> = text.as_bytes().split(|b| *b == b'\n').collect();
             expected.pop_if(|last| last.is_empty());
             assert_eq!(
-                Lines::of(text.as_bytes()).collect::<Vec<_>>(),
+                LineIter::of(text.as_bytes()).collect::<Vec<_>>(),
                 expected,
                 "{len}"
             );
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_surely_in_nfc_is() {
+    fn characters_that_are_surely_in_nfc_are() {
         for c in ('\u{80}'..='\u{2ffff}').filter(|c| is_surely_nfc(*c)) {
             let text: String = ['a', c].into_iter().collect();
             assert!(unicode_normalization::is_nfc(&text), "{c:?}");

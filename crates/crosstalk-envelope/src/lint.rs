@@ -4,7 +4,7 @@ use crate::address::{Address, Schemes};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::document::Document;
 use crate::flow::Flow;
-use crate::grammar::{CoreHeader, EntryKind};
+use crate::grammar::{CoreHeader, EntryKind, is_key_style};
 use crate::id::IdForm;
 use crate::meta::{Attachment, AttachmentError, is_well_typed};
 use crate::registry::{DENIED_KEYS, Intent, Namespace, Rule, ValueKind, rule};
@@ -22,7 +22,7 @@ use std::ops::Range;
 /// assert_eq!(ids, ["ENV-028", "LNT-001", "INT-002"]);
 /// ```
 pub fn lint(document: &Document<'_>) -> Vec<Diagnostic> {
-    let mut lint = Lint {
+    let mut lint = Linter {
         document,
         found: Vec::new(),
     };
@@ -36,12 +36,12 @@ pub fn lint(document: &Document<'_>) -> Vec<Diagnostic> {
     lint.found
 }
 
-struct Lint<'d> {
+struct Linter<'d> {
     document: &'d Document<'d>,
     found: Vec<Diagnostic>,
 }
 
-impl Lint<'_> {
+impl Linter<'_> {
     /// Reports a finding at a span of the text that was read.
     fn report(
         &mut self,
@@ -52,13 +52,27 @@ impl Lint<'_> {
     ) {
         if self.found.len() < 4 * crate::limit::DIAGNOSTICS {
             let span = self.document.in_source(span);
-            self.found.push(Diagnostic {
-                rule,
-                severity,
-                span,
-                message: message.into(),
-            });
+            self.found
+                .push(Diagnostic::new(rule, severity, span, message));
         }
+    }
+
+    fn note(
+        &mut self,
+        rule: &'static Rule,
+        span: Range<usize>,
+        message: impl Into<Cow<'static, str>>,
+    ) {
+        self.report(rule, Severity::Note, span, message);
+    }
+
+    fn warn(
+        &mut self,
+        rule: &'static Rule,
+        span: Range<usize>,
+        message: impl Into<Cow<'static, str>>,
+    ) {
+        self.report(rule, Severity::Warning, span, message);
     }
 
     fn direction(&mut self) {
@@ -77,9 +91,8 @@ impl Lint<'_> {
 
     fn name(&mut self, side: &str, text: &str, span: Range<usize>) {
         if crate::name::is_deceptive(text) {
-            self.report(
+            self.warn(
                 &rule::LOOK_ALIKE,
-                Severity::Warning,
                 span,
                 format!("the {side} has letters that look like those of another alphabet"),
             );
@@ -92,12 +105,12 @@ impl Lint<'_> {
             if *fault.rule == rule::ADDRESS_UNSEEN {
                 return;
             }
-            self.report(fault.rule, Severity::Warning, span, fault.message);
+            self.warn(fault.rule, span, fault.message);
         } else if let Some(scheme) = Address::split(text).scheme()
             && Schemes::default().find(scheme).is_none()
         {
             let message = format!("the scheme `{scheme}` is not in the registry");
-            self.report(&rule::SCHEME_UNKNOWN, Severity::Note, span, message);
+            self.note(&rule::SCHEME_UNKNOWN, span, message);
         }
     }
 
@@ -110,9 +123,8 @@ impl Lint<'_> {
             && !session.is_usual()
             && let Some(entry) = parts.core(CoreHeader::Session)
         {
-            self.report(
+            self.note(
                 &rule::SESSION_SPELLING,
-                Severity::Note,
                 entry.value.range(),
                 "the session is not a time and a word",
             );
@@ -123,7 +135,7 @@ impl Lint<'_> {
             };
             if IdForm::of(entry.value.of(text)) == IdForm::Opaque {
                 let message = format!("the {} id is neither a ULID nor a UUIDv7", core.as_str());
-                self.report(&rule::ID_FORM, Severity::Note, entry.value.range(), message);
+                self.note(&rule::ID_FORM, entry.value.range(), message);
             }
         }
     }
@@ -139,12 +151,7 @@ impl Lint<'_> {
                     namespace = Namespace::find(value);
                     if namespace.is_none() && !value.starts_with("custom-") {
                         let message = format!("the namespace `{value}` is not in the registry");
-                        self.report(
-                            &rule::NAMESPACE_UNKNOWN,
-                            Severity::Note,
-                            entry.value.range(),
-                            message,
-                        );
+                        self.note(&rule::NAMESPACE_UNKNOWN, entry.value.range(), message);
                     }
                 }
                 EntryKind::Key => {
@@ -157,23 +164,23 @@ impl Lint<'_> {
 
     fn key(&mut self, namespace: Option<&Namespace>, name: &str, span: Range<usize>) {
         let known = namespace.is_some_and(|n| n.kind_of(name).is_some());
-        if !known && !is_well_styled(name) {
+        if !known && !is_key_style(name) {
             let message = format!("the key `{name}` is neither PascalCase nor begins with X-");
-            self.report(&rule::KEY_STYLE, Severity::Note, span.clone(), message);
+            self.note(&rule::KEY_STYLE, span.clone(), message);
         }
         if let Some(namespace) = namespace
             && !known
             && !name.starts_with("X-")
         {
             let message = format!("`meta: {}` has no key `{name}`", namespace.name);
-            self.report(&rule::KEY_UNKNOWN, Severity::Note, span, message);
+            self.note(&rule::KEY_UNKNOWN, span, message);
         }
     }
 
     fn value(&mut self, namespace: Option<&Namespace>, key: &str, value: &str, span: Range<usize>) {
         if let Some((_, why)) = DENIED_KEYS.iter().find(|(denied, _)| *denied == value) {
             let message = format!("this key vouches for nobody: it was {why}");
-            self.report(&rule::META_KEY, Severity::Warning, span.clone(), message);
+            self.warn(&rule::META_KEY, span.clone(), message);
         }
         let known = namespace.and_then(|n| n.kind_of(key));
         let is_text = known.is_some_and(|(kind, _)| kind == ValueKind::Text);
@@ -181,12 +188,7 @@ impl Lint<'_> {
             .then(|| Flow::parse(value).err())
             .flatten()
         {
-            self.report(
-                &rule::FLOW_MALFORMED,
-                Severity::Warning,
-                span,
-                fault.as_str(),
-            );
+            self.warn(&rule::FLOW_MALFORMED, span, fault.as_str());
             return;
         }
         let Some((kind, known)) = known else {
@@ -201,32 +203,22 @@ impl Lint<'_> {
                 format!(" ({})", known.join(", "))
             };
             let message = format!("the value of `{key}` is not what the registry says{expected}");
-            self.report(&rule::VALUE_TYPE, Severity::Warning, span, message);
+            self.warn(&rule::VALUE_TYPE, span, message);
         }
     }
 
     fn attachment(&mut self, value: &str, span: Range<usize>) {
         match Attachment::parse(value) {
             Err(fault) => {
-                self.report(
-                    &rule::META_ATTACHMENTS,
-                    Severity::Warning,
-                    span,
-                    fault.to_string(),
-                );
+                self.warn(&rule::META_ATTACHMENTS, span, fault.to_string());
             }
             Ok(attachment) if !attachment.has_sound_digest() => {
                 let fault = AttachmentError::Digest.to_string();
-                self.report(&rule::META_ATTACHMENTS, Severity::Warning, span, fault);
+                self.warn(&rule::META_ATTACHMENTS, span, fault);
             }
             Ok(attachment) => {
                 if let Err(fault) = attachment.check_embedded() {
-                    self.report(
-                        &rule::ATTACHMENT_DIGEST,
-                        Severity::Warning,
-                        span,
-                        fault.to_string(),
-                    );
+                    self.warn(&rule::ATTACHMENT_DIGEST, span, fault.to_string());
                 }
             }
         }
@@ -247,7 +239,7 @@ impl Lint<'_> {
                 intent.written,
                 intent.meaning_str()
             );
-            self.report(&rule::INTENT_LEGACY, Severity::Note, span.clone(), message);
+            self.note(&rule::INTENT_LEGACY, span.clone(), message);
         }
         match intent.meaning {
             None => {
@@ -255,19 +247,14 @@ impl Lint<'_> {
                     "the intent `{}` is not in the registry",
                     unicode::escape(intent.written)
                 );
-                self.report(&rule::INTENT_UNKNOWN, Severity::Note, span, message);
+                self.note(&rule::INTENT_UNKNOWN, span, message);
             }
             Some(Intent::Broadcast) if envelope.routing().reply_to.is_some() => {
                 let message = "a BROADCAST expects no answer, but there is an X-Reply-To";
-                self.report(&rule::BROADCAST_WANTS_ANSWER, Severity::Note, span, message);
+                self.note(&rule::BROADCAST_WANTS_ANSWER, span, message);
             }
             Some(Intent::Request) if self.document.body_lines().next().is_none() => {
-                self.report(
-                    &rule::REQUEST_EMPTY,
-                    Severity::Warning,
-                    span,
-                    "the REQUEST has an empty body",
-                );
+                self.warn(&rule::REQUEST_EMPTY, span, "the REQUEST has an empty body");
             }
             Some(_) => {}
         }
@@ -303,19 +290,9 @@ impl Lint<'_> {
                 1 => format!("there is one {what}, U+{first:04X}"),
                 _ => format!("there are {count} {what}s; the first is U+{first:04X}"),
             };
-            self.report(rule, Severity::Warning, at..at + c.len_utf8(), message);
+            self.warn(rule, at..at + c.len_utf8(), message);
         }
     }
-}
-
-/// PascalCase, words with hyphens, or `X-` in front.
-fn is_well_styled(key: &str) -> bool {
-    key.starts_with("X-")
-        || key.split('-').all(|word| {
-            word.bytes()
-                .next()
-                .is_some_and(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
-        }) && !key.contains(['_', '.'])
 }
 
 /// A zero-width joiner or non-joiner between two characters beyond ASCII belongs to the writing.

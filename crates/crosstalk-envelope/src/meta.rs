@@ -5,19 +5,17 @@
 mod attachment;
 mod integrity;
 mod privacy;
-mod routing;
-mod state;
 mod value;
+mod view;
 
 pub use attachment::{Attachment, AttachmentError};
 pub use integrity::{Integrity, MAX_MARKS};
-pub(crate) use integrity::{Whole, is_space, mark};
+pub(crate) use integrity::{LineHasher, is_space, mark};
 pub use privacy::{Consent, ConsentKind, Privacy};
-pub use routing::Routing;
-pub use state::{
-    Custom, ErrorReport, Hop, KeyBlock, MailTrace, Payment, Poll, Reason, Revocation, Safety, Vote,
-};
 pub use value::{Digest, is_well_typed, list, options, words};
+pub use view::{
+    ErrorReport, HopBlock, KeyBlock, PollBlock, RevocationBlock, Routing, SafetyBlock, VoteBlock,
+};
 
 use crate::envelope::Envelope;
 
@@ -54,58 +52,41 @@ impl<'d> Envelope<'d> {
     }
 
     /// `meta: audit`: the hops, in the order of the text.
-    pub fn hops(&self) -> impl Iterator<Item = Hop<'d>> + use<'d> {
+    pub fn hops(&self) -> impl Iterator<Item = HopBlock<'d>> + use<'d> {
         self.document
             .blocks()
             .filter(|b| b.namespace() == "audit")
-            .map(Hop::of)
-    }
-
-    /// `meta: email`: what mail gateways added, in the order of the text.
-    pub fn mail_traces(&self) -> impl Iterator<Item = MailTrace<'d>> + use<'d> {
-        self.document
-            .blocks()
-            .filter(|b| b.namespace() == "email")
-            .map(MailTrace::of)
+            .map(HopBlock::of)
     }
 
     /// `meta: safety`.
-    pub fn safety(&self) -> Option<Safety<'d>> {
-        self.document.block("safety").map(Safety::of)
-    }
-
-    /// `meta: payment`.
-    pub fn payment(&self) -> Option<Payment<'d>> {
-        self.document.block("payment").map(Payment::of)
+    pub fn safety(&self) -> Option<SafetyBlock<'d>> {
+        self.document.block("safety").map(SafetyBlock::of)
     }
 
     /// `meta: poll`.
-    pub fn poll(&self) -> Option<Poll<'d>> {
-        self.document.block("poll").map(Poll::of)
+    pub fn poll(&self) -> Option<PollBlock<'d>> {
+        self.document.block("poll").map(PollBlock::of)
     }
 
     /// `meta: vote`.
-    pub fn vote(&self) -> Option<Vote<'d>> {
-        self.document.block("vote").map(Vote::of)
+    pub fn vote(&self) -> Option<VoteBlock<'d>> {
+        self.document.block("vote").map(VoteBlock::of)
     }
 
     /// `meta: revocation`.
-    pub fn revocation(&self) -> Option<Revocation<'d>> {
-        self.document.block("revocation").map(Revocation::of)
+    pub fn revocation(&self) -> Option<RevocationBlock<'d>> {
+        self.document.block("revocation").map(RevocationBlock::of)
     }
 
-    /// `meta: refusal`, `meta: closure` or `meta: escalation`: why.
-    pub fn reason(&self, namespace: &str) -> Option<Reason<'d>> {
-        self.document.block(namespace).map(Reason::of)
+    /// `Reason` of `meta: refusal`, `meta: closure` or `meta: escalation`.
+    pub fn reason(&self, namespace: &str) -> Option<&'d str> {
+        let reason = self.document.meta(namespace, "Reason");
+        reason.filter(|r| !r.is_empty())
     }
 
     /// `meta: key`.
     pub fn key(&self) -> Option<KeyBlock<'d>> {
         self.document.block("key").map(KeyBlock::of)
-    }
-
-    /// `meta: custom-…`: the blocks of organisations.
-    pub fn customs(&self) -> impl Iterator<Item = Custom<'d>> + use<'d> {
-        self.document.blocks().filter_map(Custom::of)
     }
 }

@@ -7,7 +7,7 @@ use crate::id;
 use crate::registry::Intent;
 use std::collections::HashMap;
 
-/// What stands in a v1.1 envelope where a v1.0 one has nothing.
+/// Values for a v1.1 envelope that a v1.0 one does not have.
 #[derive(Clone, Debug)]
 pub struct Defaults {
     /// `user` of a response that has none.
@@ -25,7 +25,7 @@ impl Default for Defaults {
     }
 }
 
-/// What became of an envelope.
+/// The result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Migration {
     /// It was written anew.
@@ -103,10 +103,7 @@ impl Migrator {
                 envelope.meaning().map(Intent::as_str).or(written),
             )
             .body(document.body_text());
-        let unknown = document
-            .headers()
-            .filter(|(name, _)| CoreHeader::from_name(name).is_none());
-        for (name, value) in unknown {
+        for (name, value) in document.unknown_headers() {
             builder = builder.header(name, value);
         }
         if let Some(legacy) = legacy {

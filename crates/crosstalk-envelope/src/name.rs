@@ -1,7 +1,7 @@
 //! Names and addresses of parties: which two are the same, and which two only look the same.
 //!
 //! Implements ADR-009, ADR-020 and ADR-021. [`same_name`] decides identity, wherever a program compares parties.
-//! [`looks_like`] makes no two names equal: it flags a name, and keeps it from counting as somebody else's.
+//! [`looks_like`] makes no two names equal: it flags a name that could be taken for another one.
 
 use crate::address::Address;
 use crate::unicode;
@@ -138,7 +138,7 @@ pub struct Looks<'n> {
 }
 
 impl<'n> Looks<'n> {
-    /// What a name looks like.
+    /// Computes the forms that a name looks like.
     pub fn of(name: &'n str) -> Self {
         Self {
             name,
@@ -233,7 +233,7 @@ fn forms(name: &str) -> [String; 3] {
     }
 }
 
-/// What a person sees of each ASCII character. Most names have no others, and every message has some names: looking each
+/// The letters that a person sees for each ASCII character. Most names have no others, and every message has some names: looking each
 /// character up in the tables of Unicode was a quarter of the time that a relay takes for a message.
 static SEEN_ASCII: LazyLock<Vec<String>> = LazyLock::new(|| {
     (0..=127_u8)
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_more_than_case_is_another_party() {
+    fn names_that_differ_in_more_than_case_are_other_parties() {
         for (one, other) in [
             ("CLAUDE", "CLAUDE "),
             ("CLAUDE", "C1AUDE"),

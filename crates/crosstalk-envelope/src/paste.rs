@@ -3,7 +3,6 @@
 //! Implements SCN-001 to SCN-006, PST-001 to PST-029, TRN-001 and TRN-003. Repairing writes a text for the
 //! strict grammar and says what it changed; it never decides what a message means.
 
-mod arrow;
 mod body;
 pub(crate) mod clean;
 mod close;
@@ -22,23 +21,22 @@ mod repair;
 mod unended;
 mod value;
 
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Reading};
 use crate::limit;
 use crate::registry::rule;
 use find::regions;
 use region::Region;
 pub(crate) use repair::Repaired;
-use std::borrow::Cow;
 
-/// What a text holds: the envelopes that were accepted, and what was found besides.
+/// The envelopes of a text, and the findings about the rest.
 #[derive(Debug, Default)]
 pub struct Scan<'a> {
     /// The accepted envelopes, in the order of the text.
     pub documents: Vec<Document<'a>>,
-    /// Findings that belong to no accepted envelope: why the others were refused, stray markers.
+    /// Findings that belong to no accepted envelope: why the others were rejected, stray markers.
     pub refused: Vec<Diagnostic>,
-    /// The envelopes of a paste that may be cut off, read as far as they go. Their faults are among the refused, with the
+    /// The envelopes of a paste that may be cut off, read as far as they go. Their faults are among those, with the
     /// rule ENV-052; [`Scan::accept_truncated`] takes them all the same.
     pub truncated: Vec<Document<'a>>,
     /// How many envelopes were found so far.
@@ -78,34 +76,24 @@ pub fn decode(bytes: &[u8]) -> Result<&str, Diagnostic> {
     if bytes.len() > limit::PASTE_BYTES {
         return Err(too_large(bytes.len()));
     }
-    std::str::from_utf8(bytes).map_err(|fault| Diagnostic {
-        rule: &rule::NOT_UTF8,
-        severity: Severity::Error,
-        span: fault.valid_up_to()..fault.valid_up_to(),
-        message: "the text is not UTF-8 from here on".into(),
+    std::str::from_utf8(bytes).map_err(|fault| {
+        let at = fault.valid_up_to();
+        Diagnostic::error(
+            &rule::NOT_UTF8,
+            at..at,
+            "the text is not UTF-8 from here on",
+        )
     })
 }
 
 fn too_large(bytes: usize) -> Diagnostic {
-    Diagnostic {
-        rule: &rule::PASTE_TOO_LARGE,
-        severity: Severity::Error,
-        span: 0..0,
-        message: format!(
-            "the text has {bytes} bytes or more; a paste has at most {}",
-            limit::PASTE_BYTES
-        )
-        .into(),
-    }
+    let most = limit::PASTE_BYTES;
+    let message = format!("the text has {bytes} bytes or more; a paste has at most {most}");
+    Diagnostic::error(&rule::PASTE_TOO_LARGE, 0..0, message)
 }
 
 fn no_envelope() -> Diagnostic {
-    Diagnostic {
-        rule: &rule::NO_ENVELOPE,
-        severity: Severity::Error,
-        span: 0..0,
-        message: "there is no envelope in the text".into(),
-    }
+    Diagnostic::error(&rule::NO_ENVELOPE, 0..0, "there is no envelope in the text")
 }
 
 impl<'a> Scan<'a> {
@@ -150,7 +138,7 @@ impl<'a> Scan<'a> {
         if document.is_accepted() {
             self.documents.push(document);
         } else {
-            self.refuse(document.diagnostics().iter().cloned());
+            self.reject(document.diagnostics().iter().cloned());
         }
     }
 
@@ -162,17 +150,13 @@ impl<'a> Scan<'a> {
                 "there are more than {} envelopes in the text",
                 limit::ENVELOPES
             );
-            self.refused.push(Diagnostic {
-                rule: &rule::PASTE_TOO_LARGE,
-                severity: Severity::Error,
-                span: at..at,
-                message: message.into(),
-            });
+            let error = Diagnostic::error(&rule::PASTE_TOO_LARGE, at..at, message);
+            self.refused.push(error);
         }
         self.envelopes <= limit::ENVELOPES
     }
 
-    fn refuse(&mut self, findings: impl IntoIterator<Item = Diagnostic>) {
+    fn reject(&mut self, findings: impl IntoIterator<Item = Diagnostic>) {
         for finding in findings {
             // Bounded over all envelopes of a paste; but of each code one error is kept, wherever it stands.
             let has_room = self.refused.len() < 16 * limit::DIAGNOSTICS;
@@ -248,7 +232,7 @@ fn scan_paste<'a>(text: &'a str, scan: &mut Scan<'a>) {
         }
         Err(refusal) => {
             found |= refusal.findings.iter().any(Diagnostic::is_error);
-            scan.refuse(refusal.findings);
+            scan.reject(refusal.findings);
             if let Some(region) = refusal.cut
                 && scan.count(region.span.start)
             {
@@ -257,7 +241,7 @@ fn scan_paste<'a>(text: &'a str, scan: &mut Scan<'a>) {
         }
     });
     if !found {
-        scan.refuse([no_envelope()]);
+        scan.reject([no_envelope()]);
     }
 }
 
@@ -267,12 +251,11 @@ pub(crate) fn read_one(text: &str) -> Document<'_> {
     let mut faults = Vec::new();
     regions(text, &mut |region| match region {
         Ok(region) if first.is_none() => first = Some(read_region(text, &region)),
-        Ok(region) => faults.push(Diagnostic {
-            rule: &rule::ONE_PER_REQUEST,
-            severity: Severity::Error,
-            span: region.span.start..region.span.start,
-            message: "there is a second envelope where one is expected".into(),
-        }),
+        Ok(region) => faults.push(Diagnostic::error(
+            &rule::ONE_PER_REQUEST,
+            region.span.start..region.span.start,
+            "there is a second envelope where one is expected",
+        )),
         Err(refusal) => faults.extend(refusal.findings),
     });
     match first {
@@ -310,17 +293,4 @@ fn read_region<'a>(text: &'a str, region: &Region) -> Document<'a> {
         document.report(finding);
     }
     document
-}
-
-fn repaired(
-    rule: &'static crate::registry::Rule,
-    span: std::ops::Range<usize>,
-    message: impl Into<Cow<'static, str>>,
-) -> Diagnostic {
-    Diagnostic {
-        rule,
-        severity: Severity::Repair,
-        span,
-        message: message.into(),
-    }
 }

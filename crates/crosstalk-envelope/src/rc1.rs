@@ -16,7 +16,7 @@ pub struct Rc1 {
 }
 
 impl Rc1 {
-    /// What was signed: from the direction line to the end of the body.
+    /// The signed text: from the direction line to the end of the body.
     pub fn payload(&self) -> &str {
         &self.payload
     }
@@ -125,7 +125,7 @@ mod tests {
             key.sign(format!("{header}.{}", URL_SAFE_NO_PAD.encode(payload.as_bytes())).as_bytes());
         format!(
             "Payload:\n{payload}\nDetached JWS:\n{header}..{}\n",
-            URL_SAFE_NO_PAD.encode(&signature)
+            URL_SAFE_NO_PAD.encode(signature)
         )
     }
 

@@ -11,7 +11,6 @@ pub use generated::{
     LABEL_BEFORE, LABEL_BEHIND, LEGACY_INTENTS, NAMESPACES, NATIONAL_NUMBERS, NationalCheck,
     PHONE_LABELS, Pii, PiiKind, Priority, SCHEMES, VERSION_WORDS, rule,
 };
-use std::fmt;
 use std::ops::RangeInclusive;
 
 /// A numbered rule of `spec/`.
@@ -23,7 +22,7 @@ pub struct Rule {
     pub code: Option<ErrorCode>,
     /// The rule in a sentence.
     pub title: &'static str,
-    /// What to do about a violation.
+    /// The way out, for the person who sees a violation.
     pub help: &'static str,
     /// A repair by this rule leaves text out: what was repaired so is never verified (SIG-012).
     pub drops: bool,
@@ -34,7 +33,7 @@ pub struct Rule {
 pub struct Namespace {
     /// Its name, in lower case.
     pub name: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub summary: &'static str,
     /// It may stand more than once in an envelope: one block per hop.
     pub repeats: bool,
@@ -43,7 +42,7 @@ pub struct Namespace {
     /// Its keys are this prefix and a number.
     pub numbered: Option<(&'static str, ValueKind)>,
     /// Its named keys.
-    pub keys: &'static [Key],
+    pub keys: &'static [MetaKey],
 }
 
 impl Namespace {
@@ -72,7 +71,7 @@ impl Namespace {
 
 /// A key of a namespace.
 #[derive(Debug)]
-pub struct Key {
+pub struct MetaKey {
     /// Its name, case-sensitive.
     pub name: &'static str,
     /// How its value is read.
@@ -157,9 +156,9 @@ pub struct Scheme {
     pub name: &'static str,
     /// How its addresses are written.
     pub form: SchemeForm,
-    /// Whom it reaches.
+    /// The kind of party that it reaches.
     pub kind: SchemeKind,
-    /// What it is for.
+    /// Its purpose.
     pub summary: &'static str,
 }
 
@@ -173,7 +172,7 @@ pub enum SchemeForm {
 }
 
 words! {
-    /// Whom or what an address reaches.
+    /// The kind of party that an address reaches.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum SchemeKind {
         /// A person or a queue of people.
@@ -207,24 +206,6 @@ impl Priority {
     /// The one that a word means; a word that the registry does not have counts as normal.
     pub fn parse(word: Option<&str>) -> Self {
         word.and_then(Self::from_wire).unwrap_or_default()
-    }
-}
-
-impl fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Display for Intent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Display for PiiKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -39,9 +39,9 @@ pub struct Refusal {
     pub code: ErrorCode,
     /// The reason, in one line.
     pub reason: String,
-    /// What happened, and where.
+    /// The sentence that says what happened, and where.
     pub what: String,
-    /// What to do about it; empty where nobody knows.
+    /// The sentence that says what to do; empty if there is nothing to do.
     pub help: String,
     /// The rule that was broken, and where.
     pub rule: Option<(&'static str, Option<Position>)>,
@@ -78,7 +78,7 @@ impl Refusal {
         what_and_help(&self.what, &self.help)
     }
 
-    /// The refusal that the first error among some findings calls for; `text` is what they were found in.
+    /// The rejection for the first error among some findings in `text`.
     pub fn from_findings(findings: &[Diagnostic], text: &str) -> Option<Self> {
         let finding = findings
             .iter()
@@ -102,7 +102,7 @@ impl Refusal {
     }
 }
 
-/// What happened and what to do, as text for people. The only place that joins the two.
+/// Joins what happened and what to do into one text for people.
 pub fn what_and_help(what: &str, help: &str) -> String {
     match help {
         "" => what.to_owned(),

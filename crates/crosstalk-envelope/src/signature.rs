@@ -1,6 +1,6 @@
 //! The `sig:` line: `none`, or an algorithm, a key id and base64 (ENV-051).
 
-/// What a `sig:` line says.
+/// The value of a `sig:` line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signature<'a> {
     /// The message is not signed.
@@ -42,7 +42,7 @@ impl<'a> Signature<'a> {
         if !is_key_id(pkid) {
             return Err("the key id is not 1 to 255 visible ASCII characters without ;[]()<>|");
         }
-        if base64.is_empty() || !is_canonical_base64(base64) {
+        if base64.is_empty() || crate::base64::decode(base64).is_none() {
             return Err("the signature is not canonical, padded base64");
         }
         Ok(Self::Signed {
@@ -73,11 +73,6 @@ pub fn is_key_id(text: &str) -> bool {
         && text
             .bytes()
             .all(|b| b.is_ascii_graphic() && !b";[]()<>|".contains(&b))
-}
-
-/// Whether a text is base64 with padding and with zero bits where nothing is encoded.
-pub fn is_canonical_base64(text: &str) -> bool {
-    crate::base64::decode(text).is_some()
 }
 
 #[cfg(test)]

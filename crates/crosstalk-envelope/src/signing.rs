@@ -2,17 +2,17 @@
 
 use crate::base64;
 use crate::canonical::push_fields;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Reading};
 use crate::edit::Edit;
 use crate::grammar::CoreHeader;
 use crate::key::{Algorithm, PrivateKey};
 use crate::meta::Integrity;
-use crate::registry::{Intent, Rule, rule};
+use crate::registry::{Intent, rule};
 use crate::signature::is_key_id;
 use crate::time::Timestamp;
 
-/// What every signature over an envelope begins with.
+/// The first line of the bytes that every signature over an envelope covers.
 pub const PREAMBLE: &str = "ai-crosstalk-sig-v1.1";
 
 /// The bytes that a signature covers.
@@ -27,7 +27,7 @@ pub fn signed_bytes(algorithm: Algorithm, pkid: &str, canonical: &str) -> Vec<u8
     parts.join("\n").into_bytes()
 }
 
-/// Who signs, when, and what is said about the key.
+/// A key that signs envelopes, with its id, the time and the `meta: key` block.
 #[derive(Debug)]
 pub struct Signer<'k> {
     /// The key.
@@ -62,8 +62,9 @@ impl Signer<'_> {
     pub fn sign(&self, document: &Document<'_>) -> Result<String, Diagnostic> {
         match document.sig() {
             None | Some("none") => self.sign_anew(document),
-            Some(_) => Err(fault(
+            Some(_) => Err(Diagnostic::error(
                 &rule::SIGNED_ALREADY,
+                0..0,
                 "the message is signed already",
             )),
         }
@@ -76,7 +77,7 @@ impl Signer<'_> {
     pub fn sign_anew(&self, document: &Document<'_>) -> Result<String, Diagnostic> {
         if !is_key_id(self.pkid) {
             let what = "the key id is not 1 to 255 visible ASCII characters without ;[]()<>|";
-            return Err(fault(&rule::SIG_MALFORMED, what));
+            return Err(Diagnostic::error(&rule::SIG_MALFORMED, 0..0, what));
         }
         // An answer that names no message it answers has no id of its own (INT-010).
         let is_loose = || {
@@ -121,14 +122,5 @@ impl Signer<'_> {
             base64::encode(&signature)
         );
         Ok(out.finish(Some(&sig)))
-    }
-}
-
-fn fault(rule: &'static Rule, message: &'static str) -> Diagnostic {
-    Diagnostic {
-        rule,
-        severity: Severity::Error,
-        span: 0..0,
-        message: message.into(),
     }
 }

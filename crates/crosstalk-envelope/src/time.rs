@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_time_is_refused() {
+    fn other_texts_are_no_times() {
         for text in [
             "",
             "2025",

@@ -23,7 +23,7 @@ pub const fn is_tag(c: char) -> bool {
     matches!(c, '\u{e0000}'..='\u{e007f}')
 }
 
-/// What must not reach a screen as it is, besides controls.
+/// Characters besides controls that must not reach a screen as they are.
 pub const fn is_hidden(c: char) -> bool {
     is_bidi_control(c) || is_invisible(c) || matches!(c, '\u{2028}' | '\u{2029}')
 }

@@ -1,4 +1,4 @@
-//! What a relay can be held to: a log that only grows, checkpoints that it signs, proofs that anyone can check.
+//! The audit log of a relay: it only grows, the relay signs checkpoints of it, and anyone can check the proofs.
 //!
 //! ```text
 //! Event ── leaf ──> log ── tree ──> root ── Checkpoint ── sign ──> note          what the relay says

@@ -1,4 +1,4 @@
-//! A thread in one envelope, so that whoever takes over needs no explanation: ESCALATE and HANDOFF (INT-014, INT-015).
+//! A thread in one envelope, so that its new owner needs no explanation: ESCALATE and HANDOFF (INT-014, INT-015).
 //! A part of it that is shown to somebody else, and its end: CLOSE (INT-017).
 //!
 //! ```text

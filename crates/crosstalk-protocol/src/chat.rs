@@ -9,7 +9,6 @@
 //! A text that holds envelopes is not for this module: scan it first.
 
 mod export;
-mod front;
 mod import;
 mod label;
 mod speaker;
@@ -19,8 +18,8 @@ pub use import::ChatImport;
 pub use speaker::Speaker;
 
 use crosstalk_envelope::Timestamp;
-use front::Front;
 use label::{Label, Style, labels};
+use speaker::Word;
 
 /// A conversation that was exported from a chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +96,7 @@ fn consistent<'t>(found: &[Label<'t>], style: Style) -> Vec<Label<'t>> {
 
 fn in_style(text: &str, labels: &[Label<'_>]) -> Option<Chat> {
     let preamble = text.get(..labels.first()?.line.start)?;
-    let front = Front::read(preamble);
+    let front = ChatFront::read(preamble);
     let mut turns = Vec::new();
     for (number, label) in labels.iter().enumerate() {
         let end = labels.get(number + 1).map_or(text.len(), |l| l.line.start);
@@ -156,4 +155,55 @@ fn is_rule(line: &str) -> bool {
     let marks: Vec<char> = line.chars().filter(|c| !c.is_whitespace()).collect();
     let is_mark = |c: &char| matches!(c, '-' | '*' | '_' | '=' | '─' | '—');
     marks.len() >= 3 && marks.iter().all(is_mark)
+}
+
+/// What an export says about itself.
+#[derive(Debug, Default)]
+struct ChatFront {
+    title: Option<String>,
+    at: Option<Timestamp>,
+    /// The assistant that the title, the front matter or the text around them names.
+    assistant: Option<&'static str>,
+}
+
+/// When a chat began, by the names that exporters use. When it was changed or exported is another matter.
+const CREATED: [&str; 6] = [
+    "created",
+    "created_at",
+    "created at",
+    "create_time",
+    "date created",
+    "date",
+];
+
+impl ChatFront {
+    fn read(preamble: &str) -> Self {
+        let mut front = Self {
+            assistant: Word::mentioned(preamble),
+            ..Self::default()
+        };
+        let mut rank = CREATED.len();
+        for line in preamble.lines() {
+            let line = line.trim();
+            if let Some(title) = line.strip_prefix("# ") {
+                front.title.get_or_insert_with(|| title.trim().to_owned());
+            }
+            let Some((key, value)) = line.split_once(':') else {
+                continue;
+            };
+            let noise = ['*', '_', '-', '>', ' ', '\t', '"', '\''];
+            let key = key.trim_matches(noise).to_lowercase();
+            let value = value.trim_matches(noise);
+            if key == "title" && !value.is_empty() {
+                front.title = Some(value.to_owned());
+            }
+            let found = CREATED.iter().position(|c| *c == key);
+            let at = label::time_in(value);
+            if let Some(better) = found.filter(|f| *f < rank && at.is_some()) {
+                (rank, front.at) = (better, at);
+            }
+        }
+        front.title = front.title.filter(|t| !t.is_empty());
+        front
+    }
 }

@@ -1,4 +1,4 @@
-//! What a program fills in for a person who writes a message: the intent, the session and the context.
+//! Defaults for a person who writes a message: the intent, the session and the context.
 
 use crate::bundle::quote;
 use crosstalk_envelope::{Intent, Timestamp};

@@ -1,4 +1,4 @@
-//! What the DNS says about keys, addresses and relays: the port that the adapter answers to (TRU-020 to TRU-025, ADR-012 to
+//! DNS records of keys, addresses and relays: the port that the adapter answers to (TRU-020 to TRU-025, ADR-012 to
 //! ADR-014).
 
 mod address;

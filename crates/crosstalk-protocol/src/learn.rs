@@ -1,4 +1,4 @@
-//! What a trust store learns from envelopes: first keys, new keys and revocations (TRU-003, TRU-010, TRU-013).
+//! Changes of a trust store that follow from envelopes: first keys, new keys and revocations (TRU-003, TRU-010, TRU-013).
 //!
 //! [`crate::verify`] changes nothing; these do, and are called because a person or a policy said so.
 

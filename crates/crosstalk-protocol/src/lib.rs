@@ -1,4 +1,5 @@
-//! What envelopes mean: whom to believe, and why; what personal data they hold. No I/O, no clock, no randomness: they are arguments.
+//! The rules of the protocol: trust, consent, polls, threads, redaction, audit and the work of a relay. There is no I/O, no clock
+//! and no randomness here: times and answers of others are arguments.
 //!
 //! ```text
 //! Document ─┐

@@ -48,7 +48,7 @@ impl Names {
         check_entry(name, address)?;
         let mut changed = self.clone();
         let before = changed.put(name, address);
-        if let Walk::Loop(way) = changed.walk(name) {
+        if let NameWalk::Loop(way) = changed.walk(name) {
             return Err(NameError::Loop(way));
         }
         *self = changed;
@@ -98,14 +98,13 @@ impl Names {
 
     /// The names that stand for an address, by themselves or by way of others.
     pub fn of_address<'n>(&'n self, address: &'n str) -> impl Iterator<Item = &'n str> {
-        let leads =
-            move |name: &str| matches!(self.walk(name), Walk::End(end) if same_name(end, address));
+        let leads = move |name: &str| matches!(self.walk(name), NameWalk::End(end) if same_name(end, address));
         self.iter()
             .map(|(name, _)| name)
             .filter(move |name| leads(name))
     }
 
-    fn walk<'n>(&'n self, name: &'n str) -> Walk<'n> {
+    fn walk<'n>(&'n self, name: &'n str) -> NameWalk<'n> {
         let mut way = vec![name.to_owned()];
         let mut current = name;
         while Address::split(current).is_name() {
@@ -113,18 +112,18 @@ impl Names {
             let is_known = way.iter().any(|n| same_name(n, next));
             way.push(next.to_owned());
             if is_known {
-                return Walk::Loop(way);
+                return NameWalk::Loop(way);
             }
             if way.len() > CHAIN + 1 {
-                return Walk::TooLong;
+                return NameWalk::TooLong;
             }
             current = next;
         }
-        Walk::End(current)
+        NameWalk::End(current)
     }
 }
 
-enum Walk<'n> {
+enum NameWalk<'n> {
     End(&'n str),
     Loop(Vec<String>),
     TooLong,
@@ -301,7 +300,7 @@ impl Resolution {
 /// ```
 pub fn name_to_ask<'n>(text: &'n str, names: &'n Names) -> Option<&'n str> {
     match names.walk(text) {
-        Walk::End(end) if Address::split(end).is_name() => Some(end),
+        NameWalk::End(end) if Address::split(end).is_name() => Some(end),
         _ => None,
     }
 }
@@ -339,16 +338,16 @@ fn go(text: &str, names: &Names, dns: Option<&AddressAnswer>, steps: &mut Vec<St
     };
     let end = match names.walk(text) {
         // A table that leads nowhere decides nothing: the name is what was asked for.
-        Walk::Loop(way) => {
+        NameWalk::Loop(way) => {
             steps.push(Step::Loop { way });
             return person(steps, text);
         }
-        Walk::TooLong => {
+        NameWalk::TooLong => {
             let name = text.to_owned();
             steps.push(Step::TooLong { name });
             return person(steps, text);
         }
-        Walk::End(end) => end,
+        NameWalk::End(end) => end,
     };
     let mut current = text;
     while Address::split(current).is_name() {

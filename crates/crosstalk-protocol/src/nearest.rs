@@ -1,4 +1,4 @@
-//! What somebody may have meant who mistyped a word or an address.
+//! Suggestions for a mistyped word or address.
 
 use crate::store::is_same_party;
 use crosstalk_envelope::unicode::escape;

@@ -20,7 +20,6 @@ mod proof;
 mod prose;
 mod quorum;
 mod report;
-mod schulze;
 
 pub use ballot::may_be_ballot;
 pub use call::{Call, Kind, OPTIONS, Ties, is_secret, range};

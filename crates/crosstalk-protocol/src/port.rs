@@ -1,4 +1,4 @@
-//! What the relay asks of others: names of the DNS, and whom to believe.
+//! Ports of the relay: DNS names and trusted keys.
 
 use crate::Trust;
 use crate::dns::{AddressAnswer, DnsAnswer};

@@ -1,19 +1,11 @@
-//! What a program gets that answers a message: how to answer, who the message is from, and the message as data.
+//! Prompts for a program that answers a message: how to answer, who the message is from, and the message as data.
 
 use crate::follow_up::FollowUp;
-use crate::primer::{Assistant, example};
+use crate::primer::{Assistant, RULES, example};
 use crate::store::Record;
 use crate::verdict::Word;
 use crosstalk_envelope::unicode::{escape, visible};
 use crosstalk_envelope::{Document, Edit, Intent, PublicKey, Reading, fence};
-
-const RULES: &str = "- First line: swap sender and receiver.\n\
-    - user: your name. Copy session, thread and context; leave out a line that the message does not have.\n\
-    - parent: the message id that you answer. message: a new ULID, or leave the line out.\n\
-    - intent: RESPOND for an answer, REQUEST to ask back, NACK to refuse, ESCALATE if a person must decide, BROADCAST \
-    to announce, CLOSE to end.\n\
-    - Keep the lines in [[ ]], body: | and sig: as they are. Indent each body line by two spaces.\n\
-    - sig: none. Never invent a signature, and don't copy one or the meta: blocks.";
 
 /// A message as a prompt for a program that answers for an address. The message stands in a fence that nothing in it can
 /// close, under a label that says what it is.

@@ -115,12 +115,12 @@ pub struct Redaction {
 
 /// What a scanner found: symbols of the view.
 #[derive(Clone, Debug)]
-struct Candidate {
+struct PiiMatch {
     kind: PiiKind,
     place: Range<usize>,
 }
 
-impl Candidate {
+impl PiiMatch {
     fn new(kind: PiiKind, place: Range<usize>) -> Self {
         Self { kind, place }
     }
@@ -208,7 +208,7 @@ fn find_in_part(text: &str, rules: &Rules) -> Vec<Found> {
     found
 }
 
-fn candidates(view: &View, rules: &Rules) -> Vec<Candidate> {
+fn candidates(view: &View, rules: &Rules) -> Vec<PiiMatch> {
     let mut out = Vec::new();
     for kind in &rules.kinds {
         match kind {
@@ -225,15 +225,15 @@ fn candidates(view: &View, rules: &Rules) -> Vec<Candidate> {
 }
 
 /// Joins what overlaps (RED-006): the longest one says what it is, of the same length the strongest kind.
-fn joined(view: &View, mut candidates: Vec<Candidate>) -> Vec<Found> {
+fn joined(view: &View, mut candidates: Vec<PiiMatch>) -> Vec<Found> {
     // `PiiKind` is ordered by strength.
     candidates.sort_by_key(|c| (c.place.start, c.place.end, c.kind));
-    let mut found: Vec<(Range<usize>, Candidate)> = Vec::new();
+    let mut found: Vec<(Range<usize>, PiiMatch)> = Vec::new();
     for candidate in candidates {
         match found.last_mut() {
             Some((place, winner)) if candidate.place.start < place.end => {
                 place.end = place.end.max(candidate.place.end);
-                let rank = |c: &Candidate| (std::cmp::Reverse(c.place.len()), c.kind);
+                let rank = |c: &PiiMatch| (std::cmp::Reverse(c.place.len()), c.kind);
                 if rank(&candidate) < rank(winner) {
                     *winner = candidate;
                 }
@@ -250,7 +250,7 @@ fn joined(view: &View, mut candidates: Vec<Candidate>) -> Vec<Found> {
 }
 
 /// The placeholder, with the last digits in the place of its `#`.
-fn placeholder(view: &View, found: &Candidate) -> String {
+fn placeholder(view: &View, found: &PiiMatch) -> String {
     let form = found.kind.placeholder();
     let kept = form.chars().filter(|c| *c == '#').count();
     let digits: Vec<char> = found

@@ -1,4 +1,4 @@
-//! What a relay does with a message, without doing it: who may send what to whom, where it goes, what is kept of it.
+//! The rules of a relay: who may send what to whom, where a message goes, what the relay keeps of it. Nothing here does I/O.
 //!
 //! ```text
 //! Document ─┐
@@ -11,23 +11,22 @@
 //! An adapter of [`RelayStore`] looks up the [`Facts`] that an [`Admission`] asks for and keeps what [`Admission::rule`]
 //! lets through; it decides nothing itself.
 
+mod accept;
 mod admit;
 mod capability;
 mod courier;
 mod delivery;
 mod hold;
 mod hop;
-mod listed;
-mod made;
 mod pattern;
 mod peer;
 mod port;
 mod receipt;
 pub mod report;
 mod route;
-mod take;
 mod trace;
 
+pub use accept::{Facts, Taken, id_conflict, is_accepted_after_close};
 pub use admit::{Admission, Candidate, Rules, admit};
 pub use capability::{ANY, Agent, Directory};
 pub use crosstalk_envelope::registry::Priority;
@@ -37,15 +36,13 @@ pub use delivery::{
 };
 pub use hold::{Choice, Decided, Decision, Held, HeldMessage, Hold, HoldStore, Ruling, ended};
 pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, add_logged_hop, check_hop, hops_of};
-pub use listed::Listed;
 pub use pattern::{Pattern, PatternError};
-pub use peer::{Peer, Role, authority, is_human, is_system};
+pub use peer::{Listed, Peer, Role, authority, is_human, is_system};
 pub use port::{
-    BLOB_BYTES_LEAST, Closing, Courier, DeadLetter, Due, DuePoll, Entry, Errand, Expectation,
-    Filing, HandedOut, Inbox, MAX_COUNTED, PollState, QueueDepth, RelayStore, Retention, Retired,
-    StoreGauges, TokenCounts, TokenRecord, Upload,
+    BLOB_BYTES_LEAST, Closing, DeadLetter, Due, DuePoll, Entry, Errand, Filing, HandedOut, Inbox,
+    MAX_COUNTED, PollState, QueueDepth, RelayStore, Retention, Retired, StoreGauges, TokenCounts,
+    TokenRecord, Upload,
 };
 pub use receipt::{Receipted, acknowledgement};
 pub use route::{Binding, Route, Routes};
-pub use take::{Facts, Taken, is_accepted_after_close};
 pub use trace::{Signed, Step, TraceFault, trace};

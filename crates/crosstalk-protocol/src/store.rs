@@ -18,7 +18,6 @@ mod party;
 mod question;
 mod record;
 mod relocation;
-mod round;
 mod search;
 
 pub use answer::{Answering, Asking};
@@ -27,10 +26,9 @@ pub use party::{Mine, is_placeholder, is_same_party, may_answer, party};
 pub use question::{CandidateQuestion, Lookup, Meant, NamedIds};
 pub use record::{
     AnsweredQuestion, AskedMessage, FailedAnswer, Found, Listing, OpenQuestion, Outcome, Page,
-    Record, Thread, ThreadFilter, ThreadState,
+    Record, Thread, ThreadFilter, ThreadState, rounds,
 };
 pub use relocation::{Link, Moved, Placement, Relocation, plan_relocation};
-pub use round::rounds;
 pub use search::{Field, Search, SearchError, Term, searchable};
 
 /// Where messages are kept.

@@ -1,4 +1,4 @@
-//! What is to be thought of an envelope: one word, the state of the body, the key, and a sentence for people (TRU-001).
+//! The verdict about an envelope: one word, the state of the body, the key, and a sentence for people (TRU-001).
 
 mod report;
 mod sentence;

@@ -1,4 +1,4 @@
-//! From an envelope and what is known about keys to a verdict (TRU-001 to TRU-012, TRU-020 to TRU-025).
+//! Verification: from an envelope and the known keys to a verdict (TRU-001 to TRU-012, TRU-020 to TRU-025).
 //!
 //! Which keys may have signed comes first, in one order: the one that was given, the one that the id is, those that
 //! the domain lists, those that are pinned, the one that came with the message. Then each is tried. Then whoever

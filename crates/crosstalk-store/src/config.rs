@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::Home;
-use crate::disk::{self, Lock, Unread};
+use crate::disk::{self, Lock, ReadFault};
 use crate::fault::DiskError;
 use crate::permission::Guard;
 
@@ -72,13 +72,13 @@ impl ConfigFile {
         let file = self.path.clone();
         match disk::read(&self.path, LIMIT, Guard::Public) {
             Ok(text) => Ok(Some(text.as_str().to_owned())),
-            Err(Unread::Missing) => Ok(None),
-            Err(Unread::Exposed(exposure)) => {
+            Err(ReadFault::Missing) => Ok(None),
+            Err(ReadFault::Exposed(exposure)) => {
                 let message = exposure.to_string();
                 Err(ConfigFileError::Exposed { file, message })
             }
-            Err(Unread::TooLarge(_)) => Err(ConfigFileError::TooLarge { file }),
-            Err(Unread::Disk(error)) => Err(error.into()),
+            Err(ReadFault::TooLarge(_)) => Err(ConfigFileError::TooLarge { file }),
+            Err(ReadFault::Disk(error)) => Err(error.into()),
         }
     }
 

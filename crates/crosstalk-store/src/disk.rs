@@ -5,12 +5,12 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-use crate::fault::{Action, DiskError};
+use crate::fault::{DiskError, FileAction};
 use crate::permission::{Exposure, Guard};
 
 /// Why a text was not read.
 #[derive(Debug)]
-pub(crate) enum Unread {
+pub(crate) enum ReadFault {
     /// There is no such file.
     Missing,
     /// Others can reach it.
@@ -22,20 +22,20 @@ pub(crate) enum Unread {
 }
 
 /// Reads a text that others must not be able to reach. A link is followed; what counts is the file at its end.
-pub(crate) fn read(path: &Path, limit: u64, guard: Guard) -> Result<Zeroizing<String>, Unread> {
+pub(crate) fn read(path: &Path, limit: u64, guard: Guard) -> Result<Zeroizing<String>, ReadFault> {
     let fault = |source: io::Error| match source.kind() {
-        io::ErrorKind::NotFound => Unread::Missing,
-        _ => Unread::Disk(DiskError::new(Action::Read, path, source)),
+        io::ErrorKind::NotFound => ReadFault::Missing,
+        _ => ReadFault::Disk(DiskError::new(FileAction::Read, path, source)),
     };
     let file = open_for_reading(path).map_err(fault)?;
     let metadata = file.metadata().map_err(fault)?;
     if !metadata.is_file() {
         return Err(fault(io::Error::other("it is not a regular file")));
     }
-    guard.check(&file, path).map_err(Unread::Exposed)?;
+    guard.check(&file, path).map_err(ReadFault::Exposed)?;
     let length = metadata.len();
     if length > limit {
-        return Err(Unread::TooLarge(limit));
+        return Err(ReadFault::TooLarge(limit));
     }
     // Room for all of it at once: a text that grows leaves copies of secrets behind.
     let room = usize::try_from(length).unwrap_or(0) + 1;
@@ -65,7 +65,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), DiskError> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder
         .create(path)
-        .map_err(|e| DiskError::new(Action::Write, path, e))
+        .map_err(|e| DiskError::new(FileAction::Write, path, e))
 }
 
 fn owner_only() -> OpenOptions {
@@ -92,7 +92,7 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
 /// Puts a file in the place of what was there, or where nothing was: readers see the one or the other. `label` names
 /// what the new file is called in between, for [`sweep`].
 pub(crate) fn replace(path: &Path, text: &str, label: &str) -> Result<(), DiskError> {
-    let fault = |e| DiskError::new(Action::Write, path, e);
+    let fault = |e| DiskError::new(FileAction::Write, path, e);
     // A link stays a link: what is replaced is the file at its end.
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().unwrap_or(Path::new("."));
@@ -107,7 +107,7 @@ pub(crate) fn replace(path: &Path, text: &str, label: &str) -> Result<(), DiskEr
 
 /// Gives a file another name in its folder, if that one is free. Only the holder of the lock may ask.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), DiskError> {
-    let fault = |e| DiskError::new(Action::Write, to, e);
+    let fault = |e| DiskError::new(FileAction::Write, to, e);
     if to.symlink_metadata().is_ok() {
         return Err(fault(io::ErrorKind::AlreadyExists.into()));
     }
@@ -128,7 +128,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 pub(crate) fn temporary(folder: &Path, label: &str) -> Result<PathBuf, DiskError> {
     let mut random = [0; 8];
     getrandom::fill(&mut random)
-        .map_err(|e| DiskError::new(Action::Write, folder, io::Error::other(e)))?;
+        .map_err(|e| DiskError::new(FileAction::Write, folder, io::Error::other(e)))?;
     let random = u64::from_be_bytes(random);
     Ok(folder.join(format!("{}{random:016x}", temporary_prefix(label))))
 }
@@ -153,6 +153,15 @@ fn lock_file(folder: &Path, label: &str) -> PathBuf {
     folder.join(format!(".{label}.lock"))
 }
 
+fn open_lock(folder: &Path, label: &str) -> Result<(File, PathBuf), DiskError> {
+    make_folder(folder)?;
+    let path = lock_file(folder, label);
+    match owner_only().create(true).truncate(false).open(&path) {
+        Ok(file) => Ok((file, path)),
+        Err(e) => Err(DiskError::new(FileAction::Lock, &path, e)),
+    }
+}
+
 /// The right to write, or to read while nobody writes, until it is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
@@ -162,33 +171,20 @@ pub(crate) struct Lock {
 impl Lock {
     /// Waits for the right to write what `label` names in a folder, which is made if it is missing.
     pub(crate) fn wait(folder: &Path, label: &str) -> Result<Self, DiskError> {
-        make_folder(folder)?;
-        let path = lock_file(folder, label);
-        let fault = |e| DiskError::new(Action::Lock, &path, e);
-        let file = owner_only()
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(fault)?;
-        file.lock().map_err(fault)?;
+        let (file, path) = open_lock(folder, label)?;
+        file.lock()
+            .map_err(|e| DiskError::new(FileAction::Lock, &path, e))?;
         sweep(folder, label);
         Ok(Self { _file: file })
     }
 
-    /// The right to be the only one that does what `label` names in a folder; nothing if somebody else has it.
+    /// The right to be the only one that does what `label` names in a folder; nothing if another process has it.
     pub(crate) fn at_once(folder: &Path, label: &str) -> Result<Option<Self>, DiskError> {
-        make_folder(folder)?;
-        let path = lock_file(folder, label);
-        let fault = |e| DiskError::new(Action::Lock, &path, e);
-        let file = owner_only()
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(fault)?;
+        let (file, path) = open_lock(folder, label)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(e)) => Err(fault(e)),
+            Err(TryLockError::Error(e)) => Err(DiskError::new(FileAction::Lock, &path, e)),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is public about a key: the TOML file beside its private key, `crosstalk.key/1`.
+//! Public facts about a key: the TOML file beside its private key, `crosstalk.key/1`.
 
 use crosstalk_envelope::{PublicKey, Timestamp, base64, is_key_id};
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ pub struct Revoked {
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct KeyFactsToml {
     schema: String,
     id: String,
     public: String,
@@ -116,18 +116,18 @@ impl Facts {
 
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         #[derive(Deserialize)]
-        struct Head {
+        struct FactsHead {
             schema: String,
         }
         let fault = |e: toml::de::Error| e.to_string().trim_end().to_owned();
-        let head: Head = toml::from_str(text).map_err(fault)?;
+        let head: FactsHead = toml::from_str(text).map_err(fault)?;
         if head.schema != SCHEMA {
             return Err(format!(
                 "the schema is `{}`, and not `{SCHEMA}`",
                 head.schema
             ));
         }
-        let file: File = toml::from_str(text).map_err(fault)?;
+        let file: KeyFactsToml = toml::from_str(text).map_err(fault)?;
         Ok(Self {
             id: id(file.id)?,
             public: public(&file.public)?,
@@ -139,7 +139,7 @@ impl Facts {
     }
 
     pub(crate) fn to_text(&self) -> Result<String, String> {
-        let file = File {
+        let file = KeyFactsToml {
             schema: SCHEMA.to_owned(),
             id: self.id.clone(),
             public: self.public.record(),

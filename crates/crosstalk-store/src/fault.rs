@@ -1,4 +1,4 @@
-//! What can be wrong with the files of keys: what, where, and what to do about it.
+//! Errors of key files: what happened, where, and what to do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use crate::permission::Exposure;
 
 /// What was to be done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum FileAction {
     Read,
     Write,
     Lock,
 }
 
-impl Action {
+impl FileAction {
     const fn as_participle(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -27,13 +27,13 @@ impl Action {
 #[derive(Debug, thiserror::Error)]
 #[error("`{}` can't be {}: {source}", .file.display(), .action.as_participle())]
 pub struct DiskError {
-    action: Action,
+    action: FileAction,
     file: PathBuf,
     source: io::Error,
 }
 
 impl DiskError {
-    pub(crate) fn new(action: Action, file: &Path, source: io::Error) -> Self {
+    pub(crate) fn new(action: FileAction, file: &Path, source: io::Error) -> Self {
         let file = file.to_owned();
         Self {
             action,

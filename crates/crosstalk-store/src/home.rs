@@ -1,4 +1,4 @@
-//! Where everything is that the program keeps.
+//! The folders of the program.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -15,9 +15,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-use crate::disk::{self, Lock, Unread};
+use crate::disk::{self, Lock, ReadFault};
 use crate::facts::Facts;
-use crate::fault::{Action, DiskError, KeyFileError};
+use crate::fault::{DiskError, FileAction, KeyFileError};
 use crate::permission::Guard;
 use crate::{Home, backup, name, pem};
 
@@ -231,7 +231,7 @@ impl KeyStore {
     ) -> Result<(), KeyFileError> {
         require_pair(&key.facts, private)?;
         let text = backup::text(&key.facts, private, passphrase)?;
-        disk::write_new(to, &text).map_err(|e| DiskError::new(Action::Write, to, e))?;
+        disk::write_new(to, &text).map_err(|e| DiskError::new(FileAction::Write, to, e))?;
         Ok(())
     }
 
@@ -243,13 +243,13 @@ impl KeyStore {
 /// Reads one of the two files of a key; the error is nothing if there is no such file.
 fn read(path: &Path, guard: Guard) -> Result<Zeroizing<String>, Option<KeyFileError>> {
     disk::read(path, LIMIT, guard).map_err(|unread| match unread {
-        Unread::Missing => None,
-        Unread::Exposed(exposure) => Some(KeyFileError::exposed(&exposure)),
-        Unread::TooLarge(limit) => {
+        ReadFault::Missing => None,
+        ReadFault::Exposed(exposure) => Some(KeyFileError::exposed(&exposure)),
+        ReadFault::TooLarge(limit) => {
             let message = format!("it is larger than the {limit} bytes that a key file may have");
             Some(KeyFileError::not_a_key(message).at(path))
         }
-        Unread::Disk(error) => Some(error.into()),
+        ReadFault::Disk(error) => Some(error.into()),
     })
 }
 

@@ -1,16 +1,15 @@
-//! What Crosstalk keeps on disk: key files, the trust file and the settings.
-//! What Crosstalk keeps on disk: key files, the trust file and messages.
+//! The files of Crosstalk: keys, the trust file, the settings and messages.
 //!
 //! ```text
-//! Home                  where everything is: CROSSTALK_HOME, or the folders of the platform
-//!   KeyStore            private keys, one PEM file each, and what is public about them beside it
-//!   TrustFile           whom to believe, changed by one process at a time
+//! Home                  the folders: CROSSTALK_HOME, or those of the platform
+//!   KeyStore            private keys, one PEM file each, and their public facts in a file beside it
+//!   TrustFile           trusted keys, changed by one process at a time
 //!   ConfigFile          the settings, as text
-//!   SqliteStore         messages, threads and what waits for whom
+//!   SqliteStore         messages, threads, inboxes and deliveries
 //! import(text)          a key out of a backup, or out of another program
 //! ```
 //!
-//! Whatever is written is complete or not there: it is written to a new file, synced and renamed. On Unix, files are
+//! A file is complete or absent: the store writes a new file, syncs it and renames it. On Unix, files are
 //! made for their owner alone, and a private key that others can read is refused. Windows has no such modes: there
 //! the folder of the user's profile is what keeps others out.
 

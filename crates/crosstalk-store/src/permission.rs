@@ -1,4 +1,4 @@
-//! Who may touch a file: on Unix by its mode and owner. Windows is not asked; there the profile's folder decides.
+//! Permissions of a file: on Unix by its mode and owner. On Windows the profile's folder decides.
 
 use std::fmt;
 use std::fs::{File, Metadata};

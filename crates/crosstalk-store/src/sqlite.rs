@@ -1,17 +1,17 @@
 //! The embedded store: one SQLite file, which several processes may use at once.
 //!
 //! ```text
-//! intake            what came: never derived, changed by a better verdict or a new place alone
-//!   ├─ message      what the texts say, in columns; who has to act next
-//!   ├─ answer       who has answered which message
-//!   ├─ thread       counted and dated
-//!   ├─ party        who is in which thread
+//! intake            accepted messages: never derived; a better verdict or a new thread may change a row
+//!   ├─ message      the fields of the texts, in columns; who has to act next
+//!   ├─ answer       the parties that answered a message
+//!   ├─ thread       counts and dates
+//!   ├─ party        the parties of a thread
 //!   └─ words        the index of words (FTS5)
-//! delivery, …       what a relay does with it ([`relay`]): how far it is on its way to whom
+//! delivery, …       the way of a message to each recipient ([`relay`])
 //! ```
 //!
-//! Everything below the intake can be derived from it again ([`SqliteStore::rebuild`]), which is how a newer version
-//! gets what it needs.
+//! The store can derive everything below the intake again ([`SqliteStore::rebuild`]); a newer version does that when it
+//! migrates a file.
 
 mod accept;
 mod copy;
@@ -32,6 +32,7 @@ mod relocate;
 mod room;
 mod schema;
 mod settle;
+mod sql;
 mod words;
 
 pub use migrate::Opened;
@@ -49,9 +50,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::disk::{self, Lock};
-use crate::fault::{Action, DiskError};
-use fault::Step;
-use migrate::{State, folder_of, label_of, on_disk};
+use crate::fault::{DiskError, FileAction};
+use fault::SqlResult;
+use migrate::{FileState, folder_of, label_of, on_disk};
+use sql::Sql as _;
 
 /// How long to wait for another process that writes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -120,8 +122,8 @@ impl SqliteStore {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let state = Connection::open_with_flags(path, flags).and_then(|db| migrate::state(&db));
         match state.map_err(|e| fault::at(path, &e))? {
-            State::Version(version) => Ok(version < migrate::CURRENT),
-            State::Empty | State::Foreign => Ok(false),
+            FileState::Version(version) => Ok(version < migrate::CURRENT),
+            FileState::Empty | FileState::Foreign => Ok(false),
         }
     }
 
@@ -135,16 +137,16 @@ impl SqliteStore {
             Err(e) => connect_unchanging(&path, e).map_err(|e| fault::at(&path, &e))?,
         };
         let opened = match state {
-            State::Version(migrate::CURRENT) => Opened::default(),
-            State::Empty => migrate::migrate(&path, &mut db)?,
-            State::Version(version) if version < migrate::CURRENT => {
+            FileState::Version(migrate::CURRENT) => Opened::default(),
+            FileState::Empty => migrate::migrate(&path, &mut db)?,
+            FileState::Version(version) if version < migrate::CURRENT => {
                 migrate::migrate(&path, &mut db)?
             }
-            State::Version(version) => {
+            FileState::Version(version) => {
                 leave_alone(&db, &path);
                 return Err(fault::newer(&path, version, migrate::CURRENT));
             }
-            State::Foreign => {
+            FileState::Foreign => {
                 leave_alone(&db, &path);
                 return Err(fault::foreign(&path));
             }
@@ -192,7 +194,7 @@ impl SqliteStore {
                 .exists([])?;
             let mut check = db.prepare("PRAGMA integrity_check")?;
             let rows = check.query_map([], |row| row.get(0))?;
-            let mut found = rows.collect::<Step<Vec<String>>>()?;
+            let mut found = rows.collect::<SqlResult<Vec<String>>>()?;
             found.retain(|line| line != "ok");
             // What is in a broken table is not asked for.
             if found.is_empty() {
@@ -207,9 +209,9 @@ impl SqliteStore {
     /// Derives threads, waits and the index of words from what came again.
     pub fn rebuild(&mut self) -> Result<(), StoreError> {
         self.write(|db| {
-            relay::progress::file_rest(db)?;
+            relay::index::index_rest(db)?;
             derive::rebuild(db)?;
-            relay::file::retry_quarantined(db)
+            relay::index::retry_quarantined(db)
         })
     }
 
@@ -218,8 +220,8 @@ impl SqliteStore {
         self.read(quarantine::list)
     }
 
-    /// One state of the store, whoever writes meanwhile.
-    fn read<T>(&self, ask: impl FnOnce(&Connection) -> Step<T>) -> Result<T, StoreError> {
+    /// Reads one state of the store, whatever other processes write meanwhile.
+    fn read<T>(&self, ask: impl FnOnce(&Connection) -> SqlResult<T>) -> Result<T, StoreError> {
         let look = || {
             let state = self.db.unchecked_transaction()?;
             ask(&state)
@@ -237,14 +239,17 @@ impl SqliteStore {
         }
     }
 
-    /// All of a change, or nothing.
-    fn write<T>(&mut self, change: impl FnOnce(&Connection) -> Step<T>) -> Result<T, StoreError> {
+    /// Runs a change in one transaction.
+    fn write<T>(
+        &mut self,
+        change: impl FnOnce(&Connection) -> SqlResult<T>,
+    ) -> Result<T, StoreError> {
         let fault = |e: rusqlite::Error| fault::at(&self.path, &e);
         let state =
             Transaction::new(&mut self.db, TransactionBehavior::Immediate).map_err(fault)?;
         // A newer program may have come since this one opened it.
         let version = migrate::state(&state).map_err(fault)?;
-        if let State::Version(version) = version
+        if let FileState::Version(version) = version
             && version > migrate::CURRENT
         {
             return Err(fault::newer(&self.path, version, migrate::CURRENT));
@@ -264,19 +269,20 @@ fn make_file(path: &Path) -> Result<(), StoreError> {
     }
     // Not opened under its own name: to close a file drops the locks that this process has on it.
     let temporary = disk::temporary(folder, &label).map_err(on_disk)?;
-    disk::write_new(&temporary, "").map_err(|e| on_disk(DiskError::new(Action::Write, path, e)))?;
+    disk::write_new(&temporary, "")
+        .map_err(|e| on_disk(DiskError::new(FileAction::Write, path, e)))?;
     disk::rename(&temporary, path).map_err(on_disk)
 }
 
 /// Opens the file, and looks what it is.
-fn connect(path: &Path) -> Step<(Connection, State)> {
+fn connect(path: &Path) -> SqlResult<(Connection, FileState)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     set_up(Connection::open_with_flags(path, flags)?)
 }
 
 /// None of these reads the file: they are about the connection. What is spilled stays in memory, so that no text ends up
 /// in other folders.
-fn set_up(db: Connection) -> Step<(Connection, State)> {
+fn set_up(db: Connection) -> SqlResult<(Connection, FileState)> {
     db.busy_timeout(PATIENCE)?;
     db.set_prepared_statement_cache_capacity(STATEMENTS);
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -286,7 +292,7 @@ fn set_up(db: Connection) -> Step<(Connection, State)> {
         "PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; \
          PRAGMA cache_size = -16000; PRAGMA journal_size_limit = 16777216;",
     )?;
-    // Tests have to see that they notice a store which is not safe. Not in what people run.
+    // Tests have to see that they notice a store which is not safe. Not in release builds.
     #[cfg(debug_assertions)]
     if std::env::var_os("CROSSTALK_TEST_DURABILITY").is_some_and(|fault| fault == "off") {
         db.execute_batch("PRAGMA synchronous = OFF")?;
@@ -297,7 +303,7 @@ fn set_up(db: Connection) -> Step<(Connection, State)> {
 
 /// Where the folder can't be written, SQLite can't make the files beside a store that it needs for several processes. If
 /// nothing waits in the log, the file alone is the whole store.
-fn connect_unchanging(path: &Path, fault: rusqlite::Error) -> Step<(Connection, State)> {
+fn connect_unchanging(path: &Path, fault: rusqlite::Error) -> SqlResult<(Connection, FileState)> {
     use rusqlite::ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
     let code = fault.sqlite_error_code();
     let is_closed = matches!(code, Some(CannotOpen | ReadOnly | PermissionDenied));
@@ -332,7 +338,7 @@ fn log_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// What is not ours is closed as it was found: what waits in its log stays there.
+/// Closes a file of another program as it was found, with its log.
 fn leave_alone(db: &Connection, path: &Path) {
     if log_of(path).metadata().is_ok_and(|log| log.len() > 0) {
         // If this fails, what was committed by others is moved into their file, as they would do themselves.
@@ -439,26 +445,18 @@ impl SqliteStore {
     /// If the store can't be read.
     pub fn messages_of_party(&self, address: &str) -> Result<Vec<String>, StoreError> {
         use crosstalk_protocol::store::is_same_party;
+        let sql = "SELECT m.id, m.sender, m.receiver FROM party p CROSS JOIN message m ON \
+            m.thread = p.thread WHERE p.party = ?1 ORDER BY m.seq";
         self.read(|db| {
-            let mut find = db.prepare_cached(
-                "SELECT m.id, m.sender, m.receiver FROM party p CROSS JOIN message m ON m.thread = p.thread \
-                 WHERE p.party = ?1 ORDER BY m.seq",
-            )?;
-            let rows = find.query_map([crosstalk_protocol::store::party(address)], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })?;
-            let mut ids = Vec::new();
-            for row in rows {
-                let (id, sender, receiver): (String, String, String) = row?;
-                if is_same_party(&sender, address) || is_same_party(&receiver, address) {
-                    ids.push(id);
-                }
-            }
-            Ok(ids)
+            let party = crosstalk_protocol::store::party(address);
+            let mut found: Vec<(String, String, String)> = db.all(sql, [party], sql::tuple)?;
+            found
+                .retain(|(_, from, to)| is_same_party(from, address) || is_same_party(to, address));
+            Ok(found.into_iter().map(|(id, ..)| id).collect())
         })
     }
 
-    /// Takes what was erased out of the log, too.
+    /// Removes erased texts from the log, too.
     fn empty_log(&self, what: &str) -> Result<(), StoreError> {
         match forget::empty_log(&self.db) {
             Ok(true) => Ok(()),

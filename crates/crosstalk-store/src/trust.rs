@@ -1,11 +1,11 @@
-//! The trust file: whom to believe, changed by one process at a time (TRU-030); and beside it the file of contacts, with what
-//! a relay learned without anybody's decision (TRU-004).
+//! The trust file: trusted keys, changed by one process at a time (TRU-030); and beside it the file of contacts, with keys that
+//! a relay learned without a decision of a person (TRU-004).
 
 use crosstalk_protocol::{Trust, TrustFileError};
 use std::path::{Path, PathBuf};
 
 use crate::Home;
-use crate::disk::{self, Lock, Unread};
+use crate::disk::{self, Lock, ReadFault};
 use crate::fault::DiskError;
 use crate::permission::Guard;
 
@@ -167,12 +167,12 @@ fn read(
         Ok(text) => {
             parse(known, &text).map_err(|source| TrustStoreError::Malformed { file, source })
         }
-        Err(Unread::Missing) => Ok(known),
-        Err(Unread::Exposed(exposure)) => {
+        Err(ReadFault::Missing) => Ok(known),
+        Err(ReadFault::Exposed(exposure)) => {
             let message = exposure.to_string();
             Err(TrustStoreError::Exposed { file, message })
         }
-        Err(Unread::TooLarge(_)) => Err(TrustStoreError::TooLarge { file }),
-        Err(Unread::Disk(error)) => Err(error.into()),
+        Err(ReadFault::TooLarge(_)) => Err(TrustStoreError::TooLarge { file }),
+        Err(ReadFault::Disk(error)) => Err(error.into()),
     }
 }

@@ -3,7 +3,7 @@
 use crosstalk_envelope::canonical::{is_hop_key, is_hop_namespace};
 use crosstalk_envelope::{CoreHeader, Document};
 
-/// What an envelope says, without what hops wrote and without its signature.
+/// The content of an envelope, without the blocks of hops and without its signature.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Meaning {
     /// From whom.
@@ -25,7 +25,7 @@ fn owned(pair: (&str, &str)) -> (String, String) {
 }
 
 impl Meaning {
-    /// What a document says.
+    /// The content of a document.
     pub fn of(document: &Document<'_>) -> Self {
         let mut blocks = Vec::new();
         for block in document

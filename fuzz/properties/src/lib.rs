@@ -1,4 +1,4 @@
-//! What must hold for every input.
+//! Properties that hold for every input.
 //!
 //! Each function is the body of a fuzz target of the same name; `cargo test` runs it over the saved corpus
 //! on the stable toolchain, `cargo xtask fuzz` lets libFuzzer look for more.

@@ -1,4 +1,4 @@
-//! Nobody can make a message verified that was not signed, whatever happens to the text on its way.
+//! No change of a text makes a message verified that was not signed.
 
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{
@@ -127,6 +127,6 @@ fn round_trips(text: &str) {
             "{text}"
         );
     }
-    // Nobody here can sign with a denied key.
+    // No test signs with a denied key.
     assert!(rc1::verify(text, None).is_err() || text.contains("BROTHER"));
 }

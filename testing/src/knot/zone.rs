@@ -1,4 +1,4 @@
-//! What a server is to serve.
+//! The zones that a server serves.
 
 use std::fmt::Write as _;
 

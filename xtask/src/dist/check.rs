@@ -272,7 +272,7 @@ fn check_program(release: &Release, program: &Path) -> Result<(), Failure> {
     check_part(program, &told, "audit")
 }
 
-/// What the program prints in an empty home folder, without the variables of whoever runs the test.
+/// The output of the program in an empty home folder, without the variables of the person who runs the test.
 fn use_program(release: &Release, program: &Path, words: &[&str]) -> Result<String, Failure> {
     let home = fresh(&release.work.join("home"))?;
     let output = Invocation::program(program)

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Whom the package names as its maintainer.
+/// The maintainer that the package names.
 const MAINTAINER: &str = "The Crosstalk authors <crosstalk@localhost.localdomain>";
 
 /// Scripts that dpkg runs, and the account of the relay, from `deploy/debian/`.

@@ -26,7 +26,7 @@ fn camel(text: &str) -> String {
 pub fn source(root: &Path) -> io::Result<String> {
     let mut out = String::from(
         "// Generated from spec/registry/*.toml by `cargo xtask generate`. Change it there.\n\n\
-         use super::{CardIssuer, Key, Namespace, NationalNumber, Rule, Scheme, SchemeForm, SchemeKind, ValueKind};\n\n",
+         use super::{CardIssuer, MetaKey, Namespace, NationalNumber, Rule, Scheme, SchemeForm, SchemeKind, ValueKind};\n\n",
     );
     let errors: Errors = read(root, "errors.toml")?;
     enumeration(
@@ -111,7 +111,11 @@ fn enumeration<'a>(
     for (variant, spelling, _) in variants {
         let _ = writeln!(out, "{spelling:?} => Some(Self::{variant}),");
     }
-    out.push_str("_ => None,\n}\n}\n}\n\n");
+    let _ = writeln!(
+        out,
+        "_ => None,\n}}\n}}\n}}\n\nimpl std::fmt::Display for {name} {{\n\
+         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {{\nf.write_str(self.as_str())\n}}\n}}\n"
+    );
 }
 
 fn numbers(out: &mut String, errors: &Errors) {
@@ -196,7 +200,7 @@ fn namespaces(out: &mut String, namespaces: &Namespaces) {
         for k in &n.keys {
             let _ = writeln!(
                 out,
-                "Key {{ name: {:?}, kind: ValueKind::{}, values: &{:?}, hop: {} }},",
+                "MetaKey {{ name: {:?}, kind: ValueKind::{}, values: &{:?}, hop: {} }},",
                 k.name,
                 camel(&k.r#type),
                 k.values,

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// What is wrong with the links of a Markdown file, with the line of each.
+/// The faults of the links of a Markdown file, with the line of each.
 pub fn problems(root: &Path, file: &Path, text: &str) -> Vec<(usize, String)> {
     let folder = file.parent().unwrap_or(root);
     targets(text)
@@ -75,7 +75,7 @@ fn without_code(line: &str) -> String {
     prose
 }
 
-/// What follows `[label]:` at the start of a line.
+/// The text behind `[label]:` at the start of a line.
 fn definition(line: &str) -> Option<&str> {
     let (label, rest) = line.strip_prefix('[')?.split_once("]:")?;
     (!label.is_empty() && !label.contains(['[', ']'])).then(|| rest.trim())

@@ -113,9 +113,7 @@ fn a_rule_without_case() {
 #[test]
 fn a_rule_of_a_suite() {
     let rule = |suite: &str| {
-        format!(
-            "{REGISTRY}[[rule]]\nid = \"HTP-001\"\nname = \"HTTP_RECEIVE\"\nsuite = \"{suite}\"\ntitle = \"x\"\n"
-        )
+        format!("{REGISTRY}[[rule]]\nid = \"HTP-001\"\nsuite = \"{suite}\"\ntitle = \"x\"\n")
     };
     let tree = good();
     tree.write("spec/http.md", "**HTP-001** x");
@@ -176,7 +174,7 @@ fn a_dead_link() {
 
 #[test]
 fn a_rule_that_stands_twice_in_the_registry() {
-    let twice = format!("{REGISTRY}[[rule]]\nid = \"INT-001\"\nname = \"OTHER\"\ntitle = \"x\"\n");
+    let twice = format!("{REGISTRY}[[rule]]\nid = \"INT-001\"\ntitle = \"x\"\n");
     assert_eq!(
         fault("spec/registry/rules.toml", &twice),
         format!("{RULES}: INT-001 stands there twice")

@@ -1,8 +1,7 @@
 //! Walks `conformance/` and runs every case; there is no list of them anywhere.
 
 use crate::case;
-use crosstalk_conform::judge::{Implementation, judge};
-use crosstalk_conform::{CaseFile, Fault};
+use crosstalk_conform::{CaseFailure, CaseFile, Implementation, judge};
 use crosstalk_conformance::Ours;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(crate) fn fault(case: &CaseFile, tested: &dyn Implementation) -> Option<String> {
     // A panic is a failure of this case, not the end of the run.
     let judged = catch_unwind(AssertUnwindSafe(|| judge(case, tested)));
-    let judged = judged.unwrap_or_else(|_| Err(Fault::NoAnswer("it panicked".into())));
+    let judged = judged.unwrap_or_else(|_| Err(CaseFailure::NoAnswer("it panicked".into())));
     judged.err().map(|fault| fault.to_string())
 }
 

@@ -1,9 +1,8 @@
 //! The examples in the documents behave as their fences say.
 
 use crate::case;
-use crosstalk_conform::judge::{CollateRequest, Implementation as _, Polls as _};
-use crosstalk_conform::subset;
-use crosstalk_conformance::Ours;
+use crate::mutants::{ours, report_on};
+use crosstalk_conform::{CaseQuestion, subset};
 
 /// A fenced block whose info string begins with `crosstalk`.
 struct Example {
@@ -50,7 +49,7 @@ fn fault(example: &Example) -> Option<String> {
     } else {
         "strict"
     };
-    let report = Ours.parse(example.text.as_bytes(), reading, false);
+    let report = report_on(&example.text, reading);
     let errors = report["errors"].as_array().unwrap();
     let envelopes = report["envelopes"].as_array().unwrap();
     let accepted = !envelopes.is_empty() && errors.is_empty();
@@ -142,11 +141,10 @@ fn the_report_of_the_start_page_is_right() {
     let told = document.split("```json\n").nth(1).unwrap();
     let told = told.split("```").next().unwrap();
     let told: serde_json::Value = serde_json::from_str(told).unwrap();
-    let parse = |text: &str| Ours.parse(text.as_bytes(), "strict", false);
-    subset(&told, &parse(&examples[0].text)).unwrap();
+    subset(&told, &report_on(&examples[0].text, "strict")).unwrap();
     let message = told["envelopes"][0].to_string();
-    let written = Ours.build(message.as_bytes()).unwrap();
-    assert_eq!(String::from_utf8(written).unwrap(), examples[1].text);
+    let written = ours(&CaseQuestion::new("build").with("input", message));
+    assert_eq!(written["output"], examples[1].text);
 }
 
 #[test]
@@ -159,19 +157,18 @@ fn the_worked_poll_comes_out_as_it_is_told() {
         .find(|t| t.starts_with("{\"outcome\""));
     let told = told.unwrap().split("```").next().unwrap();
     let told = serde_json::from_str(told).unwrap();
-    let count = CollateRequest {
-        poll: None,
-        at: None,
+    let collation = |text: String| {
+        let mut result = ours(&CaseQuestion::new("collate").with("input", text));
+        result["collation"].take()
     };
     let texts = |places: &[usize]| -> String {
         let texts = places.iter().map(|n| examples[*n].text.as_str());
         texts.collect()
     };
-    let (came, _) = Ours.collate(texts(&[2, 0, 1]).as_bytes(), &count).unwrap();
-    subset(&told, &came).unwrap();
-    // What it says in prose is not clear, and then a person says it.
+    subset(&told, &collation(texts(&[2, 0, 1]))).unwrap();
+    // A vote in prose may be unclear; then a person decides.
     let unclear =
         texts(&[0, 1, 2, 3]).replace("Monolith, because", "I would not take the monolith:");
-    let (came, _) = Ours.collate(unclear.as_bytes(), &count).unwrap();
+    let came = collation(unclear);
     assert_eq!(came["tally"]["MICROSERVICES"], 1, "{came}");
 }

@@ -1,25 +1,20 @@
 //! Whatever is done to a signed message: what is shown as verified is what was signed.
 
 use crate::case;
-use crosstalk_conform::judge::{Keys as _, VerifyRequest};
-use crosstalk_conformance::Ours;
+use crate::mutants::ours;
+use crosstalk_conform::CaseQuestion;
 use crosstalk_envelope::{Algorithm, PrivateKey};
 use crosstalk_testing::tier;
 use serde_json::Value;
 
 /// The verdict with a key that the caller gives.
 fn verdict(text: &str, key: &str) -> Option<Value> {
-    let asked = VerifyRequest {
-        at: "2025-10-10T12:00:00Z",
-        trust: "",
-        key: Some(key),
-        dns: None,
-        requires_dnssec: false,
-    };
-    Ours.verify(text.as_bytes(), &asked)
-        .ok()?
-        .into_iter()
-        .next()
+    let question = CaseQuestion::new("verify")
+        .with("input", text)
+        .with("at", "2025-10-10T12:00:00Z")
+        .with("key", key);
+    let mut result = ours(&question);
+    result["verdicts"].get_mut(0).map(Value::take)
 }
 
 /// Checks every change of a signed text; says how many were verified all the same, and how many were damaged.
@@ -95,7 +90,7 @@ fn tamper(text: &str, key: &str, step: usize) -> (usize, usize) {
 }
 
 #[test]
-fn what_is_shown_as_verified_is_what_was_signed() {
+fn a_verified_envelope_is_the_signed_one() {
     let cases = case::all();
     for (name, record, step) in [
         (

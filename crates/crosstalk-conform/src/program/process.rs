@@ -32,7 +32,7 @@ pub(super) enum NoLine {
 
 /// How a program ended, and the end of what it wrote to stderr.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct ProcessEnd {
     /// Unknown if it had to be killed.
     pub(super) status: Option<ExitStatus>,
     pub(super) stderr: String,
@@ -43,7 +43,7 @@ pub(super) struct Process {
     child: Child,
     stdin: ChildStdin,
     stdout: ChildStdout,
-    /// What was read behind the last line.
+    /// Bytes that were read behind the last line.
     rest: Vec<u8>,
     stderr: Arc<Mutex<Vec<u8>>>,
     stderr_reader: JoinHandle<()>,
@@ -118,7 +118,7 @@ impl Process {
     }
 
     /// Ends the program: closes its input, waits a moment for it to end by itself if `politely`, and kills what is left.
-    pub(super) async fn end(self, politely: bool) -> Ended {
+    pub(super) async fn end(self, politely: bool) -> ProcessEnd {
         let Self {
             mut child,
             stdin,
@@ -150,7 +150,7 @@ impl Process {
         let _ = timeout(END, stderr_reader).await;
         abort.abort();
         let bytes = stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        Ended {
+        ProcessEnd {
             status,
             stderr: String::from_utf8_lossy(&bytes).trim_end().to_owned(),
         }

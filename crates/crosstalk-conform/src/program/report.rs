@@ -1,9 +1,10 @@
-//! What a run of the case files found.
+//! The report on a run of the case files.
 
-use crate::fault::Fault;
-use crate::junit::{JunitCase, JunitOutcome, junit};
+use crate::junit::{JunitCase, JunitOutcome, junit, seconds};
 use crate::level::Level;
+use crate::question::CaseFailure;
 use crate::set::CaseSource;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -20,9 +21,9 @@ pub enum ProgramOutcome {
     Passed,
     /// The program does something else.
     Failed {
-        /// What the case expects; nothing if there was no answer to compare.
+        /// The expectation of the case; nothing if there was no answer to compare.
         expected: Option<String>,
-        /// What the program answered, or why there is no answer.
+        /// The answer of the program, or why there is none.
         received: String,
     },
     /// The program does not have the operation, and the level needs it.
@@ -34,9 +35,9 @@ pub enum ProgramOutcome {
 }
 
 impl ProgramOutcome {
-    pub(super) fn failed(fault: Fault) -> Self {
+    pub(super) fn failed(fault: CaseFailure) -> Self {
         let (expected, received) = match fault {
-            Fault::Mismatch { expected, received } => (Some(expected), received),
+            CaseFailure::Mismatch { expected, received } => (Some(expected), received),
             other => (None, other.to_string()),
         };
         Self::Failed {
@@ -64,7 +65,7 @@ pub struct ProgramResult {
     pub id: String,
     /// The rule that it is about.
     pub rule: String,
-    /// What it shows, in one sentence.
+    /// The behaviour that it shows, in one sentence.
     pub about: String,
     /// Its level.
     pub level: Level,
@@ -109,7 +110,7 @@ impl ProgramResult {
 }
 
 /// How the cases of one area ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AreaCount {
     /// The folder of the cases: `env`.
     pub area: String,
@@ -180,7 +181,6 @@ impl ProgramReport {
     /// For programs: `crosstalk.conform-program/1`.
     pub fn to_json(&self) -> Value {
         let total = self.total();
-        let areas: Vec<Value> = self.areas().iter().map(AreaCount::to_json).collect();
         let cases: Vec<Value> = self.results.iter().map(ProgramResult::to_json).collect();
         json!({
             "schema": SCHEMA,
@@ -195,7 +195,7 @@ impl ProgramReport {
             "stopped": self.stopped,
             "stderr": self.stderr,
             "seconds": seconds(self.time),
-            "areas": areas,
+            "areas": self.areas(),
             "cases": cases,
         })
     }
@@ -242,21 +242,6 @@ impl AreaCount {
         };
         *count += 1;
     }
-
-    fn to_json(&self) -> Value {
-        json!({
-            "area": self.area,
-            "passed": self.passed,
-            "failed": self.failed,
-            "unsupported": self.unsupported,
-            "left_out": self.left_out,
-            "not_run": self.not_run,
-        })
-    }
-}
-
-fn seconds(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
 /// A text of at most so many characters; what is left out is told.
@@ -300,7 +285,7 @@ mod tests {
         for bad in [
             &[Passed, Unsupported][..],
             &[Passed, NotRun],
-            &[Passed, ProgramOutcome::failed(Fault::Unsupported)],
+            &[Passed, ProgramOutcome::failed(CaseFailure::Unsupported)],
             &[LeftOut],
             &[],
         ] {

@@ -9,10 +9,10 @@ mod load;
 mod message;
 mod wait;
 
-use super::Run;
+use super::CaseFunction;
 
 /// The functions of the cases, by the names of these.
-pub(super) const ALL: &[&[(&str, Run)]] = &[
+pub(super) const ALL: &[&[(&str, CaseFunction)]] = &[
     message::CODE,
     wait::CODE,
     expiry::CODE,
@@ -23,7 +23,7 @@ pub(super) const ALL: &[&[(&str, Run)]] = &[
 ];
 
 /// The function of a case.
-pub(super) fn find(id: &str) -> Option<Run> {
+pub(super) fn find(id: &str) -> Option<CaseFunction> {
     let mut all = ALL.iter().flat_map(|list| list.iter());
     all.find(|(name, _)| *name == id).map(|(_, run)| *run)
 }

@@ -1,11 +1,11 @@
 //! Runs the steps of a case that is data.
 
 use super::probe::{
-    Probe, Step, acked, allowed, by, encoded, envelope, failed, from_now, listed, need, object,
-    receive, refused, skipped, strict, word,
+    CaseStep, Probe, acked, allowed, by, encoded, envelope, failed, from_now, listed, need, object,
+    receive, rejected, skipped, strict, word,
 };
 use super::script::{Script, ScriptStep, Texts};
-use super::wire::{Answer, Credential, Request};
+use super::wire::{Credential, SuiteAnswer, SuiteRequest};
 use crosstalk_envelope::id::new_ulid;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
@@ -35,7 +35,7 @@ impl<'p> Player<'p> {
     }
 
     /// Runs all steps, then revokes the tokens that they made.
-    pub(super) async fn play(mut self, script: &Script) -> Step {
+    pub(super) async fn play(mut self, script: &Script) -> CaseStep {
         if let Some(reason) = &script.needs_token
             && !self.probe.wire.has_token()
         {
@@ -43,14 +43,14 @@ impl<'p> Player<'p> {
         }
         let ended = self.steps(script).await;
         for name in &self.tokens {
-            let request = Request::new("DELETE", format!("/crosstalk/tokens/{name}"));
+            let request = SuiteRequest::new("DELETE", format!("/crosstalk/tokens/{name}"));
             // One that the case revoked is gone.
             let _ = self.probe.send(request).await;
         }
         ended
     }
 
-    async fn steps(&mut self, script: &Script) -> Step {
+    async fn steps(&mut self, script: &Script) -> CaseStep {
         for (name, value) in &script.variables {
             let value = self.fill(value)?;
             self.variables.insert(name.clone(), value);
@@ -82,7 +82,7 @@ impl<'p> Player<'p> {
         Ok(())
     }
 
-    async fn step(&mut self, step: &ScriptStep, name: Option<&str>) -> Step {
+    async fn step(&mut self, step: &ScriptStep, name: Option<&str>) -> CaseStep {
         if let Some(pause) = step.pause_ms {
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
@@ -119,14 +119,14 @@ impl<'p> Player<'p> {
     }
 
     /// Makes a token; an optional one is not needed where the suite has none itself.
-    async fn make_token(&mut self, step: &ScriptStep, what: &str) -> Step {
+    async fn make_token(&mut self, step: &ScriptStep, what: &str) -> CaseStep {
         if step.optional && !self.probe.wire.has_token() {
             self.variables.insert(what.to_owned(), "own".into());
             return Ok(());
         }
         let role = step.role.as_deref().unwrap_or("agent");
         let addresses = step.addresses.iter().map(|a| self.fill(a));
-        let addresses: Vec<String> = addresses.collect::<Step<_>>()?;
+        let addresses: Vec<String> = addresses.collect::<CaseStep<_>>()?;
         let (name, secret) = make_token(self.probe, what, role, &addresses).await?;
         self.tokens.push(name.clone());
         self.variables.insert(format!("{what}.name"), name);
@@ -135,22 +135,22 @@ impl<'p> Player<'p> {
     }
 
     /// The request of a step; none if it only writes an envelope.
-    fn request(&mut self, step: &ScriptStep, name: Option<&str>) -> Step<Option<Request>> {
+    fn request(&mut self, step: &ScriptStep, name: Option<&str>) -> CaseStep<Option<SuiteRequest>> {
         let mut accept = step.accept.clone();
         let mut request = if let Some(line) = &step.request {
             let (method, path) = line.split_once(' ').unwrap_or(("GET", line));
-            let mut request = Request::new(method, self.fill_with(path, encoded)?);
+            let mut request = SuiteRequest::new(method, self.fill_with(path, encoded)?);
             if let Some(body) = &step.body {
                 request = request.body(self.fill(body)?);
             }
             request
         } else if let Some(address) = &step.inbox {
             accept = Some("application/json".into());
-            Request::get(self.fill_with(&format!("/crosstalk/inbox?for={address}"), encoded)?)
+            SuiteRequest::get(self.fill_with(&format!("/crosstalk/inbox?for={address}"), encoded)?)
         } else if let (Some(_), Some(of)) = (&step.state, &step.of) {
             accept = Some("application/json".into());
             let path = format!("/crosstalk/messages/{{{of}.id}}/status");
-            Request::get(self.fill_with(&path, encoded)?)
+            SuiteRequest::get(self.fill_with(&path, encoded)?)
         } else {
             let text = match &step.post {
                 Some(text) => self.changed(step, self.fill(text)?)?,
@@ -160,7 +160,7 @@ impl<'p> Player<'p> {
                 return Ok(None);
             }
             match step.headers.contains_key("Content-Type") {
-                true => Request::new("POST", "/crosstalk/receive").body(text),
+                true => SuiteRequest::new("POST", "/crosstalk/receive").body(text),
                 false => receive(text),
             }
         };
@@ -191,7 +191,7 @@ impl<'p> Player<'p> {
     }
 
     /// Writes the envelope of a step, and remembers it.
-    fn write(&mut self, step: &ScriptStep, name: Option<&str>) -> Step<String> {
+    fn write(&mut self, step: &ScriptStep, name: Option<&str>) -> CaseStep<String> {
         let intent = step.write.as_ref().or(step.send.as_ref());
         let intent = self.fill(intent.map_or("REQUEST", String::as_str))?;
         let from = self.fill(step.from.as_deref().unwrap_or("{@a}"))?;
@@ -245,7 +245,7 @@ impl<'p> Player<'p> {
     }
 
     /// A text with header lines left out and passages replaced.
-    fn changed(&self, step: &ScriptStep, text: String) -> Step<String> {
+    fn changed(&self, step: &ScriptStep, text: String) -> CaseStep<String> {
         let mut text = text;
         if !step.without.is_empty() {
             let is_left_out = |line: &str| {
@@ -262,7 +262,7 @@ impl<'p> Player<'p> {
     }
 
     /// Checks an answer, and remembers what the step names.
-    fn judge(&mut self, step: &ScriptStep, answer: &Answer, name: Option<&str>) -> Step {
+    fn judge(&mut self, step: &ScriptStep, answer: &SuiteAnswer, name: Option<&str>) -> CaseStep {
         let is_message = step.send.is_some() || step.post.is_some();
         let mut document = None;
         if let Some(expected) = &step.refused {
@@ -270,18 +270,18 @@ impl<'p> Player<'p> {
             let Some(code) = ErrorCode::from_wire(code) else {
                 return fault(expected);
             };
-            document = Some(refused(answer, status.parse().unwrap_or(0), code)?);
+            document = Some(rejected(answer, status.parse().unwrap_or(0), code)?);
         } else if let Some(status) = &step.status {
             let is_fine = match status {
                 Value::Array(list) => list.contains(&json!(answer.status)),
                 Value::String(_) => is_fitting(status, Some(&json!(answer.status.to_string()))),
                 one => *one == json!(answer.status),
             };
-            need(is_fine, status.to_string(), answer.shown())?;
+            answer.require(is_fine, status.to_string())?;
         } else if is_message {
             document = Some(acked(answer)?);
         } else {
-            need(answer.status == 200, "200", answer.shown())?;
+            answer.has_status(200)?;
         }
         for (header, want) in &step.head {
             self.fits(header, want, answer.header(header))?;
@@ -324,7 +324,7 @@ impl<'p> Player<'p> {
     }
 
     /// Checks a JSON object; null if the step expects none.
-    fn judge_json(&self, step: &ScriptStep, answer: &Answer) -> Step<Value> {
+    fn judge_json(&self, step: &ScriptStep, answer: &SuiteAnswer) -> CaseStep<Value> {
         let mut expected: Vec<(String, Value)> = Vec::new();
         if let Some(ids) = &step.ids {
             expected.push(("/messages/*/id".into(), ids.clone()));
@@ -353,7 +353,7 @@ impl<'p> Player<'p> {
     }
 
     /// Checks a file of envelopes: these messages, and nothing that can't be read.
-    fn judge_file(&self, step: &ScriptStep, answer: &Answer) -> Step {
+    fn judge_file(&self, step: &ScriptStep, answer: &SuiteAnswer) -> CaseStep {
         let Some(wanted) = &step.file else {
             return Ok(());
         };
@@ -361,16 +361,12 @@ impl<'p> Player<'p> {
         let found = scan(&text, Reading::Strict);
         let ids = found.documents.iter();
         let ids: Vec<&str> = ids.filter_map(|d| d.header(CoreHeader::Message)).collect();
-        need(
-            found.refused.is_empty(),
-            "a file of envelopes",
-            answer.shown(),
-        )?;
+        answer.require(found.refused.is_empty(), "a file of envelopes")?;
         self.fits_value("the messages of the file", wanted, Some(&json!(ids)))
     }
 
     /// The value at a pointer: `*` takes all of a list, `key=text` the one of a list that has this text.
-    fn at(&self, value: &Value, pointer: &str) -> Step<Option<Value>> {
+    fn at(&self, value: &Value, pointer: &str) -> CaseStep<Option<Value>> {
         let mut parts = Vec::new();
         for part in pointer.split('/').skip(1) {
             parts.push(self.fill(part)?);
@@ -379,7 +375,7 @@ impl<'p> Player<'p> {
     }
 
     /// Compares a text with what is expected: one thing, or each of a list.
-    fn fits(&self, what: &str, want: &Value, got: &str) -> Step {
+    fn fits(&self, what: &str, want: &Value, got: &str) -> CaseStep {
         match want {
             Value::Array(all) => all.iter().try_for_each(|want| self.fits(what, want, got)),
             one => self.fits_value(what, one, Some(&json!(got))),
@@ -387,7 +383,7 @@ impl<'p> Player<'p> {
     }
 
     /// Compares a value with what is expected.
-    fn fits_value(&self, what: &str, want: &Value, got: Option<&Value>) -> Step {
+    fn fits_value(&self, what: &str, want: &Value, got: Option<&Value>) -> CaseStep {
         let want = self.fill_value(want)?;
         if is_too_long(&want, got) {
             return skipped("the list is too long to see all of it");
@@ -403,28 +399,28 @@ impl<'p> Player<'p> {
         )
     }
 
-    fn fill_value(&self, value: &Value) -> Step<Value> {
+    fn fill_value(&self, value: &Value) -> CaseStep<Value> {
         Ok(match value {
             Value::String(text) => Value::String(self.fill(text)?),
             Value::Array(list) => {
                 let list = list.iter().map(|v| self.fill_value(v));
-                Value::Array(list.collect::<Step<_>>()?)
+                Value::Array(list.collect::<CaseStep<_>>()?)
             }
             Value::Object(all) => {
                 let all = all.iter();
                 let all = all.map(|(k, v)| Ok((k.clone(), self.fill_value(v)?)));
-                Value::Object(all.collect::<Step<_>>()?)
+                Value::Object(all.collect::<CaseStep<_>>()?)
             }
             other => other.clone(),
         })
     }
 
-    fn fill(&self, text: &str) -> Step<String> {
+    fn fill(&self, text: &str) -> CaseStep<String> {
         self.fill_with(text, str::to_owned)
     }
 
     /// A text with each `{name}` replaced by its value; `{{` is one brace.
-    fn fill_with(&self, text: &str, write: impl Fn(&str) -> String) -> Step<String> {
+    fn fill_with(&self, text: &str, write: impl Fn(&str) -> String) -> CaseStep<String> {
         let mut out = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
@@ -448,7 +444,7 @@ impl<'p> Player<'p> {
     }
 
     /// The value of a name.
-    fn value(&self, name: &str) -> Step<String> {
+    fn value(&self, name: &str) -> CaseStep<String> {
         if let Some(value) = self.variables.get(name) {
             return Ok(value.clone());
         }
@@ -474,7 +470,7 @@ impl<'p> Player<'p> {
     }
 }
 
-fn fault<T>(text: &str) -> Step<T> {
+fn fault<T>(text: &str) -> CaseStep<T> {
     let got = format!("a fault of the suite: {text}");
     failed("a case that can be read", got)
 }
@@ -597,14 +593,14 @@ pub(super) async fn make_token(
     what: &str,
     role: &str,
     addresses: &[String],
-) -> Step<(String, String)> {
+) -> CaseStep<(String, String)> {
     if !p.wire.has_token() {
         // The first token of a relay that needs none would lock its owner out.
         return skipped("it makes tokens, which it does only with a token of an administrator");
     }
     let name = p.word(what);
     let wanted = json!({"name": name, "role": role, "addresses": addresses});
-    let request = Request::new("POST", "/crosstalk/tokens").json(&wanted);
+    let request = SuiteRequest::new("POST", "/crosstalk/tokens").json(&wanted);
     let answer = p.send(request.accept("application/json")).await?;
     allowed(&answer, "make tokens")?;
     let made = object(&answer, 201)?;

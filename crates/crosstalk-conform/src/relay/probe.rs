@@ -1,11 +1,12 @@
-//! What the cases have in common: letters with fresh ids, requests, and what has to be true of an answer.
+//! Shared parts of the cases: messages with fresh ids, requests, and checks of answers.
 
-use super::wire::{Answer, Credential, Events, NoAnswer, Request, Wire};
+use super::wire::{Credential, EventStream, NoAnswer, SuiteAnswer, SuiteRequest, Wire};
 use crosstalk_envelope::id::new_ulid;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Builder, CoreHeader, Document, Intent, Reading, Timestamp};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
-use std::fmt::Write as _;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -16,14 +17,14 @@ const AHEAD_SECONDS: [i64; 3] = [2, 10, 50];
 const PATIENT: usize = 3;
 
 /// Why a case does not go on.
-pub(super) enum Stop {
+pub(super) enum CaseStop {
     Failed { expected: String, got: String },
     Skipped(String),
 }
 
-pub(super) type Step<T = ()> = Result<T, Stop>;
+pub(super) type CaseStep<T = ()> = Result<T, CaseStop>;
 
-impl From<NoAnswer> for Stop {
+impl From<NoAnswer> for CaseStop {
     fn from(fault: NoAnswer) -> Self {
         Self::Failed {
             expected: "an answer".into(),
@@ -32,28 +33,41 @@ impl From<NoAnswer> for Stop {
     }
 }
 
-/// What was expected and what came.
-pub(super) fn failed<T>(expected: impl Into<String>, got: impl Into<String>) -> Step<T> {
-    Err(Stop::Failed {
+/// Fails the case.
+pub(super) fn failed<T>(expected: impl Into<String>, got: impl Into<String>) -> CaseStep<T> {
+    Err(CaseStop::Failed {
         expected: expected.into(),
         got: got.into(),
     })
 }
 
-pub(super) fn skipped<T>(reason: impl Into<String>) -> Step<T> {
-    Err(Stop::Skipped(reason.into()))
+pub(super) fn skipped<T>(reason: impl Into<String>) -> CaseStep<T> {
+    Err(CaseStop::Skipped(reason.into()))
 }
 
 /// Goes on if something holds.
-pub(super) fn need(holds: bool, expected: impl Into<String>, got: impl Into<String>) -> Step {
+pub(super) fn need(holds: bool, expected: impl Into<String>, got: impl Into<String>) -> CaseStep {
     match holds {
         true => Ok(()),
         false => failed(expected, got),
     }
 }
 
+/// Goes on if two values are the same.
+pub(super) fn equal<T: fmt::Debug + PartialEq<U> + ?Sized, U: fmt::Debug + ?Sized>(
+    got: &T,
+    expected: &U,
+) -> CaseStep {
+    need(got == expected, format!("{expected:?}"), format!("{got:?}"))
+}
+
+/// Goes on if something holds for a value.
+pub(super) fn holds(holds: bool, expected: &str, got: &impl fmt::Debug) -> CaseStep {
+    need(holds, expected, format!("{got:?}"))
+}
+
 /// Goes on if two texts are the same.
-pub(super) fn same(what: &str, expected: &str, got: &str) -> Step {
+pub(super) fn same(what: &str, expected: &str, got: &str) -> CaseStep {
     need(
         expected == got,
         format!("{what}: {expected}"),
@@ -63,7 +77,7 @@ pub(super) fn same(what: &str, expected: &str, got: &str) -> Step {
 
 /// An envelope of the suite.
 #[derive(Clone, Debug)]
-pub(super) struct Letter {
+pub(super) struct SuiteMessage {
     pub(super) text: String,
     pub(super) id: String,
     pub(super) thread: String,
@@ -112,7 +126,7 @@ impl Probe {
         from: &str,
         to: &str,
         change: impl FnOnce(Builder) -> Builder,
-    ) -> Step<Letter> {
+    ) -> CaseStep<SuiteMessage> {
         let builder = Builder::new(from, to)
             .user("conform")
             .thread(new_ulid())
@@ -124,7 +138,7 @@ impl Probe {
         let value = |core| builder.core_value(core).cloned().unwrap_or_default();
         let text = builder.build();
         let text = text.or_else(|fault| skipped(format!("the suite can't write this: {fault}")))?;
-        Ok(Letter {
+        Ok(SuiteMessage {
             text,
             id: value(CoreHeader::Message),
             thread: value(CoreHeader::Thread),
@@ -132,12 +146,12 @@ impl Probe {
     }
 
     /// A REQUEST.
-    pub(super) fn request(&self, from: &str, to: &str) -> Step<Letter> {
+    pub(super) fn request(&self, from: &str, to: &str) -> CaseStep<SuiteMessage> {
         self.letter("REQUEST", from, to, |b| b)
     }
 
     /// Sends a request; where a relay says that this is too fast, the suite waits as it is told.
-    pub(super) async fn send(&self, request: Request) -> Step<Answer> {
+    pub(super) async fn send(&self, request: SuiteRequest) -> CaseStep<SuiteAnswer> {
         for _ in 0..PATIENT {
             let answer = self.wire.send(request.clone()).await?;
             if !waits(&answer).await {
@@ -148,7 +162,7 @@ impl Probe {
     }
 
     /// Opens a stream of events, as patiently.
-    pub(super) async fn events(&self, request: Request) -> Step<Events> {
+    pub(super) async fn events(&self, request: SuiteRequest) -> CaseStep<EventStream> {
         for _ in 0..PATIENT {
             let events = self.wire.events(request.clone()).await?;
             if !waits(&events.head).await {
@@ -159,35 +173,37 @@ impl Probe {
     }
 
     /// Hands in a text.
-    pub(super) async fn post(&self, text: impl Into<bytes::Bytes>) -> Step<Answer> {
+    pub(super) async fn post(&self, text: impl Into<bytes::Bytes>) -> CaseStep<SuiteAnswer> {
         self.send(receive(text)).await
     }
 
     /// Hands in a letter, which has to be taken. The ACK.
-    pub(super) async fn take(&self, letter: &Letter) -> Step<Document<'static>> {
+    pub(super) async fn take(&self, letter: &SuiteMessage) -> CaseStep<Document<'static>> {
         acked(&self.post(letter.text.clone()).await?)
     }
 
     /// Asks for JSON, which has to come with 200.
-    pub(super) async fn json(&self, request: Request) -> Step<Value> {
+    pub(super) async fn json(&self, request: SuiteRequest) -> CaseStep<Value> {
         let answer = self.send(request.accept("application/json")).await?;
         object(&answer, 200)
     }
 
     /// The inbox of an address.
-    pub(super) async fn inbox(&self, address: &str) -> Step<Value> {
-        let inbox = self.json(Request::get(inbox_path(address, ""))).await?;
+    pub(super) async fn inbox(&self, address: &str) -> CaseStep<Value> {
+        let inbox = self
+            .json(SuiteRequest::get(inbox_path(address, "")))
+            .await?;
         listed(&inbox)?;
         Ok(inbox)
     }
 
     /// The ids in the inbox of an address.
-    pub(super) async fn inbox_ids(&self, address: &str) -> Step<Vec<String>> {
+    pub(super) async fn inbox_ids(&self, address: &str) -> CaseStep<Vec<String>> {
         Ok(ids(&self.inbox(address).await?))
     }
 
     /// The entry of a message in the inbox of an address.
-    pub(super) async fn entry(&self, address: &str, id: &str) -> Step<Value> {
+    pub(super) async fn entry(&self, address: &str, id: &str) -> CaseStep<Value> {
         entry_of(&self.inbox(address).await?, address, id)
     }
 
@@ -197,15 +213,15 @@ impl Probe {
         address: &str,
         ids: &[&str],
         state: &str,
-    ) -> Step<Value> {
+    ) -> CaseStep<Value> {
         let said = serde_json::json!({"for": address, "ids": ids, "state": state});
-        self.json(Request::new("POST", "/crosstalk/ack").json(&said))
+        self.json(SuiteRequest::new("POST", "/crosstalk/ack").json(&said))
             .await
     }
 }
 
 /// Waits if an answer says so.
-async fn waits(answer: &Answer) -> bool {
+async fn waits(answer: &SuiteAnswer) -> bool {
     let wait = answer.header("retry-after").parse::<u64>();
     let wait = wait.ok().filter(|s| answer.status == 429 && *s <= 120);
     if let Some(seconds) = wait {
@@ -215,8 +231,8 @@ async fn waits(answer: &Answer) -> bool {
 }
 
 /// A request that hands in a text.
-pub(super) fn receive(text: impl Into<bytes::Bytes>) -> Request {
-    Request::new("POST", "/crosstalk/receive")
+pub(super) fn receive(text: impl Into<bytes::Bytes>) -> SuiteRequest {
+    SuiteRequest::new("POST", "/crosstalk/receive")
         .header("Content-Type", "text/plain; charset=utf-8")
         .body(text)
 }
@@ -228,25 +244,19 @@ pub(super) fn inbox_path(address: &str, more: &str) -> String {
 
 /// A value in a URL.
 pub(super) fn encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(byte));
-            }
-            _ => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out
+    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'.')
+        .remove(b'_')
+        .remove(b'~');
+    utf8_percent_encode(text, ESCAPED).to_string()
 }
 
 /// Makes an attempt that has to come before a time, which it is told with the seconds that are left; one that came too late
 /// is made again with more time. What it gave, and the time.
-pub(super) async fn in_time<T, A: Future<Output = Step<T>>>(
+pub(super) async fn in_time<T, A: Future<Output = CaseStep<T>>>(
     attempt: impl Fn(i64, Timestamp) -> A,
-) -> Step<(T, Timestamp)> {
+) -> CaseStep<(T, Timestamp)> {
     let mut tries = AHEAD_SECONDS.iter();
     loop {
         let seconds = tries.next().copied().unwrap_or_default();
@@ -278,7 +288,7 @@ pub(super) fn from_now(seconds: i64) -> Timestamp {
 }
 
 /// The envelope of an answer: the right type, and accepted by the strict reading with the rules of its intent.
-pub(super) fn envelope(answer: &Answer) -> Step<Document<'static>> {
+pub(super) fn envelope(answer: &SuiteAnswer) -> CaseStep<Document<'static>> {
     let kind = answer
         .header("content-type")
         .to_ascii_lowercase()
@@ -296,7 +306,7 @@ pub(super) fn envelope(answer: &Answer) -> Step<Document<'static>> {
 }
 
 /// A text that the strict reading accepts.
-pub(super) fn strict(text: &str) -> Step<Document<'static>> {
+pub(super) fn strict(text: &str) -> CaseStep<Document<'static>> {
     let mut document = Document::parse(text, Reading::Strict);
     document.check();
     let fault = document.diagnostics().iter().find(|d| d.is_error());
@@ -309,38 +319,40 @@ pub(super) fn strict(text: &str) -> Step<Document<'static>> {
 }
 
 /// An ACK with a receipt.
-pub(super) fn acked(answer: &Answer) -> Step<Document<'static>> {
-    need(answer.status == 200, "200 and an ACK", answer.shown())?;
+pub(super) fn acked(answer: &SuiteAnswer) -> CaseStep<Document<'static>> {
+    answer.require(answer.status == 200, "200 and an ACK")?;
     let ack = envelope(answer)?;
     let meaning = ack.envelope().meaning();
-    need(meaning == Some(Intent::Ack), "an ACK", answer.shown())?;
-    need(
+    answer.require(meaning == Some(Intent::Ack), "an ACK")?;
+    answer.require(
         ack.meta("receipt", "Digest").is_some(),
         "an ACK with `meta: receipt`",
-        answer.shown(),
     )?;
     Ok(ack)
 }
 
-/// A refusal with this status and code: an ERROR envelope that says why. What it says.
-pub(super) fn refused(answer: &Answer, status: u16, code: ErrorCode) -> Step<Document<'static>> {
+/// Checks a rejection with this status and code: an ERROR envelope that says why. Returns the envelope.
+pub(super) fn rejected(
+    answer: &SuiteAnswer,
+    status: u16,
+    code: ErrorCode,
+) -> CaseStep<Document<'static>> {
     let expected = format!("{status} and an ERROR with {code}");
-    need(answer.status == status, expected.as_str(), answer.shown())?;
+    answer.require(answer.status == status, expected.as_str())?;
     let error = envelope(answer)?;
     let is_error = error.envelope().meaning() == Some(Intent::Error);
     let has_code = error.meta("error", "Code") == Some(code.as_str());
-    need(is_error && has_code, expected, answer.shown())?;
+    answer.require(is_error && has_code, expected)?;
     let says = error.meta("error", "Reason").is_some_and(|r| !r.is_empty());
-    need(
+    answer.require(
         says && !error.body_text().trim().is_empty(),
         "a Reason, and a body that says what to do",
-        answer.shown(),
     )?;
     Ok(error)
 }
 
 /// An ERROR has this code, and is about this message.
-pub(super) fn reports(error: &Document<'_>, code: ErrorCode, parent: &str) -> Step {
+pub(super) fn reports(error: &Document<'_>, code: ErrorCode, parent: &str) -> CaseStep {
     let written = error.meta("error", "Code");
     same("Code", code.as_str(), written.unwrap_or("none"))?;
     let about = error.header(CoreHeader::Parent);
@@ -348,12 +360,11 @@ pub(super) fn reports(error: &Document<'_>, code: ErrorCode, parent: &str) -> St
 }
 
 /// A JSON object with this status.
-pub(super) fn object(answer: &Answer, status: u16) -> Step<Value> {
+pub(super) fn object(answer: &SuiteAnswer, status: u16) -> CaseStep<Value> {
     let expected = format!("{status} and a JSON object");
-    need(
+    answer.require(
         answer.status == status && answer.kind() == "application/json",
         expected.as_str(),
-        answer.shown(),
     )?;
     match serde_json::from_slice::<Value>(&answer.body) {
         Ok(value) if value.is_object() => Ok(value),
@@ -362,7 +373,7 @@ pub(super) fn object(answer: &Answer, status: u16) -> Step<Value> {
 }
 
 /// The messages of an inbox, which has a cursor.
-pub(super) fn listed(inbox: &Value) -> Step<&Vec<Value>> {
+pub(super) fn listed(inbox: &Value) -> CaseStep<&Vec<Value>> {
     let list = inbox.get("messages").and_then(Value::as_array);
     let has_cursor = inbox.get("cursor").is_some_and(Value::is_string);
     match list {
@@ -372,7 +383,7 @@ pub(super) fn listed(inbox: &Value) -> Step<&Vec<Value>> {
 }
 
 /// The entry of a message in an inbox.
-pub(super) fn entry_of(inbox: &Value, address: &str, id: &str) -> Step<Value> {
+pub(super) fn entry_of(inbox: &Value, address: &str, id: &str) -> CaseStep<Value> {
     match listed(inbox)?.iter().find(|m| word(m, "id") == id) {
         Some(entry) => Ok(entry.clone()),
         None => failed(
@@ -404,7 +415,7 @@ pub(super) fn ids(inbox: &Value) -> Vec<String> {
 }
 
 /// Passes a case over that this credential can't run.
-pub(super) fn allowed(answer: &Answer, what: &str) -> Step {
+pub(super) fn allowed(answer: &SuiteAnswer, what: &str) -> CaseStep {
     match answer.status {
         401 | 403 => skipped(format!("this credential may not {what}")),
         _ => Ok(()),
@@ -412,6 +423,6 @@ pub(super) fn allowed(answer: &Answer, what: &str) -> Step {
 }
 
 /// A request by another token.
-pub(super) fn by(token: &str, request: Request) -> Request {
+pub(super) fn by(token: &str, request: SuiteRequest) -> SuiteRequest {
     request.by(Credential::Token(token.to_owned()))
 }

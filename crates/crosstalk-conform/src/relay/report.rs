@@ -1,7 +1,7 @@
-//! What the suite found: as text, as JSON and as JUnit XML.
+//! The report of the suite: as text, as JSON and as JUnit XML.
 
 use super::Case;
-use crate::junit::{JunitCase, JunitOutcome, junit};
+use crate::junit::{JunitCase, JunitOutcome, junit, seconds};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ pub enum Outcome {
     Passed,
     /// It does not.
     Failed {
-        /// What the rule wants.
+        /// The behaviour that the rule wants.
         expected: String,
-        /// What came.
+        /// The behaviour of the relay.
         got: String,
     },
     /// It was not found out: why.
@@ -132,10 +132,6 @@ impl Report {
         let cases: Vec<JunitCase<'_>> = self.results.iter().map(case).collect();
         junit("crosstalk relay", &self.base, self.time, &cases)
     }
-}
-
-fn seconds(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
 fn entry(result: &CaseResult) -> Value {

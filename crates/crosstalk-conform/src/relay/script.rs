@@ -1,75 +1,26 @@
 //! Cases as data: the files of `conformance/http/`. `conformance/README.md` documents their form.
 
 use super::play::Player;
-use super::probe::{Probe, Step};
-use super::{Case, Run, case};
+use super::probe::{CaseStep, Probe};
+use super::{Case, CaseFunction, case};
 use crosstalk_envelope::registry::rule;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The files, which are part of the program.
-const FILES: &[(&str, &str)] = &[
-    (
-        "receive",
-        include_str!("../../../../conformance/http/receive.toml"),
-    ),
-    (
-        "refusal",
-        include_str!("../../../../conformance/http/refusal.toml"),
-    ),
-    (
-        "receipt",
-        include_str!("../../../../conformance/http/receipt.toml"),
-    ),
-    (
-        "batch",
-        include_str!("../../../../conformance/http/batch.toml"),
-    ),
-    (
-        "intent",
-        include_str!("../../../../conformance/http/intent.toml"),
-    ),
-    (
-        "party",
-        include_str!("../../../../conformance/http/party.toml"),
-    ),
-    (
-        "inbox",
-        include_str!("../../../../conformance/http/inbox.toml"),
-    ),
-    (
-        "state",
-        include_str!("../../../../conformance/http/state.toml"),
-    ),
-    (
-        "lookup",
-        include_str!("../../../../conformance/http/lookup.toml"),
-    ),
-    (
-        "delivery",
-        include_str!("../../../../conformance/http/delivery.toml"),
-    ),
-    (
-        "blob",
-        include_str!("../../../../conformance/http/blob.toml"),
-    ),
-    ("who", include_str!("../../../../conformance/http/who.toml")),
-    ("hop", include_str!("../../../../conformance/http/hop.toml")),
-    (
-        "hold",
-        include_str!("../../../../conformance/http/hold.toml"),
-    ),
-    (
-        "consent",
-        include_str!("../../../../conformance/http/consent.toml"),
-    ),
-    (
-        "poll",
-        include_str!("../../../../conformance/http/poll.toml"),
-    ),
-];
+/// Includes files of `conformance/http/` in the program, each with its name.
+macro_rules! files {
+    ($($name:literal)+) => {
+        &[$(($name, include_str!(concat!("../../../../conformance/http/", $name, ".toml")))),+]
+    };
+}
+
+/// The files. Cases of one rule keep this order.
+const FILES: &[(&str, &str)] = files!(
+    "receive" "refusal" "receipt" "batch" "intent" "party" "inbox" "state"
+    "lookup" "delivery" "blob" "who" "hop" "hold" "consent" "poll"
+);
 
 /// Texts by name.
 pub(super) type Texts = BTreeMap<String, String>;
@@ -102,7 +53,7 @@ struct ScriptCase {
     needs_token: Option<String>,
 }
 
-/// What a case does.
+/// The steps of a case.
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) variables: Texts,
@@ -150,7 +101,7 @@ pub(super) struct ScriptStep {
     pub(super) addresses: Vec<String>,
     #[serde(default)]
     pub(super) optional: bool,
-    // What is expected.
+    // The expected answer.
     pub(super) status: Option<Value>,
     pub(super) refused: Option<String>,
     #[serde(default)]
@@ -179,17 +130,17 @@ pub(super) struct ScriptStep {
     pub(super) pause_ms: Option<u64>,
 }
 
-/// What runs a case.
+/// The way a case runs.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Play {
+pub(super) enum CaseRun {
     /// A function.
-    Code(Run),
+    Code(CaseFunction),
     /// Steps.
     Script(&'static Script),
 }
 
-impl Play {
-    pub(super) async fn run(self, probe: &Probe) -> Step {
+impl CaseRun {
+    pub(super) async fn run(self, probe: &Probe) -> CaseStep {
         match self {
             Self::Code(run) => run(probe).await,
             Self::Script(script) => Player::new(probe).play(script).await,
@@ -217,7 +168,7 @@ fn build(case: ScriptCase, begin: &BTreeMap<String, Vec<ScriptStep>>) -> Result<
     let rule = rule::ALL.iter().find(|rule| rule.id == case.rule);
     let rule = rule.ok_or_else(|| format!("{id}: there is no rule {}", case.rule))?;
     let run = match case.code {
-        Some(_) => Play::Code(case::find(id).ok_or_else(|| format!("{id}: no function"))?),
+        Some(_) => CaseRun::Code(case::find(id).ok_or_else(|| format!("{id}: no function"))?),
         None => {
             let mut steps = match &case.begin {
                 Some(name) => begin
@@ -227,7 +178,7 @@ fn build(case: ScriptCase, begin: &BTreeMap<String, Vec<ScriptStep>>) -> Result<
                 None => Vec::new(),
             };
             steps.extend(case.steps);
-            Play::Script(Box::leak(Box::new(Script {
+            CaseRun::Script(Box::leak(Box::new(Script {
                 variables: case.variables,
                 needs_token: case.needs_token,
                 steps,
@@ -254,7 +205,7 @@ mod tests {
             let cases = read(text).unwrap_or_else(|fault| panic!("{name}: {fault}"));
             functions += cases
                 .iter()
-                .filter(|c| matches!(c.run, Play::Code(_)))
+                .filter(|c| matches!(c.run, CaseRun::Code(_)))
                 .count();
         }
         let all: usize = case::ALL.iter().map(|list| list.len()).sum();

@@ -1,10 +1,11 @@
 //! A small HTTP client: one connection for each request, and requests that no polite client would send.
 
-use super::settle::Used;
+use super::probe::{CaseStep, need, same};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub struct Base {
     is_tls: bool,
     host: String,
     port: u16,
-    /// What stands before every path, without a slash at its end.
+    /// The prefix of every path, without a slash at its end.
     path: String,
 }
 
@@ -83,12 +84,12 @@ impl fmt::Display for Base {
     }
 }
 
-/// Who asks.
+/// The credential of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Credential {
     /// The token that the suite was given, if any.
     Own,
-    /// Nobody.
+    /// No credential.
     None,
     /// Another token.
     Token(String),
@@ -96,7 +97,7 @@ pub(super) enum Credential {
 
 /// A request.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct SuiteRequest {
     method: String,
     path: String,
     headers: Vec<(String, String)>,
@@ -104,7 +105,7 @@ pub(super) struct Request {
     credential: Credential,
 }
 
-impl Request {
+impl SuiteRequest {
     pub(super) fn new(method: &str, path: impl Into<String>) -> Self {
         Self {
             method: method.to_owned(),
@@ -147,13 +148,13 @@ impl Request {
 
 /// An answer.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct SuiteAnswer {
     pub(super) status: u16,
     headers: http::HeaderMap,
     pub(super) body: Bytes,
 }
 
-impl Answer {
+impl SuiteAnswer {
     /// The value of a header; empty if it is not there or no text.
     pub(super) fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name).and_then(|v| v.to_str().ok());
@@ -172,6 +173,21 @@ impl Answer {
     pub(super) fn kind(&self) -> String {
         let kind = self.header("content-type").split(';').next();
         kind.unwrap_or_default().trim().to_ascii_lowercase()
+    }
+
+    /// Fails the case with the answer in one line, unless something holds.
+    pub(super) fn require(&self, holds: bool, expected: impl Into<String>) -> CaseStep {
+        need(holds, expected, self.shown())
+    }
+
+    /// Fails the case unless the answer has this status.
+    pub(super) fn has_status(&self, status: u16) -> CaseStep {
+        self.require(self.status == status, status.to_string())
+    }
+
+    /// Fails the case unless a header has this value.
+    pub(super) fn has_header(&self, name: &str, value: &str) -> CaseStep {
+        same(name, value, self.header(name))
     }
 
     /// In one line, for a report.
@@ -205,8 +221,25 @@ impl Answer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NoAnswer(pub(super) String);
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+
+/// The addresses of a run.
+#[derive(Debug, Default)]
+pub(super) struct Used(Mutex<BTreeSet<String>>);
+
+impl Used {
+    /// Remembers an address.
+    pub(super) fn note(&self, address: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(address.to_owned());
+    }
+
+    pub(super) fn all(&self) -> BTreeSet<String> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.clone()
+    }
+}
 
 /// The way to one relay.
 pub(super) struct Wire {
@@ -214,7 +247,7 @@ pub(super) struct Wire {
     token: Option<String>,
     tls: Option<TlsConnector>,
     /// Answers with 503 that came so far.
-    pub(super) unavailable: Mutex<Vec<Answer>>,
+    pub(super) unavailable: Mutex<Vec<SuiteAnswer>>,
     /// The addresses that the cases made.
     pub(super) used: Used,
 }
@@ -254,7 +287,7 @@ impl Wire {
         connected.map(drop)
     }
 
-    async fn connect(&self) -> Result<Box<dyn Stream>, NoAnswer> {
+    async fn connect(&self) -> Result<Box<dyn Connection>, NoAnswer> {
         let Base { host, port, .. } = &self.base;
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let failed = |e: std::io::Error| NoAnswer(format!("no connection to {}: {e}", self.base));
@@ -271,7 +304,7 @@ impl Wire {
     }
 
     /// Sends a request; the head of the answer, and its body as it comes.
-    async fn open(&self, request: Request) -> Result<http::Response<Incoming>, NoAnswer> {
+    async fn open(&self, request: SuiteRequest) -> Result<http::Response<Incoming>, NoAnswer> {
         let failed =
             |e: &dyn fmt::Display| NoAnswer(format!("{} {}: {e}", request.method, request.path));
         let io = TokioIo::new(self.connect().await?);
@@ -303,13 +336,13 @@ impl Wire {
     }
 
     /// Sends a request and reads the whole answer.
-    pub(super) async fn send(&self, request: Request) -> Result<Answer, NoAnswer> {
+    pub(super) async fn send(&self, request: SuiteRequest) -> Result<SuiteAnswer, NoAnswer> {
         let name = format!("{} {}", request.method, request.path);
         let whole = async {
             let (head, body) = self.open(request).await?.into_parts();
             let body = http_body_util::Limited::new(body, MOST).collect().await;
             let body = body.map_err(|e| NoAnswer(format!("{name}: the answer broke off: {e}")))?;
-            Ok(Answer {
+            Ok(SuiteAnswer {
                 status: head.status.as_u16(),
                 headers: head.headers,
                 body: body.to_bytes(),
@@ -327,12 +360,12 @@ impl Wire {
     }
 
     /// Opens a stream of events.
-    pub(super) async fn events(&self, request: Request) -> Result<Events, NoAnswer> {
+    pub(super) async fn events(&self, request: SuiteRequest) -> Result<EventStream, NoAnswer> {
         let response = tokio::time::timeout(PATIENCE, self.open(request)).await;
         let response = response.map_err(|_| NoAnswer("no stream came".into()))??;
         let (head, body) = response.into_parts();
-        Ok(Events {
-            head: Answer {
+        Ok(EventStream {
+            head: SuiteAnswer {
                 status: head.status.as_u16(),
                 headers: head.headers,
                 body: Bytes::new(),
@@ -343,7 +376,11 @@ impl Wire {
     }
 
     /// Sends bytes as they are and reads until the server ends the connection, or nothing comes for so long.
-    pub(super) async fn raw(&self, bytes: &[u8], patience: Duration) -> Result<Ended, NoAnswer> {
+    pub(super) async fn raw(
+        &self,
+        bytes: &[u8],
+        patience: Duration,
+    ) -> Result<RawExchange, NoAnswer> {
         let mut stream = self.connect().await?;
         let failed = |e: std::io::Error| NoAnswer(format!("the connection broke: {e}"));
         stream.write_all(bytes).await.map_err(failed)?;
@@ -357,49 +394,49 @@ impl Wire {
             }
         };
         let is_over = tokio::time::timeout(patience, read).await.is_ok();
-        Ok(Ended {
+        Ok(RawExchange {
             is_over,
             text: String::from_utf8_lossy(&came).into_owned(),
         })
     }
 }
 
-/// What became of a connection.
-pub(super) struct Ended {
+/// The end of a connection.
+pub(super) struct RawExchange {
     /// Whether the server ended it.
     pub(super) is_over: bool,
-    /// What it said.
+    /// The text that came.
     pub(super) text: String,
 }
 
 /// One server-sent event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct StreamEvent {
     pub(super) name: String,
     pub(super) id: String,
     pub(super) data: String,
 }
 
 /// A stream of events.
-pub(super) struct Events {
-    pub(super) head: Answer,
+pub(super) struct EventStream {
+    pub(super) head: SuiteAnswer,
     body: Incoming,
     text: String,
 }
 
-impl Events {
+impl EventStream {
     /// The next event; comments are passed over.
-    pub(super) async fn next(&mut self) -> Result<Event, NoAnswer> {
+    pub(super) async fn next(&mut self) -> Result<StreamEvent, NoAnswer> {
         let next = tokio::time::timeout(PATIENCE, self.read()).await;
         next.unwrap_or_else(|_| Err(NoAnswer(format!("no event within {PATIENCE:?}"))))
     }
 
-    async fn read(&mut self) -> Result<Event, NoAnswer> {
+    async fn read(&mut self) -> Result<StreamEvent, NoAnswer> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
                 let event = event(block);
                 self.text = rest.to_owned();
-                if event != Event::default() {
+                if event != StreamEvent::default() {
                     return Ok(event);
                 }
                 continue;
@@ -415,8 +452,8 @@ impl Events {
     }
 }
 
-fn event(block: &str) -> Event {
-    let mut event = Event::default();
+fn event(block: &str) -> StreamEvent {
+    let mut event = StreamEvent::default();
     for line in block.lines() {
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -460,7 +497,7 @@ mod tests {
 
     #[test]
     fn events_are_read() {
-        let wanted = Event {
+        let wanted = StreamEvent {
             name: "message".into(),
             id: "7".into(),
             data: "a\nb".into(),
@@ -469,6 +506,6 @@ mod tests {
             event(": hello\nevent: message\nid: 7\ndata: a\ndata:b"),
             wanted
         );
-        assert_eq!(event(": keep-alive"), Event::default());
+        assert_eq!(event(": keep-alive"), StreamEvent::default());
     }
 }

@@ -15,7 +15,7 @@ fn ask(server: SocketAddr, name: &str, domain: &str) -> AddressAnswer {
     }
 }
 
-/// What the server there says about a name of `example.test`, in a line.
+/// The answer of a server about a name of `example.test`, in a line.
 fn say(knot: &Knot, name: &str) -> String {
     tell(ask(knot.address(), name, "example.test"))
 }
@@ -119,7 +119,7 @@ fn no_answer_is_not_the_same_as_none() {
 }
 
 #[test]
-fn what_can_not_be_asked_for_is_not_sent() {
+fn names_that_the_dns_does_not_have_are_not_sent() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap();
     for (name, domain) in [

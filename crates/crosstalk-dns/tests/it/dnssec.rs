@@ -124,7 +124,7 @@ fn a_zone_on_its_own() {
         with_anchor(knot.address(), "other.test", &ours),
         "second, 300 s, indeterminate"
     );
-    // Somebody else's key.
+    // The key of another zone.
     let wrong = theirs.replace("other.test.", "example.test.");
     assert_broken(
         &with_anchor(knot.address(), "example.test", &wrong),
@@ -198,7 +198,7 @@ fn a_zone_that_was_tampered_with() {
         knot.set(&Zone::with_text("example.test", &tampered));
         let said = with_anchor(knot.address(), "example.test", &anchor);
         assert!(said.ends_with(BROKEN), "{what}: {said}");
-        // Nobody who has no anchor can see it.
+        // A resolver without an anchor can not see it.
         let blind = ask(knot.address(), "example.test", options());
         assert!(blind.ends_with("indeterminate"), "{what}: {blind}");
     }

@@ -108,7 +108,7 @@ fn a_server_that_is_slow_time_and_again() {
 }
 
 #[test]
-fn what_is_no_domain_is_not_asked_for_and_nothing_is_sent_before_a_question() {
+fn only_domains_are_asked_for_and_nothing_is_sent_before_a_question() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     let dns = Dns::server(server.local_addr().unwrap(), hasty()).unwrap();
     for domain in [

@@ -42,7 +42,7 @@ fn hasty() -> Options {
     }
 }
 
-/// What the server there says about a domain, in a line: the keys by the names above.
+/// The answer of a server about a domain, in a line: the keys by the names above.
 fn ask(address: SocketAddr, domain: &str, options: Options) -> String {
     let dns = Dns::server(address, options).map_err(|e| e.to_string());
     tell(&dns.map(|dns| dns.keys_blocking(domain)))

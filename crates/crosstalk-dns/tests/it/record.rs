@@ -1,4 +1,4 @@
-//! What is in the records.
+//! The content of the records.
 
 use crate::{FIRST, OWNER, SECOND, THIRD, ask, example, options};
 use crosstalk_testing::knot::{Knot, Zone};

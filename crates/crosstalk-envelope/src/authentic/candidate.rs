@@ -1,4 +1,4 @@
-//! What a head and a body may have been before a chat or a mail program touched them (SIG-013, SIG-014).
+//! Forms that a head and a body may have had before a chat or a mail program changed them (SIG-013, SIG-014).
 //!
 //! A candidate proves nothing: the signature judges heads, the authenticated digest judges bodies.
 
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 /// How many repaired heads are tried.
 const HEADS: usize = 16;
 
-type Lines<'l> = Vec<Cow<'l, str>>;
+type BodyLines<'l> = Vec<Cow<'l, str>>;
 type Repair = fn(&str) -> Cow<'_, str>;
 
 /// Repairs of characters, one after the other and together.
@@ -79,8 +79,8 @@ fn unwrapped(document: &Document<'_>, canonical: &str) -> Vec<String> {
 }
 
 /// A form that the body may have had.
-pub(super) struct Candidate<'l> {
-    pub(super) lines: Lines<'l>,
+pub(super) struct BodyCandidate<'l> {
+    pub(super) lines: BodyLines<'l>,
     /// Its words are those of a form before it.
     pub(super) same_words: bool,
 }
@@ -89,8 +89,8 @@ pub(super) struct Candidate<'l> {
 pub(super) fn bodies<'l>(
     lines: &'l [&'l str],
     declared: &'l Integrity,
-) -> impl Iterator<Item = Candidate<'l>> {
-    let form = |lines, same_words| Candidate { lines, same_words };
+) -> impl Iterator<Item = BodyCandidate<'l>> {
+    let form = |lines, same_words| BodyCandidate { lines, same_words };
     let shifts = shifts(lines);
     // In a body of very many lines, each way costs as much as all the rest.
     let combined = if lines.len() <= MAX_MARKS {
@@ -101,16 +101,18 @@ pub(super) fn bodies<'l>(
     let received = lines
         .iter()
         .map(|l| Cow::Borrowed(*l))
-        .collect::<Lines<'l>>();
+        .collect::<BodyLines<'l>>();
     let repaired = |repair: &Repair| {
-        let lines: Lines<'l> = lines.iter().map(|l| repair(l)).collect();
+        let lines: BodyLines<'l> = lines.iter().map(|l| repair(l)).collect();
         let changed = lines.iter().any(|l| matches!(l, Cow::Owned(_)));
         changed.then_some(lines)
     };
-    let shifted = shifts
-        .clone()
-        .into_iter()
-        .map(move |shift| lines.iter().map(|l| shift.apply(l)).collect::<Lines<'l>>());
+    let shifted = shifts.clone().into_iter().map(move |shift| {
+        lines
+            .iter()
+            .map(|l| shift.apply(l))
+            .collect::<BodyLines<'l>>()
+    });
     let both = REPAIRS
         .iter()
         .take(combined)
@@ -120,7 +122,7 @@ pub(super) fn bodies<'l>(
                 let shifted = lines
                     .iter()
                     .map(|l| Cow::Owned(shift.apply(l).into_owned()));
-                shifted.collect::<Lines<'l>>()
+                shifted.collect::<BodyLines<'l>>()
             })
         });
     std::iter::once(form(received, false))
@@ -135,7 +137,11 @@ pub(super) fn bodies<'l>(
 }
 
 /// Each line in the form that has its mark, if every line has one.
-fn by_marks<'l>(lines: &[&'l str], declared: &Integrity, shifts: Vec<Shift>) -> Option<Lines<'l>> {
+fn by_marks<'l>(
+    lines: &[&'l str],
+    declared: &Integrity,
+    shifts: Vec<Shift>,
+) -> Option<BodyLines<'l>> {
     let marks = declared.marks.as_ref().filter(|m| m.len() == lines.len())?;
     let fitting = |(line, wanted): (&&'l str, &[u8; 2])| {
         let line: &'l str = line;
@@ -182,7 +188,7 @@ fn shifts(lines: &[&str]) -> Vec<Shift> {
         .collect()
 }
 
-/// What may have happened to a single line.
+/// The moves of a single line.
 fn shifts_of_one() -> Vec<Shift> {
     vec![
         Shift::Right(" "),
@@ -235,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_chat_does_is_undone() {
+    fn changes_of_a_chat_are_undone() {
         assert_eq!(
             ascii("“don’t” – or — …", "-", "--"),
             "\"don't\" - or -- ..."

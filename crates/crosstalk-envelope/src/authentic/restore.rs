@@ -29,7 +29,7 @@ const INDENTS: [&str; 12] = [
 ];
 
 /// A word, and what stood before it.
-struct Word<'w> {
+struct BodyWord<'w> {
     text: &'w str,
     /// White space on the same line.
     space: &'w str,
@@ -46,7 +46,7 @@ pub(super) fn restore(
     let marks = declared.marks.as_deref()?;
     let words = words(lines);
     let longest = declared.bytes?.min(LONGEST);
-    let mut search = Search {
+    let mut search = LineSearch {
         words: &words,
         marks,
         longest,
@@ -58,7 +58,7 @@ pub(super) fn restore(
     search.run()
 }
 
-fn words<'w>(lines: &'w [Cow<'_, str>]) -> Vec<Word<'w>> {
+fn words<'w>(lines: &'w [Cow<'_, str>]) -> Vec<BodyWord<'w>> {
     let mut words = Vec::new();
     for line in lines {
         let mut rest: &str = line;
@@ -69,7 +69,7 @@ fn words<'w>(lines: &'w [Cow<'_, str>]) -> Vec<Word<'w>> {
             let end = behind.find(is_space).unwrap_or(behind.len());
             let (text, tail) = behind.split_at_checked(end).unwrap_or(("", ""));
             if !text.is_empty() {
-                words.push(Word { text, space, first });
+                words.push(BodyWord { text, space, first });
             }
             first = false;
             rest = tail;
@@ -78,25 +78,25 @@ fn words<'w>(lines: &'w [Cow<'_, str>]) -> Vec<Word<'w>> {
     words
 }
 
-struct Search<'w> {
-    words: &'w [Word<'w>],
+struct LineSearch<'w> {
+    words: &'w [BodyWord<'w>],
     marks: &'w [[u8; 2]],
     longest: usize,
     trials: usize,
     /// Pairs of line and word from which no way leads to the end.
     dead: HashSet<(usize, usize)>,
     /// The lines so far, each with the word behind it and the ways that are left to try.
-    found: Vec<Step>,
+    found: Vec<SearchStep>,
     digest: &'w Digest,
 }
 
 /// A line of the way: where it begins, and the ways it can be read, the last of them taken.
-struct Step {
+struct SearchStep {
     from: usize,
     ways: Vec<(String, usize)>,
 }
 
-impl Search<'_> {
+impl LineSearch<'_> {
     /// Depth first, without recursion: a body has up to 4,096 lines.
     fn run(&mut self) -> Option<String> {
         let mut from = 0;
@@ -109,7 +109,7 @@ impl Search<'_> {
             } else if !self.dead.contains(&(line, from)) {
                 let ways = self.ways(line, from);
                 if !ways.is_empty() {
-                    self.found.push(Step { from, ways });
+                    self.found.push(SearchStep { from, ways });
                     from = self.next()?;
                     continue;
                 }
@@ -161,7 +161,7 @@ impl Search<'_> {
         let Some(wanted) = self.marks.get(line).copied() else {
             return ways;
         };
-        if Line::default().mark() == wanted {
+        if GrowingLine::default().mark() == wanted {
             ways.push((String::new(), from));
         }
         let received = self.words.get(from).filter(|w| w.first).map(|w| w.space);
@@ -181,7 +181,7 @@ impl Search<'_> {
         wanted: [u8; 2],
         ways: &mut Vec<(String, usize)>,
     ) {
-        let mut lines = vec![Line::default().with(indent)];
+        let mut lines = vec![GrowingLine::default().with(indent)];
         for (at, word) in self.words.iter().enumerate().skip(from) {
             if at > from {
                 lines = glued(lines, word);
@@ -200,12 +200,12 @@ impl Search<'_> {
 
 /// A line that grows, hashed on the way.
 #[derive(Clone, Default)]
-struct Line {
+struct GrowingLine {
     text: String,
     hash: Sha256,
 }
 
-impl Line {
+impl GrowingLine {
     fn with(mut self, more: &str) -> Self {
         self.text.push_str(more);
         self.hash.update(more.as_bytes());
@@ -218,8 +218,8 @@ impl Line {
     }
 }
 
-/// What can stand between the words so far and the next one. At a line break there was a space or nothing.
-fn glued(lines: Vec<Line>, word: &Word<'_>) -> Vec<Line> {
+/// Adds the white space before the next word. At a line break there was a space or nothing.
+fn glued(lines: Vec<GrowingLine>, word: &BodyWord<'_>) -> Vec<GrowingLine> {
     /// With more breaks of unclear kind, a line is not worth all the ways it could be read in.
     const UNCLEAR: usize = 4;
     let mut out = Vec::with_capacity(lines.len());

@@ -116,7 +116,7 @@ pub(crate) fn looks_like_version(token: &str) -> bool {
     })
 }
 
-/// What stands between the brackets of a direction line.
+/// The text between the brackets of a direction line.
 #[derive(Default)]
 struct Shape {
     /// `[[` or `]]`, or a bracket beside those of the line.

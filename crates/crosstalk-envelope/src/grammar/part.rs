@@ -1,5 +1,6 @@
 //! The parts of an envelope as spans of the text that was read.
 
+use crate::words;
 use std::ops::Range;
 
 /// A range of bytes, four bytes a side: envelopes and pastes stay far below 4 GiB.
@@ -72,33 +73,25 @@ pub(crate) enum EntryKind {
 
 /// A `Name: value` line of the head.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct HeadEntry {
     pub(crate) kind: EntryKind,
     pub(crate) name: Span,
     pub(crate) value: Span,
 }
 
-/// Whether the text stands under `body:` or, as in a v1.0 reply, under `response:`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyKind {
-    /// `body: |`
-    Body,
-    /// `response: |`
-    Response,
-}
-
-impl BodyKind {
-    /// The name of the line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Body => "body",
-            Self::Response => "response",
-        }
+words! {
+    /// Whether the text stands under `body:` or, as in a v1.0 reply, under `response:`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum BodyKind {
+        /// `body: |`
+        Body = "body",
+        /// `response: |`
+        Response = "response",
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Body {
+pub(crate) struct BodyPart {
     pub(crate) kind: BodyKind,
     /// The name of the line that opens it.
     pub(crate) mark: Span,
@@ -106,50 +99,28 @@ pub(crate) struct Body {
     pub(crate) content: Span,
 }
 
-/// A core header, in the order of the canonical form (CAN-001).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CoreHeader {
-    /// Who speaks.
-    User,
-    /// The v1.0 conversation.
-    Session,
-    /// The id of the conversation.
-    Thread,
-    /// The id of the message that is answered.
-    Parent,
-    /// The id of this message.
-    Message,
-    /// What it is about.
-    Context,
-    /// What it wants.
-    Intent,
+words! {
+    /// A core header, in the order of the canonical form (CAN-001).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CoreHeader {
+        /// The person or agent that speaks.
+        User = "user",
+        /// The v1.0 conversation.
+        Session = "session",
+        /// The id of the conversation.
+        Thread = "thread",
+        /// The id of the message that is answered.
+        Parent = "parent",
+        /// The id of this message.
+        Message = "message",
+        /// The topic.
+        Context = "context",
+        /// The intent.
+        Intent = "intent",
+    }
 }
 
 impl CoreHeader {
-    /// All of them, in canonical order.
-    pub const ALL: [Self; 7] = [
-        Self::User,
-        Self::Session,
-        Self::Thread,
-        Self::Parent,
-        Self::Message,
-        Self::Context,
-        Self::Intent,
-    ];
-
-    /// The name on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Session => "session",
-            Self::Thread => "thread",
-            Self::Parent => "parent",
-            Self::Message => "message",
-            Self::Context => "context",
-            Self::Intent => "intent",
-        }
-    }
-
     /// The core header with this exact name.
     pub fn from_name(name: &str) -> Option<Self> {
         match Reserved::named(name) {
@@ -265,8 +236,18 @@ fn far_colon(line: &[u8], first: Option<u64>) -> Option<(usize, u64)> {
     ))
 }
 
-fn is_name(name: &[u8]) -> bool {
+/// Whether a text can be the name of a header or key.
+pub(crate) fn is_name(name: &[u8]) -> bool {
     name.first().is_some_and(u8::is_ascii_alphanumeric) && name.iter().all(|b| is_name_byte(*b))
+}
+
+/// PascalCase, words with hyphens, or `X-` in front: the style of a META key (LNT-002).
+pub(crate) fn is_key_style(name: &str) -> bool {
+    let starts_well = |word: &str| {
+        let first = word.bytes().next();
+        first.is_some_and(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+    };
+    name.starts_with("X-") || (!name.contains(['_', '.']) && name.split('-').all(starts_well))
 }
 
 const COLONS: u64 = 0x0101_0101_0101_0101 * b':' as u64;
@@ -302,10 +283,10 @@ const NAME_BYTES: [bool; 256] = {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
     pub(crate) direction: Option<Direction>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<HeadEntry>,
     /// One more than the index of each core header's entry; 0 where it is missing.
     core: [u16; 7],
-    pub(crate) body: Option<Body>,
+    pub(crate) body: Option<BodyPart>,
     pub(crate) sig: Option<Span>,
     pub(crate) end: Option<Span>,
     /// There were more entries than are kept.
@@ -320,7 +301,7 @@ impl Parts {
         }
     }
 
-    pub(crate) fn core(&self, core: CoreHeader) -> Option<&Entry> {
+    pub(crate) fn core(&self, core: CoreHeader) -> Option<&HeadEntry> {
         let index = self.core.get(core as usize).copied().unwrap_or(0);
         self.entries.get(usize::from(index).checked_sub(1)?)
     }

@@ -1,6 +1,6 @@
 //! Private keys: they sign, and are never shown.
 
-use super::{Algorithm, Inner, KeyError, PublicKey};
+use super::{Algorithm, KeyError, PublicKey, PublicKeyKind};
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
 use ed25519_dalek::pkcs8::{DecodePrivateKey as _, EncodePrivateKey as _, KeypairBytes};
 use ed25519_dalek::{SecretKey, Signer as _};
@@ -15,9 +15,9 @@ use std::fmt;
 /// assert!(key.public().verifies(b"words", &signature));
 /// assert!(!key.public().verifies(b"other words", &signature));
 /// ```
-pub struct PrivateKey(Secret);
+pub struct PrivateKey(PrivateKeyKind);
 
-enum Secret {
+enum PrivateKeyKind {
     Ed25519(ed25519_dalek::SigningKey),
     Secp256r1(p256::ecdsa::SigningKey),
 }
@@ -44,8 +44,10 @@ impl PrivateKey {
     /// If the number is no scalar of secp256r1.
     pub fn from_seed(algorithm: Algorithm, seed: &[u8; 32]) -> Result<Self, KeyError> {
         Ok(Self(match algorithm {
-            Algorithm::Ed25519 => Secret::Ed25519(ed25519_dalek::SigningKey::from_bytes(seed)),
-            Algorithm::Secp256r1 => Secret::Secp256r1(
+            Algorithm::Ed25519 => {
+                PrivateKeyKind::Ed25519(ed25519_dalek::SigningKey::from_bytes(seed))
+            }
+            Algorithm::Secp256r1 => PrivateKeyKind::Secp256r1(
                 p256::ecdsa::SigningKey::from_slice(seed)
                     .map_err(|_| KeyError::malformed("the number is no scalar of secp256r1"))?,
             ),
@@ -54,9 +56,10 @@ impl PrivateKey {
 
     /// Reads the DER bytes of PKCS#8.
     pub fn from_der(der: &[u8]) -> Result<Self, KeyError> {
-        let ed25519 = ed25519_dalek::SigningKey::from_pkcs8_der(der).map(Secret::Ed25519);
-        let key = ed25519
-            .or_else(|_| p256::ecdsa::SigningKey::from_pkcs8_der(der).map(Secret::Secp256r1));
+        let ed25519 = ed25519_dalek::SigningKey::from_pkcs8_der(der).map(PrivateKeyKind::Ed25519);
+        let key = ed25519.or_else(|_| {
+            p256::ecdsa::SigningKey::from_pkcs8_der(der).map(PrivateKeyKind::Secp256r1)
+        });
         key.map(Self)
             .map_err(|_| KeyError::malformed("there is no ed25519 or secp256r1 private key in it"))
     }
@@ -67,21 +70,22 @@ impl PrivateKey {
     /// If the key can't be encoded.
     pub fn to_der(&self) -> Result<ed25519_dalek::pkcs8::SecretDocument, KeyError> {
         match &self.0 {
-            Secret::Ed25519(key) => KeypairBytes {
+            PrivateKeyKind::Ed25519(key) => KeypairBytes {
                 secret_key: key.to_bytes(),
                 public_key: None,
             }
             .to_pkcs8_der(),
-            Secret::Secp256r1(key) => key.to_pkcs8_der(),
+            PrivateKeyKind::Secp256r1(key) => key.to_pkcs8_der(),
         }
         .map_err(|_| KeyError::malformed("the key can't be encoded"))
     }
 
     /// Reads a PEM text of PKCS#8 that is not encrypted.
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
-        let ed25519 = ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map(Secret::Ed25519);
-        let key = ed25519
-            .or_else(|_| p256::ecdsa::SigningKey::from_pkcs8_pem(pem).map(Secret::Secp256r1));
+        let ed25519 = ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map(PrivateKeyKind::Ed25519);
+        let key = ed25519.or_else(|_| {
+            p256::ecdsa::SigningKey::from_pkcs8_pem(pem).map(PrivateKeyKind::Secp256r1)
+        });
         key.map(Self).map_err(|_| {
             KeyError::malformed("there is no ed25519 or secp256r1 private key in the PEM text")
         })
@@ -100,24 +104,24 @@ impl PrivateKey {
     /// How it signs.
     pub const fn algorithm(&self) -> Algorithm {
         match self.0 {
-            Secret::Ed25519(_) => Algorithm::Ed25519,
-            Secret::Secp256r1(_) => Algorithm::Secp256r1,
+            PrivateKeyKind::Ed25519(_) => Algorithm::Ed25519,
+            PrivateKeyKind::Secp256r1(_) => Algorithm::Secp256r1,
         }
     }
 
     /// The key that verifies.
     pub fn public(&self) -> PublicKey {
         PublicKey(match &self.0 {
-            Secret::Ed25519(key) => Inner::Ed25519(key.verifying_key()),
-            Secret::Secp256r1(key) => Inner::Secp256r1(*key.verifying_key()),
+            PrivateKeyKind::Ed25519(key) => PublicKeyKind::Ed25519(key.verifying_key()),
+            PrivateKeyKind::Secp256r1(key) => PublicKeyKind::Secp256r1(*key.verifying_key()),
         })
     }
 
     /// The signature over a message: always the same one for the same message.
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
         match &self.0 {
-            Secret::Ed25519(key) => key.sign(message).to_bytes(),
-            Secret::Secp256r1(key) => {
+            PrivateKeyKind::Ed25519(key) => key.sign(message).to_bytes(),
+            PrivateKeyKind::Secp256r1(key) => {
                 let signature: p256::ecdsa::Signature = key.sign(message);
                 signature.to_bytes().into()
             }

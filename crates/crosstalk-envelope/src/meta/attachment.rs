@@ -27,7 +27,7 @@ pub struct Attachment<'a> {
     pub other: Vec<(&'a str, &'a str)>,
 }
 
-/// What is wrong with an attachment.
+/// The fault of an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttachmentError {
     /// It does not begin with a media type.

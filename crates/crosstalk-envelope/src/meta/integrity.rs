@@ -64,7 +64,7 @@ impl Integrity {
 
     /// Measures a body, given its lines in UTF-8.
     pub(crate) fn measure_bytes<'l>(body_lines: impl Iterator<Item = &'l [u8]>) -> Self {
-        let (mut whole, mut words) = (Whole::default(), Words::default());
+        let (mut whole, mut words) = (LineHasher::default(), WordHasher::default());
         let mut marks = Vec::with_capacity(32);
         let (mut lines, mut bytes) = (0_usize, 0_usize);
         for line in body_lines {
@@ -108,14 +108,14 @@ impl Integrity {
 impl Digest {
     /// The digest of a body text, given its lines.
     pub(crate) fn of_lines<'l>(lines: impl Iterator<Item = &'l str>) -> Self {
-        let mut whole = Whole::default();
+        let mut whole = LineHasher::default();
         lines.for_each(|line| whole.line(line.as_bytes()));
         whole.finish()
     }
 
     /// The digest of the words of a body text, given its lines.
     pub(crate) fn of_words<'l>(lines: impl Iterator<Item = &'l str>) -> Self {
-        let mut words = Words::default();
+        let mut words = WordHasher::default();
         lines.for_each(|line| words.line(line.as_bytes()));
         words.finish()
     }
@@ -131,12 +131,12 @@ pub(crate) fn mark(line: &[u8]) -> [u8; 2] {
 }
 
 /// Many small pieces, hashed together: one by one they would cost more.
-struct Pieces {
+struct PieceHasher {
     hash: Sha256,
     pending: Vec<u8>,
 }
 
-impl Default for Pieces {
+impl Default for PieceHasher {
     fn default() -> Self {
         // Room for the text of most messages.
         Self {
@@ -146,7 +146,7 @@ impl Default for Pieces {
     }
 }
 
-impl Pieces {
+impl PieceHasher {
     fn flush(&mut self) {
         const ENOUGH: usize = 4096;
         if self.pending.len() > ENOUGH {
@@ -163,9 +163,9 @@ impl Pieces {
 
 /// The lines of a text, one LF after each.
 #[derive(Default)]
-pub(crate) struct Whole(Pieces);
+pub(crate) struct LineHasher(PieceHasher);
 
-impl Whole {
+impl LineHasher {
     pub(crate) fn line(&mut self, line: &[u8]) {
         self.0.pending.extend_from_slice(line);
         self.0.pending.push(b'\n');
@@ -179,12 +179,12 @@ impl Whole {
 
 /// The words of a text, one space between two of them.
 #[derive(Default)]
-struct Words {
-    pieces: Pieces,
+struct WordHasher {
+    pieces: PieceHasher,
     any: bool,
 }
 
-impl Words {
+impl WordHasher {
     fn line(&mut self, line: &[u8]) {
         let has_single_spaces = || {
             !matches!(line, [b' ', ..] | [.., b' '])

@@ -31,7 +31,7 @@ impl<'d> Privacy<'d> {
             return privacy;
         };
         for (key, value) in block.fields() {
-            // What is said about consent counts in whatever case it is written.
+            // A key about consent counts in any case.
             match key.to_ascii_lowercase().as_str() {
                 "pii" => privacy.pii = Some(value),
                 "consent" => privacy.consent = Some(Consent::parse(value)),
@@ -67,13 +67,13 @@ impl<'d> Privacy<'d> {
 pub struct Consent<'d> {
     /// As it was written.
     pub text: &'d str,
-    /// What it says.
+    /// The kind of consent.
     pub kind: ConsentKind,
     /// When it was given, where the value says so.
     pub at: Option<Timestamp>,
 }
 
-/// What a consent says.
+/// The kinds of consent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsentKind {
     /// `explicit_yes`
@@ -100,41 +100,30 @@ impl<'d> Consent<'d> {
     /// assert_eq!(Consent::parse("Explicit_No (said so)").kind, ConsentKind::ExplicitNo);
     /// ```
     pub fn parse(text: &'d str) -> Self {
-        for (word, kind) in [
+        let (kind, at) = Self::known(text).unwrap_or_else(|| {
+            const NO: &str = "explicit_no";
+            let begin = text.get(..NO.len()).unwrap_or_default();
+            match begin.eq_ignore_ascii_case(NO) {
+                true => (ConsentKind::ExplicitNo, None),
+                false => (ConsentKind::Unknown, None),
+            }
+        });
+        Self { text, kind, at }
+    }
+
+    fn known(text: &str) -> Option<(ConsentKind, Option<Timestamp>)> {
+        let kinds = [
             ("explicit_yes", ConsentKind::ExplicitYes),
             ("explicit_no", ConsentKind::ExplicitNo),
             ("implicit", ConsentKind::Implicit),
             ("transferred_with_approval", ConsentKind::Transferred),
-        ] {
-            let Some(rest) = text.strip_prefix(word) else {
-                continue;
-            };
-            if rest.is_empty() {
-                return Self {
-                    text,
-                    kind,
-                    at: None,
-                };
-            }
-            if let Some(at) = rest.strip_prefix('_').and_then(Timestamp::parse) {
-                return Self {
-                    text,
-                    kind,
-                    at: Some(at),
-                };
-            }
-        }
-        const NO: &str = "explicit_no";
-        let begin = text.get(..NO.len()).unwrap_or_default();
-        let kind = match begin.eq_ignore_ascii_case(NO) {
-            true => ConsentKind::ExplicitNo,
-            false => ConsentKind::Unknown,
-        };
-        Self {
-            text,
-            kind,
-            at: None,
-        }
+        ];
+        kinds
+            .into_iter()
+            .find_map(|(word, kind)| match text.strip_prefix(word)? {
+                "" => Some((kind, None)),
+                rest => Some((kind, Some(Timestamp::parse(rest.strip_prefix('_')?)?))),
+            })
     }
 
     /// Whether it is one of the registry.

@@ -39,7 +39,7 @@ pub fn is_well_typed(kind: ValueKind, known: &[&str], value: &str) -> bool {
     }
 }
 
-/// Whether a value is no flow, or one of texts: what is nested in a list is nobody's address.
+/// Whether a value is no flow, or one of texts: a nested list is no address.
 fn holds_texts(value: &str) -> bool {
     match Flow::parse(value) {
         Ok(Flow::Text(_)) => true,

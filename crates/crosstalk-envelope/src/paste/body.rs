@@ -2,7 +2,7 @@
 
 use super::clean;
 use super::head;
-use super::line::Line;
+use super::line::PasteLine;
 use super::name;
 use super::repair::Repaired;
 use crate::registry::rule;
@@ -17,13 +17,13 @@ pub(super) struct Opener<'t> {
     pub(super) name: &'static str,
     pub(super) origin: Range<usize>,
     /// Text on the line of the name.
-    pub(super) inline: Option<Line<'t>>,
+    pub(super) inline: Option<PasteLine<'t>>,
 }
 
 /// Writes the body and the signature; `end` is the place of the `[[END]]`.
 pub(super) fn emit(
     opener: &Opener<'_>,
-    lines: &[Line<'_>],
+    lines: &[PasteLine<'_>],
     declared: Option<usize>,
     end: Range<usize>,
     out: &mut Repaired,
@@ -33,7 +33,7 @@ pub(super) fn emit(
     let sig = find_sig(lines, declared);
     let buried = || declared.or_else(|| buried_signature(lines));
     if let Some(at) = sig.is_none().then(buried).flatten() {
-        // A signature is never taken for text: the grammar refuses what stands behind it.
+        // A signature is never taken for text: the grammar rejects the lines behind it.
         let (body, behind) = lines.split_at_checked(at).unwrap_or((lines, &[]));
         emit_lines(body, opener.inline.is_some(), out);
         for line in behind {
@@ -55,7 +55,7 @@ pub(super) fn emit(
 }
 
 /// The lines of the body, the inline one first.
-fn emit_lines(body: &[Line<'_>], has_inline: bool, out: &mut Repaired) {
+fn emit_lines(body: &[PasteLine<'_>], has_inline: bool, out: &mut Repaired) {
     let below = body.iter().skip(usize::from(has_inline));
     let first = below.clone().find(|l| !l.is_blank());
     let indented = first.is_none_or(|l| indent_of(&l.text).is_some());
@@ -71,7 +71,7 @@ fn emit_lines(body: &[Line<'_>], has_inline: bool, out: &mut Repaired) {
     }
 }
 
-fn emit_line(text: &str, line: &Line<'_>, indented: bool, must: bool, out: &mut Repaired) {
+fn emit_line(text: &str, line: &PasteLine<'_>, indented: bool, must: bool, out: &mut Repaired) {
     let text = text.trim_end_matches(clean::is_padding);
     let origin = line.span.clone();
     if text.is_empty() {
@@ -104,7 +104,7 @@ fn indent_of(line: &str) -> Option<(usize, bool)> {
 }
 
 /// The index of the `sig:` line: the declared or the last one, with nothing but its own rest behind it.
-fn find_sig(lines: &[Line<'_>], declared: Option<usize>) -> Option<usize> {
+fn find_sig(lines: &[PasteLine<'_>], declared: Option<usize>) -> Option<usize> {
     let index = declared.or_else(|| lines.iter().rposition(|l| name::is_sig(&l.text)))?;
     let (_, value) = lines
         .get(index)?
@@ -119,7 +119,7 @@ fn find_sig(lines: &[Line<'_>], declared: Option<usize>) -> Option<usize> {
 }
 
 /// The index of the `sig:` line right behind as many lines as the body has.
-fn declared_sig(lines: &[Line<'_>], count: usize) -> Option<usize> {
+fn declared_sig(lines: &[PasteLine<'_>], count: usize) -> Option<usize> {
     let mut behind = lines.iter().enumerate().skip(count);
     let (index, line) = behind.find(|(_, l)| !l.is_blank())?;
     name::is_sig(&line.text).then_some(index)
@@ -132,7 +132,7 @@ pub(super) fn is_rest_of_sig(line: &str) -> bool {
 }
 
 /// The index of the last whole signature, where other text stands behind it.
-fn buried_signature(lines: &[Line<'_>]) -> Option<usize> {
+fn buried_signature(lines: &[PasteLine<'_>]) -> Option<usize> {
     lines.iter().rposition(|line| {
         let value = line.text.strip_prefix("sig:").map(trim);
         value.is_some_and(|v| Signature::parse(v).is_ok_and(|s| s.is_signed()))
@@ -140,7 +140,7 @@ fn buried_signature(lines: &[Line<'_>]) -> Option<usize> {
 }
 
 /// Writes the `sig:` line, joined if it was wrapped.
-fn emit_sig(lines: &[Line<'_>], out: &mut Repaired) {
+fn emit_sig(lines: &[PasteLine<'_>], out: &mut Repaired) {
     let Some(first) = lines.first() else { return };
     let cleaned = clean::head_line(&first.text);
     head::note_cleaning(first, &cleaned, out);
@@ -173,9 +173,9 @@ mod tests {
     use super::*;
 
     fn sig_of(text: &str, declared: Option<usize>) -> Option<usize> {
-        let lines: Vec<Line<'_>> = text
+        let lines: Vec<PasteLine<'_>> = text
             .split('\n')
-            .map(|l| Line {
+            .map(|l| PasteLine {
                 text: l.into(),
                 span: 0..l.len(),
             })

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_means_nothing_goes() {
+    fn noise_is_removed() {
         let cleaned =
             head_line("user:\u{a0}kal\u{200b}le &gt; X\\_Y &#x2192; &#8203;&nbsp;&amp;lt;");
         assert_eq!(cleaned.text, "user: kalle > X_Y →  &lt;");
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_something_stays() {
+    fn meaning_is_kept() {
         for line in [
             "context: 👨\u{200d}👩\u{200d}👧",
             "context: می\u{200c}خواهم",

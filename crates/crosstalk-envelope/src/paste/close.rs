@@ -1,13 +1,13 @@
 //! Where an envelope of a paste ends (SCN-002 to SCN-004).
 
-use super::find::{Finder, Outcome, Refusal, begins_with_header, inside_error};
+use super::find::{Finder, RegionRejection, RegionResult, begins_with_header, inside_error};
 use super::frame::{Frame, Unwrap};
-use super::line::Place;
+use super::line::LineSpan;
 use super::marker;
 use super::name;
 use super::region::Region;
 use super::unended::Ending;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::grammar::Reserved;
 use crate::registry::rule;
 use std::borrow::Cow;
@@ -19,17 +19,17 @@ const LACKS_PREFIX: &str = "the message has no [[END]] before this line, which l
 /// How many directions inside another message are told one by one.
 const OTHERS: usize = 16;
 
-/// What comes next in a region.
-enum Step<'t> {
+/// The next line of a region that matters.
+enum CloseStep<'t> {
     /// A line with a closing bracket, without its wrapping.
-    Marked(Place, Cow<'t, str>),
+    Marked(LineSpan, Cow<'t, str>),
     /// A line outside the frame.
     Outside(usize),
     /// The end of the text.
     Over,
 }
 
-/// What a line with a closing bracket means.
+/// The meaning of a line with a closing bracket.
 enum Meaning {
     End,
     Begin,
@@ -40,7 +40,7 @@ enum Meaning {
     Nothing,
 }
 
-/// What a message without `[[END]]` is, if fewer messages end than begin below it.
+/// The state of a message without `[[END]]`, if fewer messages end than begin below it.
 enum Unended {
     /// It is complete.
     Complete(Ending),
@@ -49,7 +49,7 @@ enum Unended {
 }
 
 /// Where the search for the end stands.
-struct Walk<'f> {
+struct EndSearch<'f> {
     unwrap: Unwrap<'f>,
     at: usize,
     /// The direction lines before the end, and how many messages are open because of them.
@@ -59,7 +59,7 @@ struct Walk<'f> {
     counted: bool,
 }
 
-impl Walk<'_> {
+impl EndSearch<'_> {
     /// Counts the messages that begin and end in a line.
     fn count(&mut self, content: &str) {
         let mut rest = content;
@@ -81,9 +81,9 @@ impl Walk<'_> {
 
 impl<'t> Finder<'t> {
     /// Finds the end of a region; gives the place where the search goes on.
-    pub(super) fn close(&mut self, mut region: Region) -> (Outcome, usize) {
+    pub(super) fn close(&mut self, mut region: Region) -> (RegionResult, usize) {
         let frame = region.frame.clone();
-        let mut walk = Walk {
+        let mut walk = EndSearch {
             unwrap: frame.unwrap_lines(),
             at: region.below,
             others: Vec::new(),
@@ -113,7 +113,7 @@ impl<'t> Finder<'t> {
         let mut without_end: Option<Unended> = None;
         loop {
             let step = self.step(&mut walk, frame.can_break());
-            if !matches!(step, Step::Marked(..)) || walk.others.len() >= OTHERS {
+            if !matches!(step, CloseStep::Marked(..)) || walk.others.len() >= OTHERS {
                 match without_end {
                     Some(Unended::Complete(ending)) => {
                         self.closes.rewind(ending.next);
@@ -127,8 +127,8 @@ impl<'t> Finder<'t> {
                 }
             }
             let (line, content) = match step {
-                Step::Marked(line, content) => (line, content),
-                Step::Outside(end) => {
+                CloseStep::Marked(line, content) => (line, content),
+                CloseStep::Outside(end) => {
                     let outside = self.lines.at(end).range();
                     let (mut outcome, next) = self.broken_off(region, end, &walk);
                     let refusal = outcome.as_mut().err().into_iter();
@@ -140,7 +140,7 @@ impl<'t> Finder<'t> {
                     }
                     return (outcome, next);
                 }
-                Step::Over => return self.broken_off(region, self.len(), &walk),
+                CloseStep::Over => return self.broken_off(region, self.len(), &walk),
             };
             let meaning = self.meaning(&region, line, &content);
             let matters = !matches!(meaning, Meaning::Nothing | Meaning::Quote);
@@ -180,32 +180,32 @@ impl<'t> Finder<'t> {
     }
 
     /// The next line that matters. Where the frame can break, every line is looked at.
-    fn step(&mut self, walk: &mut Walk<'_>, can_break: bool) -> Step<'t> {
+    fn step(&mut self, walk: &mut EndSearch<'_>, can_break: bool) -> CloseStep<'t> {
         if !can_break {
             if walk.at >= self.len() {
-                return Step::Over;
+                return CloseStep::Over;
             }
             let Some(line) = self.next_marked(walk.at, walk.at) else {
-                return Step::Over;
+                return CloseStep::Over;
             };
             let content = walk.unwrap.line(self.lines.get(line)).unwrap_or_default();
-            return Step::Marked(line, content);
+            return CloseStep::Marked(line, content);
         }
         while walk.at < self.len() {
             let line = self.lines.at(walk.at);
             let raw = self.lines.get(line);
             let Some(content) = walk.unwrap.line(raw) else {
-                return Step::Outside(line.start);
+                return CloseStep::Outside(line.start);
             };
             if marker::has_close(raw) {
-                return Step::Marked(line, content);
+                return CloseStep::Marked(line, content);
             }
             walk.at = line.next;
         }
-        Step::Over
+        CloseStep::Over
     }
 
-    fn meaning(&self, region: &Region, line: Place, content: &str) -> Meaning {
+    fn meaning(&self, region: &Region, line: LineSpan, content: &str) -> Meaning {
         if region.collapsed {
             return collapsed_meaning(content);
         }
@@ -225,7 +225,7 @@ impl<'t> Finder<'t> {
     }
 
     /// `sig: none [[END]]` on one line, or words behind the `[[END]]` that follows a `sig:` line.
-    fn ends_with_words(&self, region: &Region, line: Place, content: &str) -> bool {
+    fn ends_with_words(&self, region: &Region, line: LineSpan, content: &str) -> bool {
         let Some(end) = marker::end_in(content) else {
             return false;
         };
@@ -237,7 +237,7 @@ impl<'t> Finder<'t> {
     }
 
     /// Whether the line above is a `sig:` line.
-    fn follows_sig(&self, region: &Region, line: Place) -> bool {
+    fn follows_sig(&self, region: &Region, line: LineSpan) -> bool {
         let above = self.lines.text.get(region.below..line.start).unwrap_or("");
         let last = above.trim_end().rsplit(['\n', '\r']).next().unwrap_or("");
         let bare = last.trim_start_matches(|c: char| !c.is_alphanumeric());
@@ -248,7 +248,7 @@ impl<'t> Finder<'t> {
                 .is_some_and(|t| name::is_sig(t.trim_start_matches(|c: char| !c.is_alphanumeric())))
     }
 
-    fn is_signed_off(&self, region: &Region, line: Place, content: &str) -> bool {
+    fn is_signed_off(&self, region: &Region, line: LineSpan, content: &str) -> bool {
         mentions_sig(content) || self.follows_sig(region, line)
     }
 
@@ -316,7 +316,7 @@ impl<'t> Finder<'t> {
         None
     }
 
-    /// What a message is whose `[[END]]` has not come where another one begins; nothing if the other one may be quoted in it.
+    /// The state of a message without `[[END]]` where another one begins; nothing if the other one may be quoted in it.
     fn before_another(&self, region: &Region, at: usize) -> Option<Unended> {
         let ending = self.ending(region, at, true).map(Unended::Complete);
         let is_cut = || !region.after_open_body && self.is_cut_before(region, at);
@@ -325,7 +325,12 @@ impl<'t> Finder<'t> {
 
     /// The text stopped before the `[[END]]`, or the frame did. Where another message began before, one may be quoted in the
     /// other.
-    fn broken_off(&mut self, region: Region, end: usize, walk: &Walk<'_>) -> (Outcome, usize) {
+    fn broken_off(
+        &mut self,
+        region: Region,
+        end: usize,
+        walk: &EndSearch<'_>,
+    ) -> (RegionResult, usize) {
         match walk.others.is_empty() {
             true => self.unended(region, end),
             false => (Err(self.mixed_up(&region, &walk.others).into()), end),
@@ -333,7 +338,7 @@ impl<'t> Finder<'t> {
     }
 
     /// No `[[END]]` came: the message is complete (PST-029), or may be cut off.
-    fn unended(&mut self, region: Region, end: usize) -> (Outcome, usize) {
+    fn unended(&mut self, region: Region, end: usize) -> (RegionResult, usize) {
         let ending = self.ending(&region, end, false);
         let left = ending.as_ref().map(|e| end.saturating_sub(e.next));
         let left = left.and_then(|again| self.lookahead.checked_sub(again));
@@ -346,12 +351,12 @@ impl<'t> Finder<'t> {
     }
 
     /// A message that may be cut off at `end`, where another one begins or the text stops.
-    fn cut_off(&self, mut region: Region, end: usize, before_another: bool) -> Refusal {
+    fn cut_off(&self, mut region: Region, end: usize, before_another: bool) -> RegionRejection {
         let end = self.end_of_cut(&region, end).unwrap_or(end);
         let findings = vec![self.cut(&region, end)];
         region.span.end = end;
         region.is_cut = true;
-        Refusal {
+        RegionRejection {
             findings,
             cut: Some(Box::new(region)),
             before_another,
@@ -386,12 +391,11 @@ impl<'t> Finder<'t> {
         let start = region.span.start;
         let text = self.lines.text.get(start..end).unwrap_or("").trim_end();
         let last = start + text.rfind(['\n', '\r']).map_or(0, |i| i + 1);
-        Diagnostic {
-            rule: &rule::END_MISSING,
-            severity: Severity::Error,
-            span: last..start + text.len(),
-            message: "the message has no [[END]]: it was probably cut off after this line".into(),
-        }
+        Diagnostic::error(
+            &rule::END_MISSING,
+            last..start + text.len(),
+            "the message has no [[END]]: it was probably cut off after this line",
+        )
     }
 
     /// A message began before another one ended: an error for each of them (SCN-003).
@@ -410,7 +414,7 @@ fn ended(mut region: Region, ending: &Ending) -> Region {
     region
 }
 
-/// What a line means where line ends were lost: markers count wherever they stand.
+/// The meaning of a line of a text without line ends: markers count at any place.
 fn collapsed_meaning(content: &str) -> Meaning {
     let Some(end) = marker::end_in(content) else {
         return match marker::direction_in(content) {

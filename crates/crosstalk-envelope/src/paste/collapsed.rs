@@ -1,14 +1,13 @@
 //! Envelopes whose line ends were collapsed into spaces (PST-011).
 
-use super::line::Line;
+use super::line::PasteLine;
 use super::marker::NOISE;
-use super::name;
-use crate::grammar::Reserved;
+use crate::grammar::{Reserved, is_key_style, is_name};
 use crate::registry::Namespace;
 use std::ops::Range;
 
 /// Cuts a line of the head into headers, told apart by their names.
-pub(super) fn pieces<'t>(line: &Line<'t>, namespace: Option<&str>) -> Vec<Line<'t>> {
+pub(super) fn pieces<'t>(line: &PasteLine<'t>, namespace: Option<&str>) -> Vec<PasteLine<'t>> {
     let mut pieces = Vec::new();
     let mut start = 0;
     let mut namespace = namespace.map(str::to_ascii_lowercase);
@@ -38,7 +37,7 @@ pub(super) fn pieces<'t>(line: &Line<'t>, namespace: Option<&str>) -> Vec<Line<'
     pieces
 }
 
-fn push<'t>(line: &Line<'t>, range: Range<usize>, pieces: &mut Vec<Line<'t>>) {
+fn push<'t>(line: &PasteLine<'t>, range: Range<usize>, pieces: &mut Vec<PasteLine<'t>>) {
     let piece = line.slice(range);
     if !piece.text.is_empty() {
         pieces.push(piece);
@@ -47,7 +46,8 @@ fn push<'t>(line: &Line<'t>, range: Range<usize>, pieces: &mut Vec<Line<'t>>) {
 
 fn is_key(namespace: Option<&str>, name: &str) -> bool {
     namespace.is_some_and(|n| {
-        name::is_key_form(name) || Namespace::find(n).is_some_and(|n| n.kind_of(name).is_some())
+        (is_name(name.as_bytes()) && is_key_style(name))
+            || Namespace::find(n).is_some_and(|n| n.kind_of(name).is_some())
     })
 }
 
@@ -62,8 +62,8 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Parts the last line of a collapsed body from the `sig:` behind it.
-pub(super) fn split_sig(lines: &mut Vec<Line<'_>>) {
-    while lines.last().is_some_and(Line::is_blank) {
+pub(super) fn split_sig(lines: &mut Vec<PasteLine<'_>>) {
+    while lines.last().is_some_and(PasteLine::is_blank) {
         lines.pop();
     }
     let Some(last) = lines.last() else { return };
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_line_is_cut_at_its_names() {
-        let line = Line {
+        let line = PasteLine {
             text: "user: kalle context: a b: c meta: routing X-Priority: high Foo-Bar: x lower: y body: | user: z"
                 .into(),
             span: 0..97,

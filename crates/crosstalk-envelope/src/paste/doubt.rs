@@ -4,8 +4,8 @@
 //! of a message that has lost its beginning, or may have lost its own end. An `[[END]]` without beginning
 //! tells so. Until the next message begins at column 0, such envelopes wait (SCN-003, SCN-006).
 
-use super::find::{Each, Outcome, inside_error};
-use super::line::Lines;
+use super::find::{Each, RegionResult, inside_error};
+use super::line::PasteLines;
 use super::region::Region;
 use std::collections::HashMap;
 
@@ -13,17 +13,17 @@ use std::collections::HashMap;
 const ROOM: usize = 256;
 
 /// The outcomes that wait, in the order of the text.
-pub(super) struct Waiting<'e, 't> {
-    outcomes: Vec<Outcome>,
+pub(super) struct DoubtfulRegions<'e, 't> {
+    outcomes: Vec<RegionResult>,
     /// For each prefix of an `[[END]]` without beginning, how many outcomes came before the last one.
     strays: HashMap<String, usize>,
     findings: usize,
     each: Each<'e>,
-    lines: Lines<'t>,
+    lines: PasteLines<'t>,
 }
 
-impl<'e, 't> Waiting<'e, 't> {
-    pub(super) fn new(lines: Lines<'t>, each: Each<'e>) -> Self {
+impl<'e, 't> DoubtfulRegions<'e, 't> {
+    pub(super) fn new(lines: PasteLines<'t>, each: Each<'e>) -> Self {
         Self {
             outcomes: Vec::new(),
             strays: HashMap::new(),
@@ -34,7 +34,7 @@ impl<'e, 't> Waiting<'e, 't> {
     }
 
     /// Takes the next outcome.
-    pub(super) fn push(&mut self, outcome: Outcome) {
+    pub(super) fn push(&mut self, outcome: RegionResult) {
         let waits = match &outcome {
             Ok(region) if region.frame.prefix().is_empty() => {
                 self.settle();

@@ -5,10 +5,10 @@
 
 use super::clean;
 use super::close::mentions_sig;
-use super::doubt::Waiting;
+use super::doubt::DoubtfulRegions;
 use super::fence::Fences;
 use super::frame::Frame;
-use super::line::{Lines, Place};
+use super::line::{LineSpan, PasteLines};
 use super::marker::{self, Closes, NOISE};
 use super::name;
 use super::region::Region;
@@ -19,19 +19,19 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// An envelope, or why there is none.
-pub(super) type Outcome = Result<Region, Refusal>;
+pub(super) type RegionResult = Result<Region, RegionRejection>;
 
 /// Why there is no envelope.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct RegionRejection {
     pub(super) findings: Vec<Diagnostic>,
-    /// What there is of one that may be cut off.
+    /// The part of the envelope that is there, if it may be cut off.
     pub(super) cut: Option<Box<Region>>,
     /// It was cut off where another one begins: nothing of it goes on there.
     pub(super) before_another: bool,
 }
 
-impl From<Vec<Diagnostic>> for Refusal {
+impl From<Vec<Diagnostic>> for RegionRejection {
     fn from(findings: Vec<Diagnostic>) -> Self {
         Self {
             findings,
@@ -40,15 +40,15 @@ impl From<Vec<Diagnostic>> for Refusal {
         }
     }
 }
-/// What is called for each of them.
-pub(super) type Each<'e> = &'e mut dyn FnMut(Outcome);
+/// The function that is called for each of them.
+pub(super) type Each<'e> = &'e mut dyn FnMut(RegionResult);
 
 /// Calls `each` for every envelope of a text, in order, and for what belongs to none.
 pub(super) fn regions(text: &str, each: Each<'_>) {
     let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
     let mut finder = Finder::new(text);
     let mut fences = Fences::default();
-    let mut waiting = Waiting::new(finder.lines, each);
+    let mut waiting = DoubtfulRegions::new(finder.lines, each);
     let mut gap = start;
     let mut at = start;
     while let Some(line) = finder.next_marked(at, start) {
@@ -79,13 +79,13 @@ pub(super) fn regions(text: &str, each: Each<'_>) {
             fences.skip_to(next);
         } else if let Some(prefix) = stray_end(finder.lines.get(line)) {
             waiting.stray_end(prefix);
-            waiting.push(Err(vec![Diagnostic {
-                rule: &rule::STRAY_END,
-                severity: Severity::Warning,
-                span: line.range(),
-                message: "there is an [[END]] without the beginning of its message".into(),
-            }]
-            .into()));
+            let stray = Diagnostic::new(
+                &rule::STRAY_END,
+                Severity::Warning,
+                line.range(),
+                "there is an [[END]] without the beginning of its message",
+            );
+            waiting.push(Err(vec![stray].into()));
             gap = line.next;
         }
         if at >= text.len() {
@@ -115,18 +115,16 @@ fn has_word(text: &str) -> bool {
 }
 
 /// An envelope that stands inside another message, or that another one stands in.
-pub(super) fn inside_error(lines: &Lines<'_>, start: usize) -> Diagnostic {
-    Diagnostic {
-        rule: &rule::DIRECTION_INSIDE,
-        severity: Severity::Error,
-        span: lines.at(start).range(),
-        message: "one message begins before the [[END]] of another: neither can be read safely"
-            .into(),
-    }
+pub(super) fn inside_error(lines: &PasteLines<'_>, start: usize) -> Diagnostic {
+    Diagnostic::error(
+        &rule::DIRECTION_INSIDE,
+        lines.at(start).range(),
+        "one message begins before the [[END]] of another: neither can be read safely",
+    )
 }
 
 pub(super) struct Finder<'t> {
-    pub(super) lines: Lines<'t>,
+    pub(super) lines: PasteLines<'t>,
     pub(super) closes: Closes<'t>,
     /// How many bytes may still be read ahead because of declared line counts: keeps the search linear.
     pub(super) lookahead: usize,
@@ -135,7 +133,7 @@ pub(super) struct Finder<'t> {
 impl<'t> Finder<'t> {
     fn new(text: &'t str) -> Self {
         Self {
-            lines: Lines::new(text),
+            lines: PasteLines::new(text),
             closes: Closes::new(text),
             lookahead: text.len(),
         }
@@ -146,13 +144,13 @@ impl<'t> Finder<'t> {
     }
 
     /// The next line that has a closing bracket of a marker, from the line start `at` on.
-    pub(super) fn next_marked(&mut self, at: usize, floor: usize) -> Option<Place> {
+    pub(super) fn next_marked(&mut self, at: usize, floor: usize) -> Option<LineSpan> {
         let close = self.closes.after(at)?;
         Some(self.lines.around(close, floor.max(at)))
     }
 
     /// Whether a message begins in this line.
-    fn opening(&self, line: Place) -> Option<Region> {
+    fn opening(&self, line: LineSpan) -> Option<Region> {
         let content = self.lines.get(line);
         let mut marker =
             marker::direction_in(content).or_else(|| marker::unversioned_in(content))?;
@@ -204,7 +202,7 @@ impl<'t> Finder<'t> {
 
     /// Whether a direction marker stands at the start of a line, inside a message. One without a version counts only where
     /// headers follow.
-    pub(super) fn begins_here(&self, line: Place, content: &str) -> bool {
+    pub(super) fn begins_here(&self, line: LineSpan, content: &str) -> bool {
         let stands_alone = |m: &marker::DirectionMarker| {
             let before = content.get(..m.span.start).unwrap_or("");
             let after = strip_behind(content.get(m.span.end..).unwrap_or(""));
@@ -255,7 +253,7 @@ impl<'t> Finder<'t> {
     }
 }
 
-/// What stands behind a direction marker, without Markdown and the border of a box.
+/// The text behind a direction marker, without Markdown and the border of a box.
 fn strip_behind(after: &str) -> &str {
     after
         .trim()

@@ -1,4 +1,4 @@
-//! What stands around the lines of a pasted envelope: quote marks, indents, line numbers, a box.
+//! The wrapping of pasted lines: quote marks, indents, line numbers, a box.
 //!
 //! Implements the prefixes of SCN-002, PST-002, PST-003, PST-023 and PST-024.
 
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// How the lines of a region are wrapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// What stands before each line but the first.
+    /// The prefix of each line but the first.
     prefix: Prefix,
     /// The right border of a box.
     border: Option<char>,
@@ -28,7 +28,7 @@ enum Prefix {
     Stamp(Vec<String>),
 }
 
-/// What kind of wrapping was removed.
+/// A kind of wrapping that was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrapping {
     Indent,
@@ -77,7 +77,7 @@ impl Frame {
         !matches!(self.prefix, Prefix::None | Prefix::Indent(_))
     }
 
-    /// What stands before each line; of line numbers only what stands before them says something of depth.
+    /// The prefix of each line. Of line numbers, only the text before them tells the depth.
     pub(super) fn prefix(&self) -> &str {
         match &self.prefix {
             Prefix::None | Prefix::Stamp(_) => "",
@@ -220,7 +220,7 @@ fn strip_number<'l>(line: &'l str, lead: &str, number: u64, mark: &str) -> Optio
     strip_mark(rest, mark).map(|inner| (inner, true))
 }
 
-/// What stands around the numbers of a stamp such as `[12:01:33] `: there are two numbers at least, and no words.
+/// The signs around the numbers of a stamp such as `[12:01:33] `: there are two numbers at least, and no words.
 fn stamp(before: &str) -> Option<Vec<String>> {
     let pieces: Vec<String> = before
         .split(|c: char| c.is_ascii_digit())

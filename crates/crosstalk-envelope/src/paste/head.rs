@@ -4,11 +4,11 @@
 
 use super::body::Opener;
 use super::clean;
-use super::line::Line;
-use super::name::{self, Named, is_name, named};
+use super::line::PasteLine;
+use super::name::{self, Named, named};
 use super::repair::Repaired;
-use super::value::{Field, Form, Kind};
-use crate::grammar::{BodyKind, CoreHeader, Reserved};
+use super::value::{FieldForm, FieldKind, HeadField};
+use crate::grammar::{BodyKind, CoreHeader, Reserved, is_name};
 use crate::limit;
 use crate::registry::{Intent, LEGACY_INTENTS, Namespace, rule};
 use crate::text::trim;
@@ -17,19 +17,23 @@ use std::ops::Range;
 
 /// The lines above the body.
 #[derive(Debug, Default)]
-pub(super) struct Head {
-    fields: Vec<Field>,
+pub(super) struct PasteHead {
+    fields: Vec<HeadField>,
     /// The namespace of the open block.
     pub(super) namespace: Option<String>,
     /// A blank line stands below the last field.
     gap: bool,
 }
 
-impl Head {
+impl PasteHead {
     /// Takes a line: the one that opens the body is given back.
-    pub(super) fn take<'t>(&mut self, line: &Line<'t>, out: &mut Repaired) -> Option<Opener<'t>> {
+    pub(super) fn take<'t>(
+        &mut self,
+        line: &PasteLine<'t>,
+        out: &mut Repaired,
+    ) -> Option<Opener<'t>> {
         if line.text.contains(clean::is_separator) {
-            // Another reader could take it for a line end: the grammar refuses it.
+            // Another reader could take it for a line end: the grammar rejects it.
             self.unreadable(&line.text, line);
             return None;
         }
@@ -60,12 +64,12 @@ impl Head {
     }
 
     /// Keeps a line as it is: the grammar says what is wrong with it.
-    fn unreadable(&mut self, text: &str, line: &Line<'_>) {
-        self.fields.push(Field {
+    fn unreadable(&mut self, text: &str, line: &PasteLine<'_>) {
+        self.fields.push(HeadField {
             name: text.to_owned(),
             value: String::new(),
             origin: line.span.clone(),
-            form: Form::new(Kind::Unreadable, false, ""),
+            form: FieldForm::new(FieldKind::Unreadable, false, ""),
         });
     }
 
@@ -92,7 +96,7 @@ impl Head {
         !self.gap && last.goes_on(text) && named.is_none_or(is_rest)
     }
 
-    fn field(&mut self, named: &Named<'_>, line: &Line<'_>, out: &mut Repaired) {
+    fn field(&mut self, named: &Named<'_>, line: &PasteLine<'_>, out: &mut Repaired) {
         if let Some(last) = self.fields.last_mut() {
             last.close();
         }
@@ -106,10 +110,10 @@ impl Head {
         if reserved == Some(Reserved::Meta) {
             self.namespace = Some(value.clone());
         }
-        self.fields.push(Field {
+        self.fields.push(HeadField {
             name: name.to_owned(),
-            form: Form::new(
-                Kind::of(name, self.namespace.as_deref()),
+            form: FieldForm::new(
+                FieldKind::of(name, self.namespace.as_deref()),
                 named.bulleted,
                 &value,
             ),
@@ -120,7 +124,7 @@ impl Head {
 
     /// `Lines` of `meta: integrity`.
     pub(super) fn declared_lines(&self) -> Option<usize> {
-        let is_meta = |f: &&Field| f.name == "meta";
+        let is_meta = |f: &&HeadField| f.name == "meta";
         let mut fields = self.fields.iter();
         fields.find(|f| is_meta(f) && f.value == "integrity")?;
         let mut block = fields.take_while(|f| !is_meta(f));
@@ -132,10 +136,10 @@ impl Head {
         if let Some(last) = self.fields.last_mut() {
             last.close();
         }
-        let mut names = Names::default();
+        let mut names = SeenNames::default();
         if let Some(field) = self.fields.get(limit::HEADERS) {
             let message = format!("there are more than {} headers and keys", limit::HEADERS);
-            out.refuse(&rule::TOO_MANY_HEADERS, field.origin.clone(), message);
+            out.reject(&rule::TOO_MANY_HEADERS, field.origin.clone(), message);
         }
         for field in self.fields {
             if let Err((rule, what)) = names.admit(&field) {
@@ -145,7 +149,7 @@ impl Head {
             if names.dropping && !is_core(&field) {
                 continue;
             }
-            if field.form.kind == Kind::Unreadable || !is_name(&field.name) {
+            if field.form.kind == FieldKind::Unreadable || !is_name(field.name.as_bytes()) {
                 out.emit(&field.name, field.origin);
             } else {
                 let line = format!("{}: {}", field.name, field.value);
@@ -155,13 +159,13 @@ impl Head {
     }
 }
 
-fn is_core(field: &Field) -> bool {
+fn is_core(field: &HeadField) -> bool {
     CoreHeader::from_name(&field.name).is_some()
 }
 
 /// The names that were written so far.
 #[derive(Default)]
-struct Names {
+struct SeenNames {
     headers: HashSet<String>,
     namespaces: HashSet<String>,
     keys: HashSet<String>,
@@ -170,13 +174,13 @@ struct Names {
     dropping: bool,
 }
 
-type Refusal = (&'static crate::registry::Rule, String);
+type Omission = (&'static crate::registry::Rule, String);
 
-impl Names {
+impl SeenNames {
     /// Whether a field is written, or why not.
-    fn admit(&mut self, field: &Field) -> Result<(), Refusal> {
+    fn admit(&mut self, field: &HeadField) -> Result<(), Omission> {
         let twice = || format!("`{}` stands twice; the second one was left out", field.name);
-        if field.form.kind == Kind::Unreadable {
+        if field.form.kind == FieldKind::Unreadable {
             return Ok(());
         }
         if field.name == "meta" {
@@ -194,7 +198,7 @@ impl Names {
             return Ok(());
         }
         if self.in_block {
-            // A core header in a block is for the grammar to refuse.
+            // A core header in a block is for the grammar to reject.
             let is_new = is_core(field)
                 || self.dropping
                 || self.keys.insert(field.name.to_ascii_lowercase());
@@ -216,7 +220,11 @@ impl Names {
 }
 
 /// Reports what was cleaned in a line outside the body.
-pub(super) fn note_cleaning(line: &Line<'_>, cleaned: &clean::Cleaned<'_>, out: &mut Repaired) {
+pub(super) fn note_cleaning(
+    line: &PasteLine<'_>,
+    cleaned: &clean::Cleaned<'_>,
+    out: &mut Repaired,
+) {
     for (at, rule, what) in [
         (
             cleaned.nbsp,
@@ -243,7 +251,7 @@ pub(super) fn note_cleaning(line: &Line<'_>, cleaned: &clean::Cleaned<'_>, out: 
 fn open_body<'t>(
     kind: BodyKind,
     named: &Named<'_>,
-    line: &Line<'t>,
+    line: &PasteLine<'t>,
     out: &mut Repaired,
 ) -> Opener<'t> {
     let name = kind.as_str();
@@ -279,7 +287,7 @@ fn open_body<'t>(
     }
 }
 
-/// What stands behind the name that opens the body, as it was received.
+/// The text behind the name that opens the body, as it was received.
 fn received_value(line: &str) -> &str {
     let behind = line.find([':', '：']).and_then(|at| line.get(at..));
     let mut chars = behind.unwrap_or("").chars();
@@ -361,12 +369,9 @@ fn core_value(
 
 /// Where the comment behind an id begins.
 pub(super) fn comment_in(value: &str) -> Option<usize> {
-    let at = value.match_indices('#').map(|(at, _)| at).find(|at| {
-        value
-            .get(..*at)
-            .is_some_and(|t| t.is_empty() || t.ends_with([' ', '\t']))
-    })?;
-    Some(at)
+    let mut marks = value.match_indices('#').map(|(at, _)| at);
+    let is_apart = |before: &str| before.is_empty() || before.ends_with([' ', '\t']);
+    marks.find(|at| value.get(..*at).is_some_and(is_apart))
 }
 
 /// The known intent that a text is in another case.
@@ -375,8 +380,6 @@ pub(super) fn intent_in_another_case(value: &str) -> Option<&'static str> {
         .iter()
         .map(|i| i.as_str())
         .chain(LEGACY_INTENTS.iter().map(|(name, _)| *name));
-    let found = known
-        .into_iter()
-        .find(|name| name.eq_ignore_ascii_case(value))?;
-    (found != value).then_some(found)
+    let mut found = known.filter(|name| name.eq_ignore_ascii_case(value));
+    found.next().filter(|name| *name != value)
 }

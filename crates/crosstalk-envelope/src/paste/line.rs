@@ -6,14 +6,14 @@ use std::ops::Range;
 
 /// A text as lines.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lines<'t> {
+pub(super) struct PasteLines<'t> {
     pub(super) text: &'t str,
     lone_cr: bool,
 }
 
 /// Where a line stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LineSpan {
     pub(super) start: usize,
     /// Its end, without the line end.
     pub(super) end: usize,
@@ -21,13 +21,13 @@ pub(super) struct Place {
     pub(super) next: usize,
 }
 
-impl Place {
+impl LineSpan {
     pub(super) const fn range(self) -> Range<usize> {
         self.start..self.end
     }
 }
 
-impl<'t> Lines<'t> {
+impl<'t> PasteLines<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         let bytes = text.as_bytes();
         Self {
@@ -37,7 +37,7 @@ impl<'t> Lines<'t> {
     }
 
     /// The line that begins at `start`.
-    pub(super) fn at(&self, start: usize) -> Place {
+    pub(super) fn at(&self, start: usize) -> LineSpan {
         let rest = self.text.as_bytes().get(start..).unwrap_or(&[]);
         let end = if self.lone_cr {
             memchr::memchr2(b'\n', b'\r', rest)
@@ -46,7 +46,7 @@ impl<'t> Lines<'t> {
         };
         let Some(end) = end.map(|i| start + i) else {
             let end = self.text.len().max(start);
-            return Place {
+            return LineSpan {
                 start,
                 end,
                 next: end,
@@ -55,10 +55,10 @@ impl<'t> Lines<'t> {
         let bytes = self.text.as_bytes();
         if bytes.get(end) == Some(&b'\r') {
             let next = end + 1 + usize::from(bytes.get(end + 1) == Some(&b'\n'));
-            return Place { start, end, next };
+            return LineSpan { start, end, next };
         }
         let has_cr = end > start && bytes.get(end - 1) == Some(&b'\r');
-        Place {
+        LineSpan {
             start,
             end: end - usize::from(has_cr),
             next: end + 1,
@@ -66,7 +66,7 @@ impl<'t> Lines<'t> {
     }
 
     /// The line that `at` stands in; it begins at `floor` or behind it.
-    pub(super) fn around(&self, at: usize, floor: usize) -> Place {
+    pub(super) fn around(&self, at: usize, floor: usize) -> LineSpan {
         let before = self.text.as_bytes().get(floor..at).unwrap_or(&[]);
         let start = if self.lone_cr {
             memchr::memrchr2(b'\n', b'\r', before)
@@ -77,7 +77,7 @@ impl<'t> Lines<'t> {
     }
 
     /// The next line that is not blank, or the last one.
-    pub(super) fn next_filled(&self, mut at: usize) -> Place {
+    pub(super) fn next_filled(&self, mut at: usize) -> LineSpan {
         loop {
             let line = self.at(at);
             if line.next >= self.text.len() || !self.get(line).trim().is_empty() {
@@ -87,25 +87,25 @@ impl<'t> Lines<'t> {
         }
     }
 
-    pub(super) fn get(&self, line: Place) -> &'t str {
+    pub(super) fn get(&self, line: LineSpan) -> &'t str {
         self.text.get(line.range()).unwrap_or("")
     }
 
     /// Whether a line ends with a CR alone.
-    pub(super) fn ends_with_cr(&self, line: Place) -> bool {
+    pub(super) fn ends_with_cr(&self, line: LineSpan) -> bool {
         self.lone_cr && self.text.get(line.end..line.next) == Some("\r")
     }
 }
 
 /// A line of an envelope without its wrapping.
 #[derive(Clone, Debug)]
-pub(super) struct Line<'t> {
+pub(super) struct PasteLine<'t> {
     pub(super) text: Cow<'t, str>,
     /// Where it stands in the source of the region.
     pub(super) span: Range<usize>,
 }
 
-impl<'t> Line<'t> {
+impl<'t> PasteLine<'t> {
     /// The place of a part of the line in the source; of the whole line where the line was cleaned.
     pub(super) fn place(&self, part: &str) -> Range<usize> {
         let offset = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
@@ -167,7 +167,7 @@ mod tests {
             "a\rbc\r\rd",
             "a\rbc\r\n\nd",
         ] {
-            let lines = Lines::new(text);
+            let lines = PasteLines::new(text);
             let mut at = 0;
             let mut found = Vec::new();
             while at < text.len() {
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn places_are_exact() {
-        let line = Line {
+        let line = PasteLine {
             text: "user: kalle".into(),
             span: 10..21,
         };

@@ -1,11 +1,10 @@
 //! The two markers of an envelope in every spelling that chats produce: the direction line and `[[END]]`.
 
-use super::arrow::{self, Arrow};
 use super::clean;
 use crate::text::trim;
 use std::ops::Range;
 
-/// What may stand around a marker or a name and means nothing: Markdown emphasis and code.
+/// Signs around a marker or a name that mean nothing: Markdown emphasis and code.
 pub(super) const NOISE: [char; 4] = ['*', '_', '`', '~'];
 
 /// How the brackets of a marker are written.
@@ -177,7 +176,7 @@ fn read_parties(
     let cleaned = clean::head_line(&plain);
     let (parties, version, lower) = split(trim(&cleaned.text))?;
     let parties = trim(parties);
-    let (written, other_arrow) = match arrow::find(parties) {
+    let (written, other_arrow) = match arrow_between(parties) {
         Arrow::None => return None,
         Arrow::Plain => (format!("[[{parties} {lower}]]"), false),
         Arrow::Other(at) => {
@@ -198,6 +197,55 @@ fn read_parties(
         escapes: cleaned.escape.is_some(),
         controls,
     })
+}
+
+/// Whether a character is an arrow by itself.
+const fn is_arrow(c: char) -> bool {
+    matches!(c, '⇒' | '⟶' | '⟹' | '➔' | '➜' | '➝' | '➞' | '➡')
+}
+
+/// The arrow between the two parties of a direction line (PST-007).
+#[derive(Debug, PartialEq, Eq)]
+enum Arrow {
+    /// No arrow at all.
+    None,
+    /// For the grammar to read or to reject.
+    Plain,
+    /// The only arrow, and another one than the grammar's.
+    Other(Range<usize>),
+}
+
+/// The arrow between the parties of a direction line.
+fn arrow_between(parties: &str) -> Arrow {
+    if parties.contains('→') {
+        return Arrow::Plain;
+    }
+    let mut found = Arrow::None;
+    let mut chars = parties.char_indices().peekable();
+    let mut shaft: Option<usize> = None;
+    while let Some((at, c)) = chars.next() {
+        let start = match c {
+            '-' | '=' | '–' | '—' => {
+                shaft.get_or_insert(at);
+                continue;
+            }
+            '>' => shaft.take(),
+            _ if is_arrow(c) => Some(at),
+            _ => None,
+        };
+        shaft = None;
+        let Some(start) = start else { continue };
+        let mut end = at + c.len_utf8();
+        if let Some((at, selector)) = chars.next_if(|(_, c)| *c == '\u{fe0f}') {
+            end = at + selector.len_utf8();
+        }
+        let is_plain = parties.get(start..end) == Some("->");
+        found = match found {
+            Arrow::None if !is_plain => Arrow::Other(start..end),
+            _ => Arrow::Plain,
+        };
+    }
+    found
 }
 
 /// An `[[END]]`.
@@ -452,5 +500,38 @@ mod tests {
             at = next + 1;
         }
         assert_eq!(found, [1, 5, 11, 19]);
+    }
+
+    #[test]
+    fn each_arrow_is_found_once() {
+        for arrow in [
+            "=>",
+            "-->",
+            "==>",
+            "–>",
+            "—>",
+            "⇒",
+            "⟶",
+            "⟹",
+            "➔",
+            "➜",
+            "➝",
+            "➞",
+            "➡",
+            "➡\u{fe0f}",
+        ] {
+            let parties = format!("A {arrow} B");
+            assert_eq!(
+                arrow_between(&parties),
+                Arrow::Other(2..2 + arrow.len()),
+                "{arrow}"
+            );
+        }
+        for parties in ["A→B", "A->B", "A=>B=>C", "A->B=>C", "A→B⇒C"] {
+            assert_eq!(arrow_between(parties), Arrow::Plain, "{parties}");
+        }
+        for parties in ["A B", "A-B", "A > B", "", "A - > B"] {
+            assert_eq!(arrow_between(parties), Arrow::None, "{parties}");
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! `Name: value` in every spelling that chats produce (PST-008, PST-009).
 
 use super::clean;
-use super::line::Line;
+use super::line::PasteLine;
 use super::marker::NOISE;
 use super::repair::Repaired;
-use crate::grammar::{Reserved, is_name_byte};
+use crate::grammar::{Reserved, is_name};
 use crate::registry::rule;
 
 /// A head line taken apart.
@@ -37,7 +37,7 @@ pub(super) fn named(line: &str) -> Option<Named<'_>> {
         "" => name,
         _ => name.trim_end_matches(NOISE).trim_end(),
     };
-    if !is_name(inner) {
+    if !is_name(inner.as_bytes()) {
         return None;
     }
     let value = if emphasis.is_empty() || inner.len() < name.len() {
@@ -89,27 +89,6 @@ fn colon(text: &str) -> Option<(&str, &str, bool)> {
     Some((name, chars.as_str(), wide))
 }
 
-/// Whether a text has the form of the name of a header or key.
-pub(super) fn is_name(name: &str) -> bool {
-    name.bytes().all(is_name_byte)
-        && name
-            .bytes()
-            .next()
-            .is_some_and(|b| b.is_ascii_alphanumeric())
-}
-
-/// PascalCase, words with hyphens, or `X-` in front: the form of a META key (LNT-002).
-pub(super) fn is_key_form(name: &str) -> bool {
-    let starts_well = |word: &str| {
-        word.bytes()
-            .next()
-            .is_some_and(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
-    };
-    is_name(name)
-        && (name.starts_with("X-")
-            || (!name.contains(['_', '.']) && name.split('-').all(starts_well)))
-}
-
 /// Whether a line is a `sig:` line.
 pub(super) fn is_sig(line: &str) -> bool {
     if line.starts_with([' ', '\t']) {
@@ -147,7 +126,7 @@ pub(super) fn holds_head(line: &str) -> bool {
 }
 
 /// Reports how a name was written.
-pub(super) fn note(line: &Line<'_>, named: &Named<'_>, meant: &str, out: &mut Repaired) {
+pub(super) fn note(line: &PasteLine<'_>, named: &Named<'_>, meant: &str, out: &mut Repaired) {
     let at = line.place(named.name);
     if named.markdown {
         out.note(

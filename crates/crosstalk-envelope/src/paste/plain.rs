@@ -1,7 +1,7 @@
 //! Envelopes in a paste that the grammar takes as they are.
 
 use super::repair::Repaired;
-use super::{clean, head, repaired};
+use super::{clean, head};
 use crate::diagnostic::Diagnostic;
 use crate::document::Document;
 use crate::grammar::CoreHeader;
@@ -13,13 +13,13 @@ pub(super) fn accept(strict: Document<'_>) -> Option<Document<'_>> {
         return None;
     }
     let padding = padding_in(strict.source());
-    // What was signed in this form stays in this form.
+    // An envelope that was signed in this form stays in this form.
     if !is_signed(&strict) && (padding.is_some() || needs_repair(&strict)) {
         return None;
     }
     let start = strict.span().start;
     let what = "spaces at the ends of lines were removed";
-    let report = |at: usize| repaired(&rule::PADDING, start + at..start + at + 1, what);
+    let report = |at: usize| Diagnostic::repair(&rule::PADDING, start + at..start + at + 1, what);
     let repairs: Vec<Diagnostic> = padding.map(report).into_iter().collect();
     Some(strict.into_clean_paste(repairs))
 }
@@ -39,7 +39,7 @@ fn is_signed(document: &Document<'_>) -> bool {
     document.sig().is_some_and(|s| s != "none")
 }
 
-/// What the grammar takes and the paste reading would still mend: PST-005, PST-006, PST-012, PST-014,
+/// Whether the paste reading would mend an envelope that the grammar takes: PST-005, PST-006, PST-012, PST-014,
 /// PST-015, PST-019 and PST-020.
 fn needs_repair(document: &Document<'_>) -> bool {
     let text = document.text();

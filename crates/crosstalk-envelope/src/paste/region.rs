@@ -3,7 +3,6 @@
 use super::clean;
 use super::frame::{Frame, Wrapping};
 use super::marker::{Brackets, DirectionMarker, NOISE};
-use super::repaired;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::registry::{Rule, rule};
 use std::ops::Range;
@@ -58,17 +57,17 @@ impl Region {
             && self.marker.is_plain()
     }
 
-    /// What stands before the direction marker on its line.
+    /// The text before the direction marker on its line.
     fn before<'t>(&self, text: &'t str) -> &'t str {
         let end = self.span.start + self.marker.span.start;
         text.get(self.span.start..end).unwrap_or("")
     }
 
-    /// What was done to the region as a whole, and what is worth a word about it.
+    /// The repairs of the region as a whole, and other findings about it.
     pub(super) fn findings(&self, text: &str) -> Vec<Diagnostic> {
         let mut out = Vec::new();
         if let Some(at) = &self.fence {
-            out.push(repaired(
+            out.push(Diagnostic::repair(
                 &rule::CODE_FENCE,
                 at.clone(),
                 "the code fence was left out",
@@ -77,11 +76,11 @@ impl Region {
         let place = self.span.start..self.span.start + self.marker.span.start;
         for wrapping in self.frame.wrappings() {
             let (rule, what) = describe(wrapping);
-            out.push(repaired(rule, place.clone(), what));
+            out.push(Diagnostic::repair(rule, place.clone(), what));
         }
         if self.frame.has_nbsp() {
             let what = "no-break spaces before the lines were read as spaces";
-            out.push(repaired(&rule::NBSP, place.clone(), what));
+            out.push(Diagnostic::repair(&rule::NBSP, place.clone(), what));
         }
         self.before_marker(text, place, &mut out);
         self.around_marker(&mut out);
@@ -95,37 +94,36 @@ impl Region {
                     "the [[END]] was completed here, and the {lines} lines below it were left out"
                 ),
             };
-            out.push(repaired(&rule::END_ADDED, span.clone(), what));
+            out.push(Diagnostic::repair(&rule::END_ADDED, span.clone(), what));
         }
         if self.is_cut {
             let source = text.get(self.span.clone()).unwrap_or("").trim_end();
             let end = self.span.start + source.len();
-            out.push(Diagnostic {
-                rule: &rule::END_MISSING,
-                severity: Severity::Warning,
-                span: end..end,
-                message: "the message may be cut off here: it was read as far as it goes".into(),
-            });
+            out.push(Diagnostic::new(
+                &rule::END_MISSING,
+                Severity::Warning,
+                end..end,
+                "the message may be cut off here: it was read as far as it goes",
+            ));
         }
         if let Some(span) = &self.quoted {
-            out.push(Diagnostic {
-                rule: &rule::QUOTED_INSIDE,
-                severity: Severity::Note,
-                span: span.clone(),
-                message: "the body quotes another message; it was not taken as one of its own"
-                    .into(),
-            });
+            out.push(Diagnostic::new(
+                &rule::QUOTED_INSIDE,
+                Severity::Note,
+                span.clone(),
+                "the body quotes another message; it was not taken as one of its own",
+            ));
         }
         out
     }
 
-    /// What stands before the marker and is no prefix of the other lines.
+    /// Reports text before the marker that is no prefix of the other lines.
     fn before_marker(&self, text: &str, place: Range<usize>, out: &mut Vec<Diagnostic>) {
         let before = self.before(text);
         let bare = clean::without_controls(before);
         if bare.contains(clean::is_zero_width) {
             let what = "zero-width characters before the direction line were removed";
-            out.push(repaired(&rule::ZERO_WIDTH, place.clone(), what));
+            out.push(Diagnostic::repair(&rule::ZERO_WIDTH, place.clone(), what));
         }
         let noise_at = bare.trim_end_matches(NOISE).len();
         let noise = bare.get(noise_at..).unwrap_or("");
@@ -139,20 +137,20 @@ impl Region {
                 !bare.is_empty() && self.frame.is_trivial() && !bare.starts_with('\u{feff}');
             if indented && bare.starts_with([' ', '\t', '\u{a0}']) {
                 let what = "the indent of the direction line was removed";
-                out.push(repaired(&rule::EXTRA_INDENT, place, what));
+                out.push(Diagnostic::repair(&rule::EXTRA_INDENT, place, what));
             }
         } else if noise.starts_with("```") || noise.starts_with("~~~") {
-            out.push(repaired(
+            out.push(Diagnostic::repair(
                 &rule::CODE_FENCE,
                 place,
                 "the code fence was left out",
             ));
         } else if is_list_mark(rest) {
             let what = "Markdown before the direction line was removed";
-            out.push(repaired(&rule::MARKDOWN, place, what));
+            out.push(Diagnostic::repair(&rule::MARKDOWN, place, what));
         } else {
             let what = "the text before the direction line was left out";
-            out.push(repaired(&rule::TEXT_AROUND, place, what));
+            out.push(Diagnostic::repair(&rule::TEXT_AROUND, place, what));
         }
     }
 
@@ -203,17 +201,17 @@ impl Region {
             ),
         ] {
             if done {
-                out.push(repaired(rule, at.clone(), what));
+                out.push(Diagnostic::repair(rule, at.clone(), what));
             }
         }
         let has_markdown = out.iter().any(|d| d.rule.id == rule::MARKDOWN.id);
         if self.markdown_behind && !has_markdown {
             let what = "Markdown behind the direction line was removed";
-            out.push(repaired(&rule::MARKDOWN, at, what));
+            out.push(Diagnostic::repair(&rule::MARKDOWN, at, what));
         }
         if let Some(behind) = &self.behind {
             let what = "the text behind the direction line was left out";
-            out.push(repaired(&rule::TEXT_AROUND, behind.clone(), what));
+            out.push(Diagnostic::repair(&rule::TEXT_AROUND, behind.clone(), what));
         }
     }
 }

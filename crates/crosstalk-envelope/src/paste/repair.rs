@@ -1,9 +1,9 @@
 //! Writes the text of a region as the strict grammar wants it, and says what it changed.
 
-use super::line::{Line, Lines};
+use super::line::{PasteLine, PasteLines};
 use super::region::Region;
-use super::{body, clean, collapsed, head::Head, marker, repaired};
-use crate::diagnostic::{Diagnostic, Severity};
+use super::{body, clean, collapsed, head::PasteHead, marker};
+use crate::diagnostic::Diagnostic;
 use crate::limit;
 use crate::registry::{Rule, rule};
 use marker::Brackets;
@@ -40,19 +40,13 @@ impl Repaired {
         // signature.
         let is_told = || self.repairs.iter().any(|r| r.rule.drops);
         if self.repairs.len() < limit::DIAGNOSTICS / 2 || (rule.drops && !is_told()) {
-            self.repairs.push(repaired(rule, span, message));
+            self.repairs.push(Diagnostic::repair(rule, span, message));
         }
     }
 
     /// Says why the envelope can't be read.
-    pub(super) fn refuse(&mut self, rule: &'static Rule, span: Range<usize>, message: String) {
-        let (severity, message) = (Severity::Error, message.into());
-        self.repairs.push(Diagnostic {
-            rule,
-            severity,
-            span,
-            message,
-        });
+    pub(super) fn reject(&mut self, rule: &'static Rule, span: Range<usize>, message: String) {
+        self.repairs.push(Diagnostic::error(rule, span, message));
     }
 
     /// Reports a repair that runs through the text only where it begins.
@@ -67,17 +61,10 @@ impl Repaired {
         }
     }
 
-    fn refuse_line(&mut self, at: usize, length: usize) {
-        self.repairs.push(Diagnostic {
-            rule: &rule::LINE_TOO_LONG,
-            severity: Severity::Error,
-            span: at..at,
-            message: format!(
-                "the line has {length} bytes, more than {}",
-                limit::LINE_BYTES
-            )
-            .into(),
-        });
+    fn reject_line(&mut self, at: usize, length: usize) {
+        let most = limit::LINE_BYTES;
+        let message = format!("the line has {length} bytes, more than {most}");
+        self.reject(&rule::LINE_TOO_LONG, at..at, message);
     }
 }
 
@@ -100,7 +87,7 @@ pub(super) fn repair(source: &str, region: &Region) -> Repaired {
     out.emit(&region.marker.written, region.marker.span.clone());
     let mut lines = lines_of(source, region, &mut out);
     let end = cut_end_marker(&mut lines, region.collapsed, source.len(), &mut out);
-    let mut head = Head::default();
+    let mut head = PasteHead::default();
     let mut rest = lines.into_iter();
     let opened = if region.collapsed {
         collapsed_head(&mut head, &mut rest, &mut out)
@@ -110,7 +97,7 @@ pub(super) fn repair(source: &str, region: &Region) -> Repaired {
     let declared = head.declared_lines();
     head.emit(&mut out);
     if let Some(mut opener) = opened {
-        let mut lines: Vec<Line<'_>> = opener.inline.take().into_iter().collect();
+        let mut lines: Vec<PasteLine<'_>> = opener.inline.take().into_iter().collect();
         if let Some(inline) = lines.first() {
             if !region.collapsed {
                 let what = format!(
@@ -134,8 +121,8 @@ pub(super) fn repair(source: &str, region: &Region) -> Repaired {
 
 /// The head of a text without line ends.
 fn collapsed_head<'t>(
-    head: &mut Head,
-    lines: &mut impl Iterator<Item = Line<'t>>,
+    head: &mut PasteHead,
+    lines: &mut impl Iterator<Item = PasteLine<'t>>,
     out: &mut Repaired,
 ) -> Option<body::Opener<'t>> {
     lines.find_map(|line| {
@@ -145,8 +132,8 @@ fn collapsed_head<'t>(
 }
 
 /// The lines behind the direction marker, without their wrapping.
-fn lines_of<'t>(source: &'t str, region: &Region, out: &mut Repaired) -> Vec<Line<'t>> {
-    let lines = Lines::new(source);
+fn lines_of<'t>(source: &'t str, region: &Region, out: &mut Repaired) -> Vec<PasteLine<'t>> {
+    let lines = PasteLines::new(source);
     let mut found = Vec::new();
     let mut unwrap = region.frame.unwrap_lines();
     let first = lines.at(0);
@@ -179,10 +166,10 @@ fn lines_of<'t>(source: &'t str, region: &Region, out: &mut Repaired) -> Vec<Lin
     found
 }
 
-fn check_line(lines: &Lines<'_>, place: super::line::Place, out: &mut Repaired) {
+fn check_line(lines: &PasteLines<'_>, place: super::line::LineSpan, out: &mut Repaired) {
     let length = place.end - place.start;
     if length > limit::LINE_BYTES {
-        out.refuse_line(place.start, length);
+        out.reject_line(place.start, length);
     }
     if lines.ends_with_cr(place) {
         let what = "a CR was read as the end of a line";
@@ -191,7 +178,12 @@ fn check_line(lines: &Lines<'_>, place: super::line::Place, out: &mut Repaired) 
 }
 
 /// Takes a line without the padding at its end.
-fn push<'t>(text: Cow<'t, str>, span: Range<usize>, out: &mut Repaired, lines: &mut Vec<Line<'t>>) {
+fn push<'t>(
+    text: Cow<'t, str>,
+    span: Range<usize>,
+    out: &mut Repaired,
+    lines: &mut Vec<PasteLine<'t>>,
+) {
     if matches!(text, Cow::Owned(_)) {
         let what = "terminal escapes and control characters were removed";
         out.note_once(&rule::CONTROLS, span.clone(), what);
@@ -215,17 +207,17 @@ fn push<'t>(text: Cow<'t, str>, span: Range<usize>, out: &mut Repaired, lines: &
         };
         (text, span.start..padding.start)
     };
-    lines.push(Line { text, span });
+    lines.push(PasteLine { text, span });
 }
 
 /// Removes the `[[END]]` and what stands around it on its line; gives its place.
 fn cut_end_marker(
-    lines: &mut Vec<Line<'_>>,
+    lines: &mut Vec<PasteLine<'_>>,
     collapsed: bool,
     length: usize,
     out: &mut Repaired,
 ) -> Range<usize> {
-    while lines.last().is_some_and(Line::is_blank) {
+    while lines.last().is_some_and(PasteLine::is_blank) {
         lines.pop();
     }
     let Some(last) = lines.pop() else {
@@ -253,7 +245,7 @@ fn cut_end_marker(
 }
 
 /// Reports what stands on the line of the `[[END]]`.
-fn note_around_end(line: &Line<'_>, end: &Range<usize>, collapsed: bool, out: &mut Repaired) {
+fn note_around_end(line: &PasteLine<'_>, end: &Range<usize>, collapsed: bool, out: &mut Repaired) {
     let before = line.text.get(..end.start).unwrap_or("").trim();
     let after = line.text.get(end.end..).unwrap_or("").trim();
     if (before.to_owned() + after).contains(clean::is_zero_width) {

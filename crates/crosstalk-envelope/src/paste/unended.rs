@@ -7,7 +7,7 @@
 use super::body::is_rest_of_sig;
 use super::fence::Fence;
 use super::find::Finder;
-use super::line::Place;
+use super::line::LineSpan;
 use super::marker;
 use super::name;
 use super::region::Region;
@@ -31,7 +31,7 @@ pub(super) struct Ending {
 
 /// A line below the body mark that is not blank.
 struct BodyLine<'t> {
-    place: Place,
+    place: LineSpan,
     text: Cow<'t, str>,
 }
 
@@ -64,8 +64,8 @@ impl<'t> Finder<'t> {
             let is_closed = fence.as_ref().is_some_and(|f| f.is_closed_by(&line.text));
             line.is_fence() && is_closed
         };
-        // What stands at the prefix behind an indented body is none of it. Without an indented line, nobody can tell whether the
-        // body lost its indent.
+        // A line at the prefix behind an indented body is not part of it. Without an indented line, the body may have lost its
+        // indent.
         let first = end_of_indented(&lines)?;
         let behind = lines.get(first)?;
         let is_indented = first > 0 || (has_inline && !begins);
@@ -97,7 +97,7 @@ impl<'t> Finder<'t> {
             let mut rest = lines.iter().filter(|l| l.place.start >= ending.end);
             return rest.all(closes).then_some(ending);
         }
-        // A second fence may belong to code in the body: which one ends the block, nobody can tell.
+        // A second fence may belong to code in the body: then it is unclear which one ends the block.
         let mut fences = lines.iter().filter(|l| l.is_fence());
         match (fences.next(), fences.next()) {
             (Some(only), None) if closes(only) => Some(closed(only)),
@@ -106,7 +106,7 @@ impl<'t> Finder<'t> {
     }
 
     /// Where the indented body of a message that may be cut off is over, if words that are not indented stand behind it: those
-    /// are the chat's. Without an indented line, nobody can tell.
+    /// are the chat's. Without an indented line, that is unclear.
     pub(super) fn end_of_cut(&self, region: &Region, end: usize) -> Option<usize> {
         if region.collapsed {
             return None;

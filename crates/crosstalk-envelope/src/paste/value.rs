@@ -1,6 +1,6 @@
 //! Values that stand on several lines: wrapped ones, flows and lists (PST-012, PST-014).
 
-use super::line::Line;
+use super::line::PasteLine;
 use super::repair::Repaired;
 use crate::flow::Flow;
 use crate::grammar::{CoreHeader, Reserved};
@@ -9,28 +9,28 @@ use std::ops::Range;
 
 /// A header, a `meta:` line or a key, with its value in one piece.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct HeadField {
     pub(super) name: String,
     pub(super) value: String,
     pub(super) origin: Range<usize>,
-    pub(super) form: Form,
+    pub(super) form: FieldForm,
 }
 
 /// How the value of a field goes on in the next line.
 #[derive(Debug)]
-pub(super) struct Form {
-    pub(super) kind: Kind,
+pub(super) struct FieldForm {
+    pub(super) kind: FieldKind,
     pub(super) bulleted: bool,
-    brackets: Brackets,
+    brackets: OpenBrackets,
     /// The value is a list of `- item` lines; its bracket is still open.
     listing: bool,
     /// The value is one long word, as of base64 or hex.
     unbroken: bool,
 }
 
-/// What a value is, as far as joining it goes.
+/// The form of a value, which decides how its lines are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     /// It has spaces.
     Words,
     /// It has none: an id, an address, a digest, base64, an attachment.
@@ -43,7 +43,7 @@ pub(super) enum Kind {
     Unreadable,
 }
 
-impl Kind {
+impl FieldKind {
     /// The kind of a field, inside a META block or above.
     pub(super) fn of(name: &str, namespace: Option<&str>) -> Self {
         use ValueKind::{Address, Addresses, Attachment, Base64, Digest, Key, List};
@@ -66,12 +66,12 @@ impl Kind {
     }
 }
 
-impl Form {
-    pub(super) fn new(kind: Kind, bulleted: bool, value: &str) -> Self {
+impl FieldForm {
+    pub(super) fn new(kind: FieldKind, bulleted: bool, value: &str) -> Self {
         let mut form = Self {
             kind,
             bulleted,
-            brackets: Brackets::default(),
+            brackets: OpenBrackets::default(),
             listing: false,
             unbroken: value.len() >= 32 && is_unbroken(value),
         };
@@ -82,7 +82,7 @@ impl Form {
     }
 }
 
-impl Field {
+impl HeadField {
     /// Whether the value is a flow that is not closed yet.
     pub(super) fn is_open(&self) -> bool {
         self.form.brackets.depth > 0
@@ -93,21 +93,24 @@ impl Field {
         let may_list = self.form.listing || (self.value.is_empty() && !self.form.bulleted);
         may_list
             && list_item(text).is_some()
-            && matches!(self.form.kind, Kind::Words | Kind::Addresses | Kind::Word)
+            && matches!(
+                self.form.kind,
+                FieldKind::Words | FieldKind::Addresses | FieldKind::Word
+            )
             && CoreHeader::from_name(&self.name).is_none()
     }
 
     /// Whether a line that is no `Name: value` can be the rest of the value.
     pub(super) fn goes_on(&self, text: &str) -> bool {
         match self.form.kind {
-            Kind::Unreadable => false,
-            Kind::Fixed => self.value.is_empty(),
+            FieldKind::Unreadable => false,
+            FieldKind::Fixed => self.value.is_empty(),
             _ => !self.form.listing && !text.starts_with('#'),
         }
     }
 
     /// Takes another line into the value.
-    pub(super) fn join(&mut self, text: &str, line: &Line<'_>, out: &mut Repaired) {
+    pub(super) fn join(&mut self, text: &str, line: &PasteLine<'_>, out: &mut Repaired) {
         let what = "a list over several lines was joined";
         if let Some(item) = list_item(text).filter(|_| self.takes_item(text)) {
             self.value
@@ -121,8 +124,8 @@ impl Field {
         self.form.unbroken = self.form.unbroken && is_unbroken(text);
         let glue = match self.form.kind {
             _ if self.value.is_empty() || self.form.unbroken => "",
-            Kind::Addresses if open && self.form.brackets.quote.is_some() => "",
-            Kind::Word => "",
+            FieldKind::Addresses if open && self.form.brackets.quote.is_some() => "",
+            FieldKind::Word => "",
             _ => " ",
         };
         self.value.push_str(glue);
@@ -150,7 +153,7 @@ impl Field {
 
 /// How many brackets of a flow are open, read piece by piece.
 #[derive(Debug, Default)]
-struct Brackets {
+struct OpenBrackets {
     depth: usize,
     quote: Option<char>,
     /// A quote may begin here.
@@ -158,7 +161,7 @@ struct Brackets {
     escaped: bool,
 }
 
-impl Brackets {
+impl OpenBrackets {
     fn feed(&mut self, text: &str) {
         for c in text.chars() {
             if let Some(quote) = self.quote {
@@ -225,11 +228,11 @@ mod tests {
             ("{a: [1, 2", true),
             ("[\"a", true),
         ] {
-            let field = Field {
+            let field = HeadField {
                 name: "Targets".into(),
                 value: value.into(),
                 origin: 0..0,
-                form: Form::new(Kind::Words, false, value),
+                form: FieldForm::new(FieldKind::Words, false, value),
             };
             assert_eq!(field.is_open(), open, "{value}");
         }

@@ -1,7 +1,7 @@
 // Generated from spec/registry/*.toml by `cargo xtask generate`. Change it there.
 
 use super::{
-    CardIssuer, Key, Namespace, NationalNumber, Rule, Scheme, SchemeForm, SchemeKind, ValueKind,
+    CardIssuer, MetaKey, Namespace, NationalNumber, Rule, Scheme, SchemeForm, SchemeKind, ValueKind,
 };
 
 /// A code of the error taxonomy (ERR-001).
@@ -79,6 +79,12 @@ impl ErrorCode {
             "E-RATE" => Some(Self::Rate),
             _ => None,
         }
+    }
+}
+
+impl std::fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -208,6 +214,12 @@ impl Intent {
     }
 }
 
+impl std::fmt::Display for Intent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 impl Intent {
     /// Whether its sender waits for an answer.
     pub const fn asks(self) -> bool {
@@ -334,25 +346,25 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "X-Route",
                 kind: ValueKind::Route,
                 values: &[],
                 hop: true,
             },
-            Key {
+            MetaKey {
                 name: "X-Reply-To",
                 kind: ValueKind::Address,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "X-Priority",
                 kind: ValueKind::Word,
                 values: &["high", "normal", "low"],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "X-Delivery",
                 kind: ValueKind::Word,
                 values: &[
@@ -366,25 +378,25 @@ pub static NAMESPACES: &[Namespace] = &[
                 ],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "X-Policy",
                 kind: ValueKind::Words,
                 values: &["no_third_party", "ok_to_cache", "pii_redacted"],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "X-Capabilities-Required",
                 kind: ValueKind::List,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "X-Deadline",
                 kind: ValueKind::Time,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Targets",
                 kind: ValueKind::Addresses,
                 values: &[],
@@ -399,13 +411,13 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "PII",
                 kind: ValueKind::Word,
                 values: &["present", "redacted", "none"],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Consent",
                 kind: ValueKind::Consent,
                 values: &[
@@ -416,7 +428,7 @@ pub static NAMESPACES: &[Namespace] = &[
                 ],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Scope",
                 kind: ValueKind::Words,
                 values: &[
@@ -431,31 +443,31 @@ pub static NAMESPACES: &[Namespace] = &[
                 ],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Expires",
                 kind: ValueKind::Time,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Jurisdiction",
                 kind: ValueKind::List,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Consent-ID",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Original-Consent-ID",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Redacted-Fields",
                 kind: ValueKind::List,
                 values: &[],
@@ -478,43 +490,43 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Code",
                 kind: ValueKind::ErrorCode,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Reason",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Original-Intent",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Rule",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Line",
                 kind: ValueKind::Integer,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Column",
                 kind: ValueKind::Integer,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Retry-After",
                 kind: ValueKind::Integer,
                 values: &[],
@@ -529,49 +541,49 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: true,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Hop",
                 kind: ValueKind::Integer,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Received-At",
                 kind: ValueKind::Time,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Received-By",
                 kind: ValueKind::Address,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Previous-Hop",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Chain",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Previous-Digest",
                 kind: ValueKind::Digest,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Hop-Digest",
                 kind: ValueKind::Digest,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Hop-Signature",
                 kind: ValueKind::Text,
                 values: &[],
@@ -586,13 +598,13 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Content-Warning",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Allowed-Use",
                 kind: ValueKind::List,
                 values: &[],
@@ -607,31 +619,31 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: true,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Message-ID",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "In-Reply-To",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "References",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Subject",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Date",
                 kind: ValueKind::Text,
                 values: &[],
@@ -646,25 +658,25 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Amount",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Currency",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Invoice",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Due",
                 kind: ValueKind::Time,
                 values: &[],
@@ -679,7 +691,7 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Type",
                 kind: ValueKind::Word,
                 values: &[
@@ -693,37 +705,37 @@ pub static NAMESPACES: &[Namespace] = &[
                 ],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Options",
                 kind: ValueKind::Options,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Quorum",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Deadline",
                 kind: ValueKind::Time,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Secrecy",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Ties",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Range",
                 kind: ValueKind::Text,
                 values: &[],
@@ -738,31 +750,31 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Choice",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Abstain",
                 kind: ValueKind::Word,
                 values: &["yes", "no", "true", "false"],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Confidence",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "For",
                 kind: ValueKind::Address,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Corrects",
                 kind: ValueKind::Text,
                 values: &[],
@@ -777,55 +789,55 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Poll",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "From",
                 kind: ValueKind::Address,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Digest",
                 kind: ValueKind::Digest,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "At",
                 kind: ValueKind::Time,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Outcome",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Reason",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Quorum",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Answers",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Names",
                 kind: ValueKind::Text,
                 values: &[],
@@ -840,37 +852,37 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Consent-ID",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Key-ID",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Public-Key",
                 kind: ValueKind::Key,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Permission",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Reason",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Effective",
                 kind: ValueKind::Time,
                 values: &[],
@@ -885,31 +897,31 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Consents",
                 kind: ValueKind::List,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Erased",
                 kind: ValueKind::Integer,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Cancelled",
                 kind: ValueKind::Integer,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Passed-On",
                 kind: ValueKind::Integer,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "At",
                 kind: ValueKind::Time,
                 values: &[],
@@ -924,13 +936,13 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Reason",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Digest",
                 kind: ValueKind::Digest,
                 values: &[],
@@ -945,13 +957,13 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Reason",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Outcome",
                 kind: ValueKind::Text,
                 values: &[],
@@ -966,13 +978,13 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Reason",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Urgency",
                 kind: ValueKind::Text,
                 values: &[],
@@ -987,37 +999,37 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Key-ID",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Public-Key",
                 kind: ValueKind::Key,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Replaces",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Replaces-Key",
                 kind: ValueKind::Key,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Grace-Until",
                 kind: ValueKind::Time,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Proof",
                 kind: ValueKind::Base64,
                 values: &[],
@@ -1032,37 +1044,37 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Signed-At",
                 kind: ValueKind::Time,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Digest",
                 kind: ValueKind::Digest,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Words",
                 kind: ValueKind::Digest,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Lines",
                 kind: ValueKind::Integer,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Bytes",
                 kind: ValueKind::Integer,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Marks",
                 kind: ValueKind::Base64,
                 values: &[],
@@ -1077,37 +1089,37 @@ pub static NAMESPACES: &[Namespace] = &[
         hop: false,
         numbered: None,
         keys: &[
-            Key {
+            MetaKey {
                 name: "Digest",
                 kind: ValueKind::Digest,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Index",
                 kind: ValueKind::Integer,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "State",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Diagnostic",
                 kind: ValueKind::Text,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Received-At",
                 kind: ValueKind::Time,
                 values: &[],
                 hop: false,
             },
-            Key {
+            MetaKey {
                 name: "Received-By",
                 kind: ValueKind::Text,
                 values: &[],
@@ -1246,6 +1258,12 @@ impl PiiKind {
             "name" => Some(Self::Name),
             _ => None,
         }
+    }
+}
+
+impl std::fmt::Display for PiiKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -18,7 +18,7 @@ words! {
     /// What happened.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum EventKind {
-        /// A message was taken.
+        /// A message was accepted.
         Accepted = "accepted",
         /// A message was not taken.
         Refused = "refused",

@@ -24,7 +24,7 @@ pub trait LogStore {
     /// Entries in their order.
     fn log_entries(&self, asked: &LogQuery) -> Result<Vec<LogEntry>, StoreError>;
 
-    /// The index of the entry with which a message was taken.
+    /// The index of the entry with which a message was accepted.
     fn log_index(&self, id: &str) -> Result<Option<u64>, StoreError>;
 
     /// The latest checkpoint that was kept.
@@ -40,7 +40,7 @@ pub trait LogStore {
     fn log(&mut self, events: &[Event<'_>]) -> Result<(), StoreError>;
 
     /// Stores hashes of entries that have none yet, so many groups of 256 at most. Whether there are more.
-    fn store_hashes(&mut self, most: usize) -> Result<bool, StoreError>;
+    fn store_hashes(&mut self, limit: usize) -> Result<bool, StoreError>;
 }
 
 /// A checkpoint as it is kept.

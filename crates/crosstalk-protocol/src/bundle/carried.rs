@@ -1,4 +1,4 @@
-//! What goes on in the META blocks of a bundle: attachments, restrictions, warnings, consent.
+//! The META blocks that a bundle passes on: attachments, restrictions, warnings, consent.
 
 use super::consent::ConsentState;
 use super::{BundleError, counts, quote};

@@ -1,4 +1,4 @@
-//! The consent that holds in a thread (MET-011, MET-021): what was granted, denied, withdrawn, and what has run out.
+//! The consent that holds in a thread (MET-011, MET-021): what was granted, denied, revoked, and what has expired.
 
 use crate::consent::{Pii, is_sensitive, names};
 use crate::store::{Record, Side, party};
@@ -58,7 +58,7 @@ impl Voice {
         }
     }
 
-    /// Whether this voice can give what that one has refused or let run out: the person here can, and the same party as
+    /// Whether this voice can give what that one has refused or let expire: the person here can, and the same party as
     /// surely as it spoke before.
     fn makes_up_for(&self, other: &Self) -> bool {
         let is_sure = self.is_verified || !other.is_verified;
@@ -73,7 +73,7 @@ pub enum ConsentStanding {
     Holds,
     /// It was denied.
     Denied,
-    /// It was withdrawn.
+    /// It was revoked.
     Revoked,
     /// Its time is over.
     Expired,
@@ -207,8 +207,8 @@ impl HeldConsent {
     }
 }
 
-/// The consent of a thread at a point in time. Messages that must not be acted on say nothing; a withdrawal counts if
-/// its signature is verified, or if it was written here, and a consent that was withdrawn stays so under its name.
+/// The consent of a thread at a point in time. Messages that must not be acted on say nothing; a revocation counts if
+/// its signature is verified, or if it was written here, and a consent that was revoked stays so under its name.
 ///
 /// ```
 /// use crosstalk_envelope::Timestamp;

@@ -16,7 +16,7 @@ const OPEN_NAMED: usize = 20;
 
 /// A message of the transcript.
 #[derive(Debug)]
-struct Entry {
+struct TranscriptEntry {
     /// The head line, and what has to be said before the body.
     head: Vec<String>,
     /// The body, quoted.
@@ -43,7 +43,7 @@ enum Level {
 /// The transcript of a thread.
 #[derive(Debug)]
 pub(super) struct Transcript {
-    entries: Vec<Entry>,
+    entries: Vec<TranscriptEntry>,
 }
 
 /// How many characters a line takes in an envelope: with its indent and its end.
@@ -63,7 +63,9 @@ impl Transcript {
         let none = Vec::new();
         let attached = attached.iter().chain(std::iter::repeat(&none));
         let numbered = (1..).zip(thread).zip(attached);
-        let entries = numbered.map(|((n, r), a)| Entry::new(n, r, a)).collect();
+        let entries = numbered
+            .map(|((n, r), a)| TranscriptEntry::new(n, r, a))
+            .collect();
         Self { entries }
     }
 
@@ -210,7 +212,7 @@ impl Level {
     }
 }
 
-impl Entry {
+impl TranscriptEntry {
     fn new(number: usize, record: &Record, attached: &[String]) -> Self {
         let document = record.document();
         let mut head = vec![head_line(number, record)];

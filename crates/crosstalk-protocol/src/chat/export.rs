@@ -44,14 +44,14 @@ pub struct ExportedChat {
     id: Option<String>,
     uuid: Option<String>,
     current_node: Option<String>,
-    mapping: Option<BTreeMap<String, Node>>,
+    mapping: Option<BTreeMap<String, ExportNode>>,
     chat_messages: Option<Vec<ClaudeMessage>>,
 }
 
 /// A place in the tree of ChatGPT.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Node {
+struct ExportNode {
     parent: Option<String>,
     children: Option<Vec<String>>,
     message: Option<GptMessage>,
@@ -62,7 +62,7 @@ struct Node {
 struct GptMessage {
     author: Author,
     create_time: Option<f64>,
-    content: Option<Content>,
+    content: Option<ExportContent>,
     recipient: Option<String>,
     metadata: Option<Metadata>,
 }
@@ -75,16 +75,16 @@ struct Author {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Content {
+struct ExportContent {
     content_type: Option<String>,
-    parts: Option<Vec<Part>>,
+    parts: Option<Vec<ContentPart>>,
     text: Option<String>,
 }
 
 /// A piece of what was said: words, or something that is no text.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Part {
+enum ContentPart {
     Words(String),
     Thing(Thing),
     Unknown(IgnoredAny),
@@ -100,13 +100,13 @@ struct Thing {
 #[serde(default)]
 struct Metadata {
     is_visually_hidden_from_conversation: Option<bool>,
-    attachments: Option<Vec<Attached>>,
+    attachments: Option<Vec<ExportAttachment>>,
 }
 
 /// A file that was attached, as either program names it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Attached {
+struct ExportAttachment {
     name: Option<String>,
     file_name: Option<String>,
     extracted_content: Option<String>,
@@ -120,14 +120,14 @@ struct ClaudeMessage {
     sender: Option<String>,
     text: Option<String>,
     created_at: Option<String>,
-    content: Option<Vec<Block>>,
-    attachments: Option<Vec<Attached>>,
-    files: Option<Vec<Attached>>,
+    content: Option<Vec<ContentBlock>>,
+    attachments: Option<Vec<ExportAttachment>>,
+    files: Option<Vec<ExportAttachment>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Block {
+struct ContentBlock {
     r#type: Option<String>,
     text: Option<String>,
 }
@@ -166,7 +166,7 @@ fn seconds(seconds: f64) -> Option<Timestamp> {
 }
 
 /// The turns of a tree, each after the one that it follows; the branch that was shown last comes first.
-fn of_tree(nodes: &BTreeMap<String, Node>, current: Option<&str>) -> Vec<Turn> {
+fn of_tree(nodes: &BTreeMap<String, ExportNode>, current: Option<&str>) -> Vec<Turn> {
     let shown = shown_branch(nodes, current);
     let mut children: HashMap<&str, Vec<&str>> = HashMap::new();
     let mut roots = Vec::new();
@@ -213,7 +213,7 @@ fn of_tree(nodes: &BTreeMap<String, Node>, current: Option<&str>) -> Vec<Turn> {
 
 /// The nodes from the end of the branch that was shown up to the root.
 fn shown_branch<'n>(
-    nodes: &'n BTreeMap<String, Node>,
+    nodes: &'n BTreeMap<String, ExportNode>,
     current: Option<&'n str>,
 ) -> BTreeSet<&'n str> {
     let mut branch = BTreeSet::new();
@@ -247,12 +247,17 @@ impl GptMessage {
             None => Vec::new(),
         };
         let attached = metadata.and_then(|m| m.attachments.as_ref());
-        pieces.extend(attached.into_iter().flatten().filter_map(Attached::shown));
+        pieces.extend(
+            attached
+                .into_iter()
+                .flatten()
+                .filter_map(ExportAttachment::shown),
+        );
         joined(pieces).map(|text| (speaker, text))
     }
 }
 
-impl Content {
+impl ExportContent {
     /// The pieces of a text; nothing if it is no text for people.
     fn pieces(&self) -> Option<Vec<String>> {
         match self.content_type.as_deref() {
@@ -261,23 +266,23 @@ impl Content {
             Some(_) => return None,
         }
         let parts = self.parts.iter().flatten().filter_map(|part| match part {
-            Part::Words(words) => Some(words.clone()),
-            Part::Thing(Thing {
+            ContentPart::Words(words) => Some(words.clone()),
+            ContentPart::Thing(Thing {
                 text: Some(text), ..
             }) => Some(text.clone()),
-            Part::Thing(thing) => {
+            ContentPart::Thing(thing) => {
                 let kinds = ["image", "audio", "video"];
                 let mut kinds = kinds.into_iter();
                 let kind = kinds.find(|kind| thing.content_type.contains(kind));
                 Some(format!("[{}]", kind.unwrap_or("attachment")))
             }
-            Part::Unknown(_) => None,
+            ContentPart::Unknown(_) => None,
         });
         Some(parts.chain(self.text.iter().cloned()).collect())
     }
 }
 
-impl Attached {
+impl ExportAttachment {
     /// A line that names the file, with its text where the export has it.
     fn shown(&self) -> Option<String> {
         let name = self.file_name.as_ref().or(self.name.as_ref());
@@ -348,7 +353,7 @@ impl ClaudeMessage {
             pieces = self.text.iter().cloned().collect();
         }
         let attached = self.attachments.iter().chain(&self.files).flatten();
-        pieces.extend(attached.filter_map(Attached::shown));
+        pieces.extend(attached.filter_map(ExportAttachment::shown));
         joined(pieces).map(|text| (speaker, text))
     }
 }
@@ -508,12 +513,15 @@ mod tests {
         let ids: Vec<String> = (0..CHILDREN).rev().map(|n| format!("n{n:06}")).collect();
         let child = |id: &String| {
             let message = node(Some("root"), "user", text(id));
-            (id.clone(), serde_json::from_value::<Node>(message).unwrap())
+            (
+                id.clone(),
+                serde_json::from_value::<ExportNode>(message).unwrap(),
+            )
         };
-        let mut nodes: BTreeMap<String, Node> = ids.iter().map(child).collect();
-        let root = Node {
+        let mut nodes: BTreeMap<String, ExportNode> = ids.iter().map(child).collect();
+        let root = ExportNode {
             children: Some(ids.clone()),
-            ..Node::default()
+            ..ExportNode::default()
         };
         nodes.insert("root".into(), root);
         let turns = of_tree(&nodes, Some("n000007"));

@@ -1,6 +1,6 @@
 //! The lines that say who speaks next.
 
-use super::front::Front;
+use super::ChatFront;
 use super::speaker::{Speaker, Word};
 use crosstalk_envelope::Timestamp;
 use std::ops::Range;
@@ -54,7 +54,7 @@ impl Label<'_> {
         (named(self) && named(other)) || self.written.eq_ignore_ascii_case(other.written)
     }
 
-    pub(super) fn speaker(&self, front: &Front) -> Speaker {
+    pub(super) fn speaker(&self, front: &ChatFront) -> Speaker {
         match self.word {
             Word::Person => Speaker::Person,
             Word::System => Speaker::System,
@@ -64,7 +64,7 @@ impl Label<'_> {
     }
 }
 
-/// Every line of a text that may be a label, outside of code.
+/// Every line of a text that may be a label, outside code.
 pub(super) fn labels(text: &str) -> Vec<Label<'_>> {
     let mut lines = Vec::new();
     let mut start = 0;

@@ -1,4 +1,4 @@
-//! Who speaks in a chat export, and the words for it.
+//! Speakers in a chat export, and the words for them.
 
 /// Who said something.
 #[derive(Clone, Debug, PartialEq, Eq)]

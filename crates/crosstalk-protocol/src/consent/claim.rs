@@ -1,4 +1,4 @@
-//! What a message says about consent.
+//! Claims: the statements of one message about consent.
 
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::registry::{Namespace, Pii};
@@ -25,7 +25,7 @@ pub fn is_sensitive(scope: &str) -> bool {
     !scope.eq_ignore_ascii_case("general")
 }
 
-/// What a message says about consent, in `meta: privacy`, and which consent it withdraws.
+/// What a message says about consent, in `meta: privacy`, and which consent it revokes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
     /// What it says about personal data in it.
@@ -48,11 +48,11 @@ pub struct Claim {
     pub ids: Vec<String>,
     /// The consents that it goes back to.
     pub originals: Vec<String>,
-    /// The consents that it withdraws, if it is a REVOKE.
+    /// The consents that it revokes, if it is a REVOKE.
     pub withdraws: Vec<String>,
-    /// The permission that it withdraws, if it is a REVOKE.
+    /// The permission that it revokes, if it is a REVOKE.
     pub permission: Option<String>,
-    /// Why it withdraws it.
+    /// Why it revokes it.
     pub reason: Option<String>,
     /// Whether it is a REVOKE.
     pub is_revoke: bool,
@@ -140,7 +140,7 @@ impl Claim {
             )
     }
 
-    /// Whether it is kept in the ledger: somebody agreed, or what is said has a name by which it can be withdrawn.
+    /// Whether it is kept in the ledger: somebody agreed, or what is said has a name by which it can be revoked.
     pub(super) fn is_recorded(&self) -> bool {
         let is_named = !self.ids.is_empty() && self.kind != Some(ConsentKind::ExplicitNo);
         self.grants() || (is_named && !self.is_revoke)

@@ -1,4 +1,4 @@
-//! What laws demand of a consent, as data: one TOML file for each.
+//! Demands of laws on a consent, as data: one TOML file for each law.
 
 use super::claim::{Claim, is_sensitive};
 use super::proof::Assurance;
@@ -55,7 +55,7 @@ pub enum Demand {
     Time,
     /// An end.
     End,
-    /// A name, by which it can be withdrawn.
+    /// A name, by which it can be revoked.
     Id,
     /// A signature of a trusted key.
     Signature,
@@ -105,7 +105,7 @@ impl Jurisdiction {
     /// ```
     /// use crosstalk_protocol::consent::Jurisdiction;
     /// let text = "name = \"LGPD\"\ntitle = \"Lei Geral de Proteção de Dados\"\n[[provision]]\nplace = \"Art. 8\"\n\
-    ///             says = \"Consent can be withdrawn.\"\ndemands = [\"id\"]\n";
+    ///             says = \"Consent can be revoked.\"\ndemands = [\"id\"]\n";
     /// assert_eq!(Jurisdiction::parse(text).unwrap().provisions.len(), 1);
     /// assert!(Jurisdiction::parse("name = 7").is_err());
     /// ```

@@ -22,7 +22,7 @@ pub struct Grant {
     pub pkid: Option<String>,
     /// How well that was verified.
     pub assurance: Assurance,
-    /// `Consent`, as it was written; nothing if it was withdrawn before it was seen.
+    /// `Consent`, as it was written; nothing if it was revoked before it was seen.
     pub text: Option<String>,
     /// What it covers.
     pub scopes: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Grant {
 pub struct Revocation {
     /// When.
     pub at: Timestamp,
-    /// Who withdrew it.
+    /// Who revoked it.
     pub by: String,
     /// The REVOKE.
     pub message: String,
@@ -58,7 +58,7 @@ pub struct Revocation {
 }
 
 impl Grant {
-    /// One that was withdrawn before anybody had seen it: nothing that comes under its name is taken.
+    /// One that was revoked before anybody had seen it: nothing that comes under its name is taken.
     pub fn unseen(id: &str, revocation: &Revocation) -> Self {
         Self {
             id: id.to_owned(),
@@ -191,11 +191,11 @@ pub struct Terms {
     pub grants: Vec<Grant>,
     /// The consents that the message is kept under: with each of them, its text goes.
     pub under: Vec<String>,
-    /// What it withdraws.
+    /// What it revokes.
     pub withdrawal: Option<Withdrawal>,
 }
 
-/// What a REVOKE withdraws.
+/// What a REVOKE revokes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withdrawal {
     /// The consents, by name; those that go back to them end with them.
@@ -273,7 +273,7 @@ pub trait LedgerStore {
     fn known(&self, claim: &Claim, message: &str) -> Result<Vec<Grant>, StoreError>;
 
     /// Keeps a message of the person of this store and writes down what follows from it, if `judge` lets it pass by the consents
-    /// that its claim names. In one transaction: nothing is kept under a consent that is withdrawn meanwhile.
+    /// that its claim names. In one transaction: nothing is kept under a consent that is revoked meanwhile.
     ///
     /// # Errors
     /// If the store can't be written. Nothing was kept then.
@@ -293,7 +293,7 @@ pub trait LedgerStore {
 /// that these go back to.
 ///
 /// # Errors
-/// The refusal, if a consent that it names is over, withdrawn, narrower, or of others.
+/// The refusal, if a consent that it names is over, revoked, narrower, or of others.
 pub fn judge(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> Result<Terms, Refusal> {
     let mut terms = Terms {
         expires: claim.expires,
@@ -523,8 +523,8 @@ fn granted(
     }
 }
 
-/// What a REVOKE withdraws; `known` are the grants that it names, and those that these go back to. A consent that is not
-/// on record is withdrawn before it is seen; an authority withdraws what others granted. Nothing if it withdraws neither
+/// What a REVOKE revokes; `known` are the grants that it names, and those that these go back to. A consent that is not
+/// on record is revoked before it is seen; an authority revokes what others granted. Nothing if it revokes neither
 /// consent nor permission.
 ///
 /// # Errors
@@ -595,7 +595,7 @@ pub fn withdraw(
     }))
 }
 
-/// Whether all that is withdrawn was granted by the same sender with the same key, so that no more has to be known about who
+/// Whether all that is revoked was granted by the same sender with the same key, so that no more has to be known about who
 /// that is.
 fn withdraws_own(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> bool {
     let is_own = |id: &String| {

@@ -1,4 +1,4 @@
-//! What an organisation demands, and whether a message meets it (CON-001 to CON-014).
+//! Consent policies: the demands of an organisation, and whether a message meets them (CON-001 to CON-014).
 
 use super::claim::{Claim, Need};
 use super::jurisdiction::Jurisdiction;
@@ -27,7 +27,7 @@ pub struct Policy {
     pub declared: Vec<String>,
     /// What needs an explicit consent to leave the organisation.
     pub border: Border,
-    /// Who may withdraw what others granted.
+    /// Who may revoke what others granted.
     pub authorities: Vec<Pattern>,
     /// What laws demand where a message names them.
     pub jurisdictions: Vec<Jurisdiction>,
@@ -56,7 +56,7 @@ pub enum Border {
 }
 
 impl Policy {
-    /// Whether somebody may withdraw what others granted.
+    /// Whether somebody may revoke what others granted.
     pub fn is_authority(&self, address: &str) -> bool {
         self.authorities.iter().any(|p| p.matches(address))
     }

@@ -1,4 +1,4 @@
-//! How sure it is who says something about a consent.
+//! Assurance: how well it is verified who gave or revoked a consent.
 
 use crate::relay::Peer;
 use crate::trust::{Origin, Trust};
@@ -35,10 +35,10 @@ pub struct Proof {
     /// How well it was verified.
     pub assurance: Assurance,
     /// Whether it is surely from its sender: signed with a key of the sender that more than a first contact vouches for, for
-    /// a receiver that is a URL, with an id and a time. Only then it withdraws something.
+    /// a receiver that is a URL, with an id and a time. Only then it revokes something.
     pub is_firm: bool,
     /// Whether it is surely signed with the same key as every other message under its key id, whoever its sender is: then it
-    /// withdraws what the same sender granted with that key.
+    /// revokes what the same sender granted with that key.
     pub is_same_key: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the DNS says about the address behind a simple name (ADR-012 to ADR-014).
+//! DNS records of the address behind a simple name (ADR-012 to ADR-014).
 
 use super::Dnssec;
 use crosstalk_envelope::Address;

@@ -1,4 +1,4 @@
-//! What the DNS says about the relays of a domain (HTP-080 to HTP-082).
+//! DNS records of the relays of a domain (HTP-080 to HTP-082).
 
 use super::Dnssec;
 use super::address::host_fault;
@@ -89,8 +89,8 @@ impl RelayRecord {
 
 /// What is wrong with the base URL of a relay.
 fn url_fault(url: &str, allow_private: bool) -> Option<String> {
-    let is_allowed = url.starts_with("https://") || allow_private && url.starts_with("http://");
-    if !is_allowed {
+    let is_private = allow_private && url.starts_with("http://");
+    if !url.starts_with("https://") && !is_private {
         return Some("the URL does not begin with https://".into());
     }
     if url.contains(['@', '?', '#']) {

@@ -1,4 +1,4 @@
-//! What somebody chose, in the forms of each type of poll (POL-010, POL-011).
+//! Choices, in the forms of each type of poll (POL-010, POL-011).
 
 use super::call::{Call, Kind};
 use crosstalk_envelope::meta;

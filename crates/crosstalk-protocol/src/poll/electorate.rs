@@ -1,4 +1,4 @@
-//! Who is invited, and whose ballot a message is (POL-002, POL-006).
+//! The electorate: the invited voters, and the voter of each ballot (POL-002, POL-006).
 
 use crate::store::party;
 use crosstalk_envelope::Address;

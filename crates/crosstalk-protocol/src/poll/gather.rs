@@ -1,4 +1,4 @@
-//! Which answers count: one ballot for each who is invited, the last in time (POL-013, POL-020 to POL-023).
+//! Gathering ballots: one for each voter, the last in time (POL-013, POL-020 to POL-023).
 
 use super::ballot::{Says, Slip, carried_key, holds};
 use super::call::Call;

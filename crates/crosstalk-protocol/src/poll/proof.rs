@@ -12,13 +12,13 @@ use std::sync::{Mutex, PoisonError};
 const MAX_VERDICTS: usize = 65_536;
 
 /// A text, how it was read, and the key that it was checked with; without one, the key that it carries or that its id is.
-type Checked = (Digest, bool, Option<String>);
+type CheckedText = (Digest, bool, Option<String>);
 
 /// The verdicts about the envelopes of polls. A message of an unknown key is checked again once, when another message brings
 /// the key.
 #[derive(Debug, Default)]
 pub struct Proofs {
-    verdicts: Mutex<HashMap<Checked, Word>>,
+    verdicts: Mutex<HashMap<CheckedText, Word>>,
 }
 
 impl Proofs {
@@ -43,7 +43,7 @@ impl Proofs {
         word
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Checked, Word>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<CheckedText, Word>> {
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! How many ballots are needed (POL-003).
+//! The quorum: the number of ballots that a poll needs (POL-003).
 
 /// How many ballots are needed.
 #[derive(Clone, Debug, PartialEq, Eq)]

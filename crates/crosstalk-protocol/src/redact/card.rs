@@ -1,18 +1,18 @@
 //! Numbers of payment cards: 13 to 19 digits with the check of Luhn and the prefix of an issuer (RED-012).
 
-use super::number::{Run, runs};
+use super::number::{DigitRun, runs};
 use super::view::View;
-use super::{Candidate, PiiKind};
+use super::{PiiKind, PiiMatch};
 use crosstalk_envelope::registry::CARD_ISSUERS;
 
 /// Finds the cards of a view.
-pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
+pub(super) fn scan(view: &View, out: &mut Vec<PiiMatch>) {
     runs(view, |run| {
         let mut first = 0;
         while first < run.groups.len() {
             match last_group(view, run, first) {
                 Some(last) => {
-                    out.push(Candidate::new(PiiKind::Card, run.place(first, last)));
+                    out.push(PiiMatch::new(PiiKind::Card, run.place(first, last)));
                     first = last + 1;
                 }
                 None => first += 1,
@@ -22,7 +22,7 @@ pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
 }
 
 /// The last group of the longest card that begins with a group.
-fn last_group(view: &View, run: &Run, first: usize) -> Option<usize> {
+fn last_group(view: &View, run: &DigitRun, first: usize) -> Option<usize> {
     let mut best = None;
     for last in first..run.groups.len() {
         let digits = run.digits(first, last);
@@ -37,7 +37,7 @@ fn last_group(view: &View, run: &Run, first: usize) -> Option<usize> {
 }
 
 /// Whether the groups look like those of a card: all that stands there, or groups as they are printed on cards.
-fn is_grouped(view: &View, run: &Run, first: usize, last: usize) -> bool {
+fn is_grouped(view: &View, run: &DigitRun, first: usize, last: usize) -> bool {
     if first == 0 && last + 1 == run.groups.len() {
         return true;
     }

@@ -1,17 +1,17 @@
 //! International bank account numbers: the length of the country and the remainder by 97 (RED-013).
 
 use super::view::View;
-use super::{Candidate, PiiKind};
+use super::{PiiKind, PiiMatch};
 use crosstalk_envelope::registry::IBAN_LENGTHS;
 
 /// Finds the account numbers of a view.
-pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
+pub(super) fn scan(view: &View, out: &mut Vec<PiiMatch>) {
     let mut at = 0;
     while at < view.len() {
         let starts = view.at(at).is_ascii_lowercase() && !view.follows_word(at);
         match starts.then(|| end(view, at)).flatten() {
             Some(end) => {
-                out.push(Candidate::new(PiiKind::Iban, at..end));
+                out.push(PiiMatch::new(PiiKind::Iban, at..end));
                 at = end;
             }
             None => at += 1,

@@ -1,7 +1,7 @@
 //! IPv4 and IPv6 addresses, but those that name no machine and version numbers (RED-014).
 
 use super::view::View;
-use super::{Candidate, PiiKind};
+use super::{PiiKind, PiiMatch};
 use crosstalk_envelope::registry::VERSION_WORDS;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::ops::Range;
 const MOST_SIGNS: usize = 45;
 
 /// Finds the addresses of a view.
-pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
+pub(super) fn scan(view: &View, out: &mut Vec<PiiMatch>) {
     let mut at = 0;
     while at < view.len() {
         if view.follows_word(at) {
@@ -26,7 +26,7 @@ pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
         };
         match found {
             Some((end, true)) => {
-                out.push(Candidate::new(PiiKind::Ip, at..end));
+                out.push(PiiMatch::new(PiiKind::Ip, at..end));
                 at = end;
             }
             Some((end, false)) => at = end,

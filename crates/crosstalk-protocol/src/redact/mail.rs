@@ -1,21 +1,21 @@
 //! Mail addresses (RED-010).
 
 use super::view::View;
-use super::{Candidate, PiiKind};
+use super::{PiiKind, PiiMatch};
 use std::ops::Range;
 
 /// How long a quoted left side or a bracketed right side may be.
 const MOST_QUOTED: usize = 64;
 
 /// Finds the mail addresses of a view.
-pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
+pub(super) fn scan(view: &View, out: &mut Vec<PiiMatch>) {
     for at in 0..view.len() {
         if view.at(at) == '@'
             && let Some(start) = local(view, at)
             && let Some(end) = domain(view, at + 1)
             && !is_repository(view, start..at, end)
         {
-            out.push(Candidate::new(PiiKind::Email, start..end));
+            out.push(PiiMatch::new(PiiKind::Email, start..end));
         }
     }
 }

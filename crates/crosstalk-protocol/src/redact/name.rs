@@ -1,7 +1,7 @@
 //! Names from a list (RED-016).
 
 use super::view::{View, is_word};
-use super::{Candidate, PiiKind};
+use super::{PiiKind, PiiMatch};
 use std::collections::HashMap;
 
 /// How much white space may stand between two words of a name.
@@ -11,11 +11,11 @@ const MOST_SPACE: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     /// The first node is the root.
-    nodes: Vec<Node>,
+    nodes: Vec<NameNode>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Node {
+struct NameNode {
     next: HashMap<char, usize>,
     is_end: bool,
 }
@@ -24,7 +24,7 @@ impl Names {
     /// Folds a list of names. What has less than two letters is no name.
     pub(super) fn new<'n>(names: impl Iterator<Item = &'n str>) -> Self {
         let mut tree = Self::default();
-        tree.nodes.push(Node::default());
+        tree.nodes.push(NameNode::default());
         for name in names {
             tree.add(name);
         }
@@ -49,7 +49,7 @@ impl Names {
             };
             at = *node.next.entry(c).or_insert(fresh);
             if at == fresh {
-                self.nodes.push(Node::default());
+                self.nodes.push(NameNode::default());
             }
         }
         if let Some(node) = self.nodes.get_mut(at) {
@@ -58,7 +58,7 @@ impl Names {
     }
 
     /// Finds the names of a view.
-    pub(super) fn scan(&self, view: &View, out: &mut Vec<Candidate>) {
+    pub(super) fn scan(&self, view: &View, out: &mut Vec<PiiMatch>) {
         if self.nodes.len() < 2 {
             return;
         }
@@ -66,7 +66,7 @@ impl Names {
             if is_boundary(view, at)
                 && let Some(end) = self.longest(view, at)
             {
-                out.push(Candidate::new(PiiKind::Name, at..end));
+                out.push(PiiMatch::new(PiiKind::Name, at..end));
             }
         }
     }

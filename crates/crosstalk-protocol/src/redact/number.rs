@@ -8,14 +8,14 @@ const MOST_BETWEEN: usize = 3;
 
 /// A group of digits.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
+pub(super) struct DigitGroup {
     /// Where it stands in the view.
     pub(super) place: Range<usize>,
     /// Which digits of the run it has.
     pub(super) digits: Range<usize>,
 }
 
-impl Group {
+impl DigitGroup {
     /// How many digits it has.
     pub(super) fn len(&self) -> usize {
         self.digits.len()
@@ -24,8 +24,8 @@ impl Group {
 
 /// Groups of digits with little between them, on one line.
 #[derive(Debug, Default)]
-pub(super) struct Run {
-    pub(super) groups: Vec<Group>,
+pub(super) struct DigitRun {
+    pub(super) groups: Vec<DigitGroup>,
     digits: Vec<u8>,
     /// The first group is tied to a word: `ORD-0012`, `#12`.
     pub(super) tied_before: bool,
@@ -33,7 +33,7 @@ pub(super) struct Run {
     pub(super) tied_behind: bool,
 }
 
-impl Run {
+impl DigitRun {
     /// The digits of some groups.
     pub(super) fn digits(&self, first: usize, last: usize) -> &[u8] {
         let start = self.groups.get(first).map_or(0, |g| g.digits.start);
@@ -71,14 +71,14 @@ impl Run {
         self.digits
             .extend(place.clone().filter_map(|i| view.digit(i)));
         let digits = start..self.digits.len();
-        self.groups.push(Group { place, digits });
+        self.groups.push(DigitGroup { place, digits });
     }
 }
 
 /// Gives every run of a view to `take`, in order.
-pub(super) fn runs(view: &View, mut take: impl FnMut(&Run)) {
+pub(super) fn runs(view: &View, mut take: impl FnMut(&DigitRun)) {
     let mut at = 0;
-    let mut run = Run::default();
+    let mut run = DigitRun::default();
     while at < view.len() {
         if !view.is_digit(at) || view.follows_word(at) {
             at += 1;
@@ -113,11 +113,11 @@ pub(super) fn runs(view: &View, mut take: impl FnMut(&Run)) {
     finish(&mut run, &mut take);
 }
 
-fn finish(run: &mut Run, take: &mut impl FnMut(&Run)) {
+fn finish(run: &mut DigitRun, take: &mut impl FnMut(&DigitRun)) {
     if !run.groups.is_empty() {
         take(run);
     }
-    *run = Run::default();
+    *run = DigitRun::default();
 }
 
 /// Where the next group begins, if little stands between.
@@ -144,7 +144,7 @@ fn is_tied(view: &View, at: usize) -> bool {
 }
 
 /// The end of a date that begins here: year, month and day, or day, month and year, with one sign between them.
-fn date(view: &View, at: usize, run: &Run) -> Option<usize> {
+fn date(view: &View, at: usize, run: &DigitRun) -> Option<usize> {
     if !run.groups.is_empty() && !is_loose(view, at) {
         return None;
     }

@@ -1,14 +1,14 @@
 //! Phone numbers: international ones, the common national forms, and what a label calls one (RED-011).
 
 use super::label;
-use super::number::{Run, runs};
+use super::number::{DigitRun, runs};
 use super::view::View;
-use super::{Candidate, PiiKind};
+use super::{PiiKind, PiiMatch};
 use crosstalk_envelope::registry::PHONE_LABELS;
 use std::ops::Range;
 
 /// Finds the phone numbers of a view.
-pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
+pub(super) fn scan(view: &View, out: &mut Vec<PiiMatch>) {
     runs(view, |run| {
         let mut group = 0;
         while group < run.groups.len() {
@@ -19,7 +19,7 @@ pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
                 .or_else(|| trunk(view, run, group));
             match found {
                 Some((place, last)) => {
-                    out.push(Candidate::new(PiiKind::Phone, place));
+                    out.push(PiiMatch::new(PiiKind::Phone, place));
                     group = last + 1;
                 }
                 None => group += 1,
@@ -32,20 +32,20 @@ pub(super) fn scan(view: &View, out: &mut Vec<Candidate>) {
 type Match = (Range<usize>, usize);
 
 /// The last group up to which there are at most `most` digits.
-fn within(run: &Run, first: usize, most: usize) -> Option<usize> {
+fn within(run: &DigitRun, first: usize, most: usize) -> Option<usize> {
     let last = (first..run.groups.len()).take_while(|last| run.digits(first, *last).len() <= most);
     last.last()
 }
 
 /// Whether nothing is written right behind a group.
-fn ends_at(view: &View, run: &Run, last: usize) -> bool {
+fn ends_at(view: &View, run: &DigitRun, last: usize) -> bool {
     let is_last = last + 1 == run.groups.len();
     let is_tied = run.is_tight(view, last) || is_last && run.tied_behind;
     !is_tied
 }
 
 /// `+49 30 901820`, `+1 (555) 010-0199`: a plus, a country, 7 to 15 digits in all.
-fn international(view: &View, run: &Run) -> Option<Match> {
+fn international(view: &View, run: &DigitRun) -> Option<Match> {
     let first = run.groups.first()?.place.start;
     let mut plus = first.checked_sub(1)?;
     if matches!(view.at(plus), '(' | ' ') {
@@ -62,7 +62,7 @@ fn international(view: &View, run: &Run) -> Option<Match> {
 }
 
 /// `tel:5550100199`, `Phone: 0171 1234567`: 5 to 15 digits that a word calls a phone number.
-fn labelled(view: &View, run: &Run) -> Option<Match> {
+fn labelled(view: &View, run: &DigitRun) -> Option<Match> {
     let place = run.place(0, 0);
     if !label::right_before(view, place.start, PHONE_LABELS) {
         return None;
@@ -78,7 +78,7 @@ fn opened(view: &View, start: usize) -> usize {
 }
 
 /// `(555) 010-0199`, `555-010-0199`, `1-555-010-0199`.
-fn american(view: &View, run: &Run, group: usize) -> Option<Match> {
+fn american(view: &View, run: &DigitRun, group: usize) -> Option<Match> {
     let size = |i: usize| run.groups.get(i).map(|g| g.len());
     let has_country = size(group) == Some(1) && run.digits(group, group) == [1];
     let first = group + usize::from(has_country);
@@ -117,7 +117,7 @@ fn american(view: &View, run: &Run, group: usize) -> Option<Match> {
 }
 
 /// `020 7946 0018`, `0171/1234567`, `(030) 901820`, `01 23 45 67 89`, `0049 30 901820`: a zero, then the area.
-fn trunk(view: &View, run: &Run, group: usize) -> Option<Match> {
+fn trunk(view: &View, run: &DigitRun, group: usize) -> Option<Match> {
     let is_free = match group.checked_sub(1) {
         Some(before) => !run.is_tight(view, before),
         None => !run.tied_before,

@@ -1,15 +1,15 @@
-//! May this message come in, from this peer, to this recipient: what can be decided from the message alone.
+//! Admission of a message from a peer to its recipients: the rules that depend on the message alone.
 
+use super::accept::shown;
 use super::capability::{ANY, Directory};
 use super::delivery::Recipient;
 use super::hold::{self, Held, Hold, Looked};
 use super::hop::HOPS;
-use super::listed::Listed;
-use super::made;
+use super::peer::Listed;
 use super::peer::{Peer, is_human, is_system};
 use super::port::Closing;
+use super::receipt::generated_ids;
 use super::route::Routes;
-use super::take::shown;
 use crate::consent::{self, Backing, Claim, Policy, Proof, Setting};
 use crate::poll::is_result;
 use crate::store::{Arrival, Kept, Side, Way, carried_id, is_same_party};
@@ -80,7 +80,7 @@ pub struct Candidate<'c> {
     pub at: Timestamp,
 }
 
-/// A message that may be taken, as far as it can be told without a look at what came before.
+/// A message that may be accepted, as far as it can be told without a look at what came before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Admission {
     /// What is kept.
@@ -97,7 +97,7 @@ pub struct Admission {
     pub priority: Priority,
     /// Until when it should be answered.
     pub answer_by: Option<Timestamp>,
-    /// When it runs out.
+    /// When it expires.
     pub expires: Option<Timestamp>,
     /// The attachments that it refers to.
     pub blobs: Vec<Digest>,
@@ -108,7 +108,7 @@ pub struct Admission {
     pub claim: Option<Box<Claim>>,
     /// How sure it is who it is from.
     pub proof: Proof,
-    /// Whether its sender may withdraw what others granted.
+    /// Whether its sender may revoke what others granted.
     pub is_authority: bool,
     /// The consent on record that it needs, if the word of its sender is not enough.
     pub backing: Option<Backing>,
@@ -261,7 +261,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         },
     };
     let mut arrival = Arrival::of(document, kept);
-    arrival.spare = made::spare(arrival.digest, at);
+    arrival.spare = generated_ids(arrival.digest, at);
     Ok(Admission {
         raw: Digest::of(arrival.text.as_bytes()),
         speaker: rules.routes.named(&arrival.sender).to_owned(),
@@ -367,7 +367,7 @@ fn look_alike(name: &str, known: &str) -> Refusal {
     refusal
 }
 
-/// Nothing is withdrawn by a word that anybody could have written.
+/// Nothing is revoked by a word that anybody could have written.
 fn revocation(envelope: &Envelope<'_>, verdict: &Verdict) -> Result<(), Refusal> {
     if envelope.meaning() != Some(Intent::Revoke) || verdict.word() == Word::Verified {
         return Ok(());

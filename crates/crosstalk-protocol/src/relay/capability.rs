@@ -1,5 +1,5 @@
-//! What agents can do: what the operator assigned to them, as far as they still offer it; and who can take a conversation
-//! over.
+//! Capabilities of agents: those that the operator assigned, as far as the agent still offers them; and the agents that can
+//! take a conversation over.
 //!
 //! An agent's own words never add to what the operator assigned: whoever could declare a capability could have every
 //! HANDOFF that needs it.

@@ -1,4 +1,4 @@
-//! The way of one message to one recipient: how it goes, how far it is, when it is tried again.
+//! Delivery of one message to one recipient: handler, state, attempts and retries.
 
 use crosstalk_envelope::words;
 use std::time::Duration;
@@ -145,6 +145,24 @@ pub struct Delivery {
 }
 
 impl Delivery {
+    /// A delivery to which nothing has happened yet.
+    pub fn queued(to: impl Into<String>, by: Handler, at: Timestamp) -> Self {
+        Self {
+            to: to.into(),
+            by,
+            state: State::Queued,
+            attempts: 0,
+            queued_at: at,
+            delivered_at: None,
+            read_at: None,
+            acknowledged_at: None,
+            failed_at: None,
+            reason: None,
+            next_at: None,
+            leased_at: None,
+        }
+    }
+
     /// Whether its recipient fetches it here and has neither read it nor given it up: then the recipient may say that it
     /// failed on it.
     pub const fn is_in_hand(&self) -> bool {
@@ -155,11 +173,9 @@ impl Delivery {
     /// of this relay is not for them. What a recipient or a courier said is.
     ///
     /// ```
-    /// # use crosstalk_protocol::relay::{Delivery, Handler, State};
+    /// # use crosstalk_protocol::relay::{Delivery, Handler};
     /// # use crosstalk_envelope::Timestamp;
-    /// # let mut delivery = Delivery { to: "bot://x".into(), by: Handler::Exec, state: State::Failed, attempts: 1,
-    /// #     queued_at: Timestamp::from_millis(0), delivered_at: None, read_at: None, acknowledged_at: None,
-    /// #     failed_at: None, reason: None, next_at: None, leased_at: None };
+    /// let mut delivery = Delivery::queued("bot://x", Handler::Exec, Timestamp::from_millis(0));
     /// delivery.reason = Some("E-ROUTE: the command ended with exit status: 3; it says: no such key".into());
     /// assert_eq!(delivery.public_reason().unwrap(), "E-ROUTE: the program that answers for this address failed");
     /// ```

@@ -1,14 +1,15 @@
-//! The RelayStore port: what a relay keeps, and what it asks for.
+//! The RelayStore port: everything that a relay keeps.
 //!
-//! Messages come in twice. [`RelayStore::take`] makes them durable and answers; [`RelayStore::file`] derives threads,
-//! words, deliveries and expectations from them right after, in larger batches, exactly once. Everything that
-//! [`Admission::rule`](super::Admission::rule) asks for is answered from both.
+//! A message takes two steps. [`RelayStore::take`] accepts it: the message is durable, and its sender gets an answer.
+//! [`RelayStore::file`] indexes it right after: it derives threads, words, deliveries and expectations, in larger batches,
+//! exactly once. Everything that
+//! [`Admission::rule`](super::Admission::rule) asks for is answered from accepted and from indexed messages.
 
+use super::accept::Taken;
 use super::admit::Admission;
 use super::delivery::{Attempt, Delivery, Handler, State};
 use super::hold::HoldStore;
 use super::peer::Role;
-use super::take::Taken;
 use crate::audit::{Detail, Event, EventKind, LogStore};
 use crate::consent::LedgerStore;
 use crate::store::{Record, Store, StoreError};
@@ -17,44 +18,44 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::Priority;
 use std::collections::BTreeSet;
 
-/// What a relay needs besides the [`Store`] and the log.
+/// The part of a store that only a relay needs.
 ///
 /// Methods that take `&mut self` are one transaction each, and what they answered for is on disk. One handle of a store
 /// writes; others read what is committed, at the same time.
 pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
-    /// Takes messages in: all that are not refused are on disk when this returns, with one fsync. One answer for each,
+    /// Accepts messages: all that are not refused are on disk when this returns, with one fsync. One answer for each,
     /// in their order; later ones see earlier ones.
     ///
     /// # Errors
-    /// If the store can't be written. Nothing of the batch was taken then.
+    /// If the store can't be written. Nothing of the batch was accepted then.
     fn take(&mut self, batch: &[Admission]) -> Result<Vec<Taken>, StoreError>;
 
-    /// Files what was taken and is not filed yet, the oldest first, at most so many.
+    /// Indexes what was accepted and is not indexed yet, the oldest first, at most so many.
     ///
     /// # Errors
-    /// If the store can't be written. Nothing of this call was filed then.
-    fn file(&mut self, most: usize) -> Result<Filing, StoreError>;
+    /// If the store can't be written. Nothing of this call was indexed then.
+    fn file(&mut self, limit: usize) -> Result<Filing, StoreError>;
 
-    /// How far filing is, and how much is left.
+    /// How far indexing is, and how much is left.
     fn filing(&self) -> Result<Filing, StoreError>;
 
-    /// What is not filed yet after a place, the oldest first: where it is, and who gets it.
-    fn unfiled(&self, after: u64, most: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError>;
+    /// What is not indexed yet after a place, the oldest first: where it is, and who gets it.
+    fn unfiled(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError>;
 
-    /// What an address has got and not acknowledged, the oldest first, as far as it is filed.
+    /// What an address has got and not acknowledged, the oldest first, as far as it is indexed.
     fn inbox_of(&self, inbox: &Inbox<'_>) -> Result<Vec<Entry>, StoreError>;
 
-    /// Messages that were taken, by their place, filed or not; those that are gone are left out.
+    /// Messages that were accepted, by their place, indexed or not; those that are gone are left out.
     fn taken(&self, places: &[u64]) -> Result<Vec<Record>, StoreError>;
 
-    /// The message with an id, filed or not.
+    /// The message with an id, indexed or not.
     fn taken_as(&self, id: &str) -> Result<Option<Record>, StoreError>;
 
-    /// Whether somebody is a party of a thread or a session, in what is filed and what is not.
+    /// Whether somebody is a party of a thread or a session, in what is indexed and what is not.
     fn is_party(&self, closing: &Closing, address: &str) -> Result<bool, StoreError>;
 
-    /// Brings the deliveries of messages to an address into a state, where that may follow the one that they are in. The ids
-    /// that are on their way to this address, changed or not. A message that was taken and is not filed yet is filed first.
+    /// Brings the deliveries of messages to an address into a state, where that may follow their present one. Returns the ids
+    /// that are on their way to this address, changed or not. A message that was accepted and is not indexed yet is indexed first.
     fn mark(
         &mut self,
         address: &str,
@@ -66,22 +67,22 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// Notes that messages were handed out: their deliveries are [`State::Delivered`], where that may follow.
     fn hand_out(&mut self, handed: &[HandedOut]) -> Result<(), StoreError>;
 
-    /// The deliveries of a message that is filed.
+    /// The deliveries of a message that is indexed.
     fn deliveries(&self, id: &str) -> Result<Vec<Delivery>, StoreError>;
 
-    /// What active handlers have to do: queued deliveries whose time has come, the most urgent first, then those that are
-    /// due longest, then in the order in which they came; each is leased until a time, and not given out again before.
+    /// Leases queued deliveries of active handlers whose time has come, the most urgent first, then those that are due
+    /// longest, then in the order in which they came. Nobody else gets one of them before the lease ends.
     fn due(
         &mut self,
         now: Timestamp,
         lease: Timestamp,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<Due>, StoreError>;
 
     /// When the next delivery of an active handler is due.
     fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// What became of an attempt. False if the delivery is not queued any more.
+    /// Records the outcome of an attempt. False if the delivery is not queued any more.
     fn attempted(
         &mut self,
         id: &str,
@@ -91,7 +92,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     ) -> Result<bool, StoreError>;
 
     /// Notes that the program of a recipient failed on messages that it fetched from its inbox: it counts as an attempt. If
-    /// `is_final`, their deliveries are given up. Nothing changes where a delivery is read, acknowledged, given up, or not
+    /// `is_final`, their deliveries become dead letters. Nothing changes where a delivery is read, acknowledged, given up, or not
     /// fetched by its recipient. The ids that changed.
     fn note_failure(
         &mut self,
@@ -115,35 +116,35 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// If the store can't be written.
     fn release_leases(&mut self, at: Timestamp) -> Result<u64, StoreError>;
 
-    /// What waits for a person to carry it, the most urgent first, then the oldest: those messages about which `lets_carry`
-    /// says so.
+    /// The messages that wait for a person to carry them and that `lets_carry` permits, the most urgent first, then the
+    /// oldest.
     fn courier(
         &self,
         lets_carry: &dyn Fn(&Errand) -> bool,
-        most: usize,
-    ) -> Result<Vec<Courier>, StoreError>;
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError>;
 
-    /// Deliveries that were given up, the latest first.
-    fn dead(&self, most: usize) -> Result<Vec<DeadLetter>, StoreError>;
+    /// Dead letters, the latest first.
+    fn dead(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError>;
 
-    /// Queues the deliveries of a message that were given up again. How many.
+    /// Queues the deliveries of a message that are dead letters again. How many.
     fn requeue(&mut self, id: &str, at: Timestamp) -> Result<u64, StoreError>;
 
     /// Settles questions whose time has passed without an answer, at most so many: what their senders are told
     /// ([`report::unanswered`](super::report::unanswered)) is owed. How many are told.
-    fn overdue(&mut self, now: Timestamp, most: usize) -> Result<u64, StoreError>;
+    fn overdue(&mut self, now: Timestamp, limit: usize) -> Result<u64, StoreError>;
 
-    /// What the relay has to say by itself, the oldest first: a place and a text each. After a REVOKE that is everything of
+    /// The notices that the relay has to send, the oldest first: a number and a text each. After a REVOKE that is everything of
     /// [`report::withdrawn`](super::report::withdrawn).
-    fn owed(&self, most: usize) -> Result<Vec<(u64, String)>, StoreError>;
+    fn owed(&self, limit: usize) -> Result<Vec<(u64, String)>, StoreError>;
 
-    /// Notes what the relay has to say by itself. It is said until it is settled, again after a crash.
+    /// Enqueues notices. The relay sends each until it is settled, again after a crash.
     fn owe(&mut self, texts: &[String]) -> Result<(), StoreError>;
 
-    /// Notes that this was said.
+    /// Removes notices that were sent.
     fn settle(&mut self, owed: &[u64]) -> Result<(), StoreError>;
 
-    /// When the next question runs out of time; one that was settled by other than an answer may be among them.
+    /// When the next question is overdue; one that was settled by other than an answer may be among them.
     fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError>;
 
     /// Keeps a token that somebody created, and writes it into the log (AUD-003). False if there is one of this name, even
@@ -164,7 +165,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// Notes when tokens were last used, by the hash of their secret. An earlier time changes nothing.
     fn note_token_uses(&mut self, uses: &[(Digest, Timestamp)]) -> Result<(), StoreError>;
 
-    /// What waits, and how large the store is, for whoever watches the relay. It counts up to [`MAX_COUNTED`] of each kind,
+    /// What waits, and how large the store is, for monitoring. It counts up to [`MAX_COUNTED`] of each kind,
     /// so that it costs little however much waits.
     fn gauges(&self) -> Result<StoreGauges, StoreError>;
 
@@ -185,21 +186,21 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// Whether a credential, or any if none is named, uploaded an attachment and has not referred to it in a message.
     fn is_unused(&self, digest: Digest, by: Option<&str>) -> Result<bool, StoreError>;
 
-    /// The latest messages whose reference to an attachment grants access, filed or not, the newest first.
-    fn referring(&self, digest: Digest, most: usize) -> Result<Vec<Record>, StoreError>;
+    /// The latest messages whose reference to an attachment grants access, indexed or not, the newest first.
+    fn referring(&self, digest: Digest, limit: usize) -> Result<Vec<Record>, StoreError>;
 
-    /// Who sent and who got the latest of them, of those that are filed and whose time is not over: without their texts, so
+    /// Who sent and who got the latest of them, of those that are indexed and whose time is not over: without their texts, so
     /// that many can be looked at.
     fn referring_parties(
         &self,
         digest: Digest,
         now: Timestamp,
-        most: usize,
+        limit: usize,
     ) -> Result<BTreeSet<String>, StoreError>;
 
     /// Attachments that came before a time and that no message refers to. They are forgotten; their bytes are the
     /// caller's to remove.
-    fn drop_blobs(&mut self, before: Timestamp, most: usize) -> Result<Vec<Digest>, StoreError>;
+    fn drop_blobs(&mut self, before: Timestamp, limit: usize) -> Result<Vec<Digest>, StoreError>;
 
     /// The ESCALATEs and HANDOFFs of a thread after a place, the oldest first: where each is, and who gets it. The thread
     /// is not read for it.
@@ -207,7 +208,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
         &self,
         thread: &str,
         after: u64,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<(u64, Vec<String>)>, StoreError>;
 
     /// Polls that have to be counted, at most so many: something came to them since they were counted, or they have
@@ -216,7 +217,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
         &self,
         now: Timestamp,
         within: Option<i64>,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<DuePoll>, StoreError>;
 
     /// When the next open poll ends.
@@ -225,7 +226,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// Notes how a poll stands. What came to it after it was due stays to be counted.
     fn count_poll(&mut self, poll: &DuePoll, state: PollState) -> Result<(), StoreError>;
 
-    /// Erases messages that a relay took and that are too old or have run out, as far as they are filed: text and everything
+    /// Erases messages that a relay accepted and that are too old or have expired, as far as they are indexed: text and everything
     /// derived from it. The id and the digest stay, so that the same message does not come again as a new one.
     fn retire(&mut self, what: &Retention) -> Result<Retired, StoreError>;
 }
@@ -264,7 +265,7 @@ pub enum PollState {
     Elsewhere,
 }
 
-/// What is asked of an inbox.
+/// A query for an inbox.
 #[derive(Clone, Copy, Debug)]
 pub struct Inbox<'a> {
     /// Whose.
@@ -275,7 +276,7 @@ pub struct Inbox<'a> {
     pub most: usize,
 }
 
-/// A message in an inbox.
+/// A message in an inbox, or one that waits for a person to carry it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// To whom: the receiver, or one of the targets.
@@ -288,7 +289,7 @@ pub struct Entry {
     pub record: Record,
 }
 
-/// Messages that somebody was given.
+/// Messages that were handed out to an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandedOut {
     /// For whom.
@@ -299,14 +300,14 @@ pub struct HandedOut {
     pub at: Timestamp,
 }
 
-/// How far filing is.
+/// How far indexing is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filing {
-    /// The place of the last message that is filed.
+    /// The place of the last message that is indexed.
     pub through: u64,
     /// How many are not, at most; nothing is left exactly if this is 0.
     pub left: u64,
-    /// How many were filed by this call.
+    /// How many were indexed by this call.
     pub filed: usize,
     /// How many messages could not be indexed and are kept apart.
     pub quarantined: u64,
@@ -349,16 +350,7 @@ pub struct Errand {
     pub asker_is_carried: bool,
 }
 
-/// A message that waits for a person to carry it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Courier {
-    /// Where to.
-    pub to: String,
-    /// The message.
-    pub record: Record,
-}
-
-/// A delivery that was given up.
+/// A delivery that is a dead letter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeadLetter {
     /// The message.
@@ -367,15 +359,6 @@ pub struct DeadLetter {
     pub from: String,
     /// The delivery.
     pub delivery: Delivery,
-}
-
-/// A question whose time has passed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Expectation {
-    /// The question.
-    pub record: Record,
-    /// Until when it should have been answered.
-    pub due: Timestamp,
 }
 
 /// A token as it is kept: not the secret.
@@ -477,7 +460,7 @@ impl TokenCounts {
     }
 }
 
-/// What is too old.
+/// Which messages are too old to be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Messages that came before this time; none if nothing is said.
@@ -490,7 +473,7 @@ pub struct Retention {
     pub most: usize,
 }
 
-/// What was erased.
+/// How many messages were erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retired {
     /// How many messages.

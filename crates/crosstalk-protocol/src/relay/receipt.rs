@@ -1,9 +1,11 @@
-//! The answer to a message that was taken: an ACK with its digest and its index in the log.
+//! The answer to a message that was accepted: an ACK with its digest and its index in the log; and the ids that a relay
+//! generates, from the time a message came and its digest, so that the same message gets the same ones.
 
-use super::made;
 use crate::nearest::intent_hint;
 use crate::store::Arrival;
 use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::id::ulid_of;
+use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::reply::ReceivedIds;
 
@@ -50,10 +52,7 @@ pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
     }
     let thread = arrival.thread.as_ref().unwrap_or(&ids.thread);
     add(&["thread: ", thread, "\n"]);
-    let (id, digest) = (
-        made::receipt(arrival.digest, *at),
-        arrival.digest.to_string(),
-    );
+    let (id, digest) = (receipt_id(arrival.digest, *at), arrival.digest.to_string());
     let context = arrival.context.as_deref().unwrap_or("receipt");
     add(&[
         "parent: ",
@@ -74,4 +73,24 @@ pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
     add(&["\nReceived-At: ", &at.to_string()]);
     add(&["\nReceived-By: ", by, "\n\nbody: |\nsig: none\n[[END]]\n"]);
     text
+}
+
+/// The ids of a message that has none.
+pub(super) fn generated_ids(digest: Digest, at: Timestamp) -> ReceivedIds {
+    ReceivedIds {
+        thread: generated_id(digest, at, 0),
+        message: generated_id(digest, at, 1),
+    }
+}
+
+/// The id of the receipt for a message.
+fn receipt_id(digest: Digest, at: Timestamp) -> String {
+    generated_id(digest, at, 2)
+}
+
+/// A ULID of a time and one of three parts of a digest, 80 bits each.
+fn generated_id(digest: Digest, at: Timestamp, part: usize) -> String {
+    let bytes = digest.0.into_iter().skip(part * 10).take(10);
+    let tail = bytes.fold(0, |tail: u128, byte| (tail << 8) | u128::from(byte));
+    ulid_of(u64::try_from(at.as_millis()).unwrap_or(0), tail)
 }

@@ -1,23 +1,19 @@
-//! What a relay says by itself: a message did not arrive, was not answered in time, was refused by a person, or a
-//! consent was withdrawn.
+//! Notices that a relay sends by itself: a message did not arrive, was not answered in time, was refused by a person, or a
+//! consent was revoked.
 //!
 //! The same thing always gets the same id, so that what is said again after a crash is known.
-
-mod withdrawal;
-
-pub use withdrawal::withdrawn;
 
 use super::delivery::{Delivery, Handler};
 use super::hop::{HOPS, hops_of};
 use super::peer::authority;
-use super::port::Expectation;
+use crate::consent::{Cancelled, Withdrawn};
 use crate::program::expects_answer;
-use crate::store::{Record, is_same_party};
+use crate::store::{Arrival, Record, is_same_party};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::name::{SYSTEM, SYSTEM_USER, same_host, same_name};
 use crosstalk_envelope::registry::{ErrorCode, Intent};
-use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
-use crosstalk_envelope::{Document, Reading, Timestamp, id, unicode};
+use crosstalk_envelope::reply::{ReceivedIds, Refusal};
+use crosstalk_envelope::{Builder, Document, Reading, Timestamp, id, reply, unicode};
 use std::borrow::Cow;
 
 /// Whether nothing is ever said in answer to a message, so that programs do not talk to each other for ever.
@@ -30,7 +26,7 @@ pub fn takes_no_answer(record: &Record) -> bool {
 }
 
 /// Whether a message in the name of SYSTEM is an ERROR of another domain about a message that was sent there, to its
-/// sender. Another relay says nothing else in this name here: no withdrawal, no result, nothing about other messages.
+/// sender. Another relay says nothing else in this name here: no revocation, no result, nothing about other messages.
 pub fn is_report_about(
     report: &Document<'_>,
     domain: &str,
@@ -115,8 +111,7 @@ pub fn retried_id(record: &Record, to: &str, since: Timestamp) -> String {
 }
 
 /// That nobody answered in time. Nothing where nothing is said, and about a poll: its result says who has not answered.
-pub fn unanswered(expectation: &Expectation) -> Option<String> {
-    let Expectation { record, due } = expectation;
+pub fn unanswered(record: &Record, due: Timestamp) -> Option<String> {
     if record.meaning == Some(Intent::Poll) {
         return None;
     }
@@ -182,4 +177,101 @@ pub fn derived(at: Timestamp, seed: &str) -> String {
     let tail = digest.iter().take(16);
     let tail = tail.fold(0_u128, |sum, byte| (sum << 8) | u128::from(*byte));
     id::ulid_of(u64::try_from(at.as_millis()).unwrap_or(0), tail)
+}
+
+/// How many erased messages a confirmation lists; the rest is counted.
+const LISTED: usize = 1000;
+
+/// Everything that is said after a REVOKE. One that another relay passed on is confirmed by its receipt: no relay takes the
+/// word of another one's SYSTEM for what was erased.
+pub fn withdrawn(revoke: &Arrival, withdrawn: &Withdrawn) -> Vec<String> {
+    let errors = withdrawn.cancelled.iter().map(|c| cancellation(c, revoke));
+    let passed_on = Document::parse(&revoke.text, Reading::Strict);
+    let is_ours = passed_on.envelope().hops().next().is_none();
+    let all = errors.chain(is_ours.then(|| confirmation(revoke, withdrawn)));
+    all.filter_map(|builder| builder.build().ok()).collect()
+}
+
+/// What the sender of a message is told that is not delivered any more.
+fn cancellation(cancelled: &Cancelled, revoke: &Arrival) -> Builder {
+    let (what, help) = (
+        format!(
+            "The message was not delivered to {}: the consent that it was sent under was withdrawn at {}. Its \
+                 text is erased.",
+            unicode::escape(&cancelled.to),
+            revoke.at
+        ),
+        "ask for a new consent before you send it again.",
+    );
+    let refusal = Refusal::new(ErrorCode::Consent, what, help);
+    let seed = format!(
+        "withdrawn\n{}\n{}\n{}\n",
+        cancelled.id, cancelled.to, revoke.digest
+    );
+    Builder::new(&cancelled.to, &cancelled.from)
+        .user(SYSTEM_USER)
+        .thread(&cancelled.thread)
+        .parent(&cancelled.id)
+        .message(derived(revoke.at, &seed))
+        .context("consent")
+        .intent(Intent::Error.as_str())
+        .meta("error", "Code", refusal.code.as_str())
+        .meta("error", "Reason", &refusal.reason)
+        .body(refusal.detail())
+}
+
+/// What was revoked, cancelled and erased, and when.
+fn confirmation(revoke: &Arrival, withdrawn: &Withdrawn) -> Builder {
+    let mut body = String::from("Withdrawn. This was done:\n");
+    let mut line = |text: String| {
+        body.push_str(&text);
+        body.push('\n');
+    };
+    for id in &withdrawn.consents {
+        line(format!("- the consent {} has ended", unicode::escape(id)));
+    }
+    for name in &withdrawn.tokens {
+        line(format!("- the token {} has ended", unicode::escape(name)));
+    }
+    line(format!(
+        "- {} deliveries were cancelled",
+        withdrawn.cancelled.len()
+    ));
+    for to in &withdrawn.told {
+        line(format!(
+            "- {} had got some of it, and is told",
+            unicode::escape(to)
+        ));
+    }
+    line(format!(
+        "- {} messages were erased at this relay",
+        withdrawn.erased.len()
+    ));
+    for erased in withdrawn.erased.iter().take(LISTED) {
+        line(format!(
+            "  {} {}",
+            unicode::escape(&erased.id),
+            erased.digest
+        ));
+    }
+    let thread = revoke.thread.as_deref().unwrap_or(&revoke.spare.thread);
+    let seed = format!("confirmation\n{}\n", revoke.digest);
+    // Not in the name of the receiver: what they erase is theirs to say.
+    Builder::new(SYSTEM, &revoke.sender)
+        .user("relay")
+        .thread(thread)
+        .parent(revoke.id())
+        .message(derived(revoke.at, &seed))
+        .context("consent")
+        .intent(Intent::Broadcast.as_str())
+        .meta("withdrawal", "Consents", withdrawn.consents.join(", "))
+        .meta("withdrawal", "Erased", withdrawn.erased.len().to_string())
+        .meta(
+            "withdrawal",
+            "Cancelled",
+            withdrawn.cancelled.len().to_string(),
+        )
+        .meta("withdrawal", "Passed-On", withdrawn.told.len().to_string())
+        .meta("withdrawal", "At", revoke.at.to_string())
+        .body(&body)
 }

@@ -1,10 +1,10 @@
-//! Where a message goes: the table of routes, `X-Delivery`, and what happens without either.
+//! Routing: the table of routes, `X-Delivery`, and the defaults without either.
 
+use super::accept::shown;
 use super::delivery::{Handler, Recipient};
 use super::pattern::Pattern;
 use super::peer::{Role, authority, is_human};
 use super::port::TokenRecord;
-use super::take::shown;
 use crate::store::{is_same_party, party};
 use crosstalk_envelope::Address;
 use crosstalk_envelope::name::same_host;

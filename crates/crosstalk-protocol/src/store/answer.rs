@@ -1,4 +1,4 @@
-//! Which answer settles which question.
+//! Settling: whether an answer settles a question.
 
 use super::arrival::{Arrival, Wait};
 use super::party::{is_same_party, may_answer};

@@ -7,6 +7,7 @@ use crate::admitted::Admitted;
 use crate::compose::is_thanks;
 use crate::poll::is_result;
 use crate::primer::is_example_id;
+use crate::relay::State;
 use crate::verdict::Word;
 use crosstalk_envelope::id::{IdForm, time_of};
 use crosstalk_envelope::meta::Digest;
@@ -26,7 +27,10 @@ const WITHOUT_CONTENT: [&str; 7] = [
     "integrity",
 ];
 
-/// A message as a store takes it.
+/// How much of a NACK is kept as the reason of a failed delivery.
+const MAX_REASON_CHARS: usize = 200;
+
+/// A message as a store accepts it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrival {
     /// The envelope that is kept, exported and shown. It passes the strict reading unless a v1.0 one was incomplete;
@@ -370,6 +374,39 @@ impl Arrival {
         let named = named.chain(&other.targets).map(String::as_str);
         let mut parties = named.chain(got.iter().copied());
         parties.any(|party| is_same_party(party, &self.sender))
+    }
+
+    /// Adds those who got it in place of its receiver: they take part as if it named them. A POLL and a BROADCAST have their
+    /// recipients as targets already, and wait for as many answers.
+    pub fn add_recipients<'r>(&mut self, recipients: impl IntoIterator<Item = &'r str>) {
+        if matches!(self.meaning, Some(Intent::Poll | Intent::Broadcast)) {
+            return;
+        }
+        for address in recipients {
+            let is_named = |named: &String| is_same_party(named, address);
+            let is_known = is_named(&self.receiver) || self.targets.iter().any(is_named);
+            if !address.is_empty() && !is_known {
+                self.targets.push(address.to_owned());
+            }
+        }
+    }
+
+    /// What an ACK or a NACK says about the delivery of the message that it answers: the state, and why that was refused.
+    pub fn reports_delivery(&self) -> Option<(State, Option<String>)> {
+        match self.meaning.filter(|_| self.counts())? {
+            Intent::Ack => Some((State::Acknowledged, None)),
+            Intent::Nack => {
+                let said = self.body.lines().find(|l| !l.trim().is_empty());
+                let said = said.unwrap_or_default().trim().chars();
+                let said: String = said.take(MAX_REASON_CHARS).collect();
+                let reason = match said.is_empty() {
+                    true => "NACK".to_owned(),
+                    false => format!("NACK: {said}"),
+                };
+                Some((State::Failed, Some(reason)))
+            }
+            _ => None,
+        }
     }
 
     /// Whether what it says may change what is known about others. A message that must not be acted on changes nothing.

@@ -1,4 +1,4 @@
-//! Who is who: addresses that name the same party, and ids that name nothing.
+//! Parties: addresses that name the same one, and ids that name nothing.
 
 use crosstalk_envelope::Address;
 use crosstalk_envelope::name::{name_key, same_name};

@@ -1,4 +1,4 @@
-//! Which open question an answer means whose ids are wrong.
+//! Finding the open question of an answer whose ids are wrong.
 //!
 //! Models forget ids, make them up, write a thread where a message belongs, and copy those of the example that taught them
 //! the format. Who was asked and answers means the question that waits for them; if several do, a person decides. An answer

@@ -1,10 +1,11 @@
-//! What a store answers.
+//! The answers of a store: records, threads, listings and outcomes.
 
-use super::arrival::{Side, Wait, Way};
-use super::party::{is_same_party, may_answer};
+use super::arrival::{Arrival, Side, Wait, Way};
+use super::party::{is_same_party, may_answer, party};
 use crate::verdict::Word;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
+use std::collections::HashMap;
 
 /// What became of a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,6 +102,37 @@ pub struct Record {
 }
 
 impl Record {
+    /// A message that is kept and not indexed: everything but its position and its thread follows from its text.
+    pub fn pending(arrival: Arrival, seq: u64, thread: String) -> Self {
+        Self {
+            seq,
+            entry: None,
+            id: arrival.id().to_owned(),
+            carries_id: arrival.message.is_some(),
+            thread,
+            parent: arrival.answered().map(str::to_owned),
+            wait: arrival.wait(),
+            session: arrival.session,
+            sender: arrival.sender,
+            receiver: arrival.receiver,
+            user: arrival.user,
+            context: arrival.context,
+            intent: arrival.intent,
+            meaning: arrival.meaning,
+            at: arrival.at,
+            written_at: arrival.written_at,
+            verdict: arrival.verdict,
+            pkid: arrival.pkid,
+            side: arrival.side,
+            way: arrival.way,
+            digest: arrival.digest,
+            expires: None,
+            text: arrival.text,
+            received: arrival.received,
+            truncated: arrival.truncated,
+        }
+    }
+
     /// The message as it was admitted: a kept text has one reading, the strict one.
     pub fn document(&self) -> Document<'_> {
         Document::parse(&self.text, Reading::Strict)
@@ -397,6 +429,46 @@ pub struct Listing<T> {
     pub items: Vec<T>,
     /// Whether there are more than these.
     pub more: bool,
+}
+
+/// The messages of a thread that put the same question to several receivers: for each round, their places among the
+/// messages. They have the same sender, parent, intent and text, and a receiver each. Whoever is asked the same once more
+/// is asked in another round; one message alone is no round.
+///
+/// ```
+/// use crosstalk_protocol::store::rounds;
+/// assert!(rounds(&[]).is_empty());
+/// ```
+pub fn rounds(records: &[Record]) -> Vec<Vec<usize>> {
+    type AskedText<'r> = (String, Option<&'r str>, Option<&'r str>, String);
+    let mut latest: HashMap<AskedText<'_>, usize> = HashMap::new();
+    let mut rounds: Vec<Vec<usize>> = Vec::new();
+    for (place, record) in records.iter().enumerate() {
+        if record.text.is_empty() {
+            continue;
+        }
+        let question = (
+            party(&record.sender),
+            record.parent.as_deref(),
+            record.intent.as_deref(),
+            record.document().body_text(),
+        );
+        let round = latest.get(&question).and_then(|at| rounds.get_mut(*at));
+        let is_new = |round: &[usize]| {
+            let asked = round.iter().filter_map(|other| records.get(*other));
+            let mut asked = asked.map(|other| &other.receiver);
+            !asked.any(|receiver| is_same_party(receiver, &record.receiver))
+        };
+        match round.filter(|round| is_new(round)) {
+            Some(round) => round.push(place),
+            None => {
+                latest.insert(question, rounds.len());
+                rounds.push(vec![place]);
+            }
+        }
+    }
+    rounds.retain(|round| round.len() > 1);
+    rounds
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a person types to find messages, and the text that is searched.
+//! Search terms as a person types them, and the text that is searched.
 
 /// What is looked for: every term has to be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Search {
     }
 }
 
-/// The text in pieces at white space outside of quotes.
+/// The text in pieces at white space outside quotes.
 fn pieces(text: &str) -> Vec<String> {
     let (mut out, mut piece, mut quoted) = (Vec::new(), String::new(), false);
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! What a relay learns from messages without anybody's decision: keys at first contact, answers of domains, and the
+//! Contacts: data that a relay learns from messages without a decision of a person: keys at first contact, answers of domains, and the
 //! revocation of keys that it never knew (TRU-004).
 //!
 //! Anybody who may send can bring these, so each credential has a bound, and what goes over it is not kept. They are

@@ -21,12 +21,12 @@ pub struct TrustFileError(String);
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct TrustToml {
     schema: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    key: Vec<Key>,
+    key: Vec<KeyToml>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    dns: Vec<Dns>,
+    dns: Vec<DnsToml>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -36,7 +36,7 @@ struct ContactsFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     contact: Vec<Contact>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    dns: Vec<Dns>,
+    dns: Vec<DnsToml>,
 }
 
 /// What one credential brought.
@@ -44,12 +44,12 @@ struct ContactsFile {
 #[serde(deny_unknown_fields)]
 struct Contact {
     credential: String,
-    key: Vec<Key>,
+    key: Vec<KeyToml>,
 }
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Key {
+struct KeyToml {
     id: String,
     public: String,
     since: String,
@@ -61,7 +61,7 @@ struct Key {
     #[serde(skip_serializing_if = "Option::is_none")]
     replaced: Option<Replaced>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    revoked: Option<Revoked>,
+    revoked: Option<RevokedToml>,
     #[serde(skip_serializing_if = "Option::is_none")]
     distrusted: Option<Distrusted>,
 }
@@ -77,7 +77,7 @@ struct Replaced {
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Revoked {
+struct RevokedToml {
     at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -95,7 +95,7 @@ struct Distrusted {
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Dns {
+struct DnsToml {
     domain: String,
     keys: Vec<String>,
     dnssec: String,
@@ -115,7 +115,7 @@ impl Trust {
     /// assert!(Trust::parse(&text.replace("since", "sinse")).is_err());
     /// ```
     pub fn parse(text: &str) -> Result<Self, TrustFileError> {
-        let file: File = parse(text, SCHEMA)?;
+        let file: TrustToml = parse(text, SCHEMA)?;
         let trust = Self {
             keys: file.key.iter().map(known).collect::<Result<_, _>>()?,
             domains: file.dns.iter().map(domain).collect::<Result<_, _>>()?,
@@ -177,7 +177,7 @@ impl Trust {
     pub fn to_text(&self) -> String {
         let keys = self.keys.iter().filter(|k| k.credential.is_none());
         let domains = self.domains.iter().filter(|d| !d.is_contact);
-        let file = File {
+        let file = TrustToml {
             schema: SCHEMA.to_owned(),
             key: keys.map(written).collect(),
             dns: domains.map(written_domain).collect(),
@@ -224,10 +224,10 @@ impl Trust {
 /// Reads a text of a schema.
 fn parse<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, TrustFileError> {
     #[derive(Deserialize)]
-    struct Head {
+    struct SchemaHead {
         schema: String,
     }
-    let head: Head = toml::from_str(text).map_err(|e| TrustFileError(e.to_string()))?;
+    let head: SchemaHead = toml::from_str(text).map_err(|e| TrustFileError(e.to_string()))?;
     if head.schema != schema {
         let message = format!("the schema is `{}`, and not `{schema}`", head.schema);
         return Err(TrustFileError(message));
@@ -247,7 +247,7 @@ fn public(text: &str) -> Result<PublicKey, TrustFileError> {
     PublicKey::parse_record(text).map_err(|e| TrustFileError(format!("`{text}`: {e}")))
 }
 
-fn known(key: &Key) -> Result<KnownKey, TrustFileError> {
+fn known(key: &KeyToml) -> Result<KnownKey, TrustFileError> {
     if !is_key_id(&key.id) {
         return fault(format!("`{}` is no key id", key.id));
     }
@@ -299,7 +299,7 @@ fn known(key: &Key) -> Result<KnownKey, TrustFileError> {
     })
 }
 
-fn written(known: &KnownKey) -> Key {
+fn written(known: &KnownKey) -> KeyToml {
     let (mut replaced, mut revoked, mut distrusted) = (None, None, None);
     match &known.standing {
         Standing::Active => {}
@@ -312,7 +312,7 @@ fn written(known: &KnownKey) -> Key {
             });
         }
         Standing::Revoked { at, reason, by } => {
-            revoked = Some(Revoked {
+            revoked = Some(RevokedToml {
                 at: at.to_string(),
                 reason: reason.clone(),
                 by: by.clone(),
@@ -325,7 +325,7 @@ fn written(known: &KnownKey) -> Key {
             });
         }
     }
-    Key {
+    KeyToml {
         id: known.id.clone(),
         public: known.key.record(),
         since: known.since.to_string(),
@@ -338,7 +338,7 @@ fn written(known: &KnownKey) -> Key {
     }
 }
 
-fn domain(dns: &Dns) -> Result<Domain, TrustFileError> {
+fn domain(dns: &DnsToml) -> Result<Domain, TrustFileError> {
     let Some(dnssec) = Dnssec::parse(&dns.dnssec) else {
         return fault(format!("`{}` is no status of DNSSEC", dns.dnssec));
     };
@@ -359,8 +359,8 @@ fn domain(dns: &Dns) -> Result<Domain, TrustFileError> {
     })
 }
 
-fn written_domain(domain: &Domain) -> Dns {
-    Dns {
+fn written_domain(domain: &Domain) -> DnsToml {
+    DnsToml {
         domain: domain.name.clone(),
         keys: domain.keys.iter().map(PublicKey::record).collect(),
         dnssec: domain.dnssec.as_str().to_owned(),

@@ -6,8 +6,8 @@ use crosstalk_protocol::relay::{
     State, acknowledgement, admit,
 };
 use crosstalk_protocol::relay::{Handler, Receipted};
-use crosstalk_protocol::store::{Record, Side, Wait, Way};
-use crosstalk_protocol::{Question, Trust, Word, verify};
+use crosstalk_protocol::store::Record;
+use crosstalk_protocol::{Question, Trust, verify};
 
 fn now() -> Timestamp {
     Timestamp::parse("2026-11-16T08:00:00Z").unwrap()
@@ -186,7 +186,6 @@ fn waiting(from: &str, by: &str, deciders: &[&str]) -> HeldMessage {
     let a = admission.arrival;
     HeldMessage {
         raw: a.digest,
-        spare: a.spare.clone(),
         recipients: vec![Recipient {
             address: "claude://code/api".into(),
             by: Handler::Exec,
@@ -200,31 +199,8 @@ fn waiting(from: &str, by: &str, deciders: &[&str]) -> HeldMessage {
         answer_by: None,
         decided: None,
         record: Record {
-            entry: None,
-            expires: None,
-            seq: 1,
-            id: a.id().into(),
-            carries_id: true,
-            thread: "T".into(),
-            parent: None,
-            session: None,
             sender: from.into(),
-            receiver: a.receiver.clone(),
-            user: None,
-            context: None,
-            intent: None,
-            meaning: None,
-            at: now(),
-            written_at: None,
-            verdict: Word::Unsigned,
-            pkid: None,
-            side: Side::Between,
-            way: Way::Relayed,
-            wait: Wait::Nobody,
-            digest: a.digest,
-            text: a.text.clone(),
-            received: None,
-            truncated: false,
+            ..Record::pending(a, 1, "T".into())
         },
     }
 }

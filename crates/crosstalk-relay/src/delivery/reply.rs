@@ -118,7 +118,7 @@ pub(super) async fn accept_reply(
     if let Some(first) = endless_since(relay, &job.record).await {
         tracing::warn!(id = %job.record.id, to = %job.to, "an answer was dropped: the conversation goes round in circles");
         if let Some(text) = report::circular(&first) {
-            relay.tell(&text).await;
+            relay.send_notice(&text).await;
         }
         return Ok(());
     }

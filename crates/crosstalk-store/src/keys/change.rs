@@ -1,4 +1,4 @@
-//! What becomes of a key: another passphrase, another key in its place, its revocation. Nothing is ever deleted.
+//! Changes of a key: a new passphrase, rotation, revocation. The store never deletes a key.
 
 use crosstalk_envelope::{PrivateKey, Timestamp};
 

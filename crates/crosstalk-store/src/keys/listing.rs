@@ -1,4 +1,4 @@
-//! Which keys there are. What is broken is named and does not hide the rest.
+//! The list of keys. A broken file is reported and does not hide the rest.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::{KeyStore, LABEL, PRIVATE, PUBLIC, StoredKey, read};
 use crate::disk::Lock;
 use crate::facts::{Facts, Retired};
-use crate::fault::{Action, DiskError, KeyFileError};
+use crate::fault::{DiskError, FileAction, KeyFileError};
 use crate::name;
 use crate::permission::Guard;
 
@@ -61,7 +61,7 @@ impl KeyStore {
 
     /// The same, for who has the right to write.
     pub(super) fn scan(&self) -> Result<Listing, KeyFileError> {
-        let fault = |e| DiskError::new(Action::Read, &self.folder, e);
+        let fault = |e| DiskError::new(FileAction::Read, &self.folder, e);
         let entries = match std::fs::read_dir(&self.folder) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Listing::default()),
             entries => entries.map_err(fault)?,

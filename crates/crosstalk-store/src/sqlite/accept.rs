@@ -1,20 +1,21 @@
-//! Messages on their way in: is it known, where does it belong, what does it settle.
+//! Intake of a person's store: tells known messages, chooses the thread, settles questions.
 
 use crosstalk_envelope::{Document, Reading, Timestamp};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{
     Arrival, Lookup, Meant, NamedIds, Outcome, Side, ThreadHints, Wait, Way, party,
 };
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 use std::collections::BTreeSet;
 
-use super::derive::{self, FILED, Filed};
-use super::fault::Step;
-use super::relay::{close, progress, take};
+use super::derive::{self, INTAKE_ROW, IntakeRow};
+use super::fault::SqlResult;
+use super::relay::{close, index, intake};
 use super::{course, forget, log, reference, settle};
+use crate::sqlite::sql::{Columns as _, Sql as _, tuple, value};
 
 /// A message that is there and may be the one that comes, or has its id.
-pub(super) struct Known {
+pub(super) struct KnownMessage {
     pub(super) seq: i64,
     pub(super) id: String,
     pub(super) spare: String,
@@ -34,31 +35,31 @@ pub(super) struct Known {
 const KNOWN: &str = "SELECT seq, id, spare_message, spare_thread, digest, verdict, side, thread, at, octet_length(text) = 0 AS gone, \
                      truncated FROM intake";
 
-fn known(row: &Row<'_>) -> Step<Known> {
-    Ok(Known {
+fn known(row: &Row<'_>) -> SqlResult<KnownMessage> {
+    Ok(KnownMessage {
         seq: row.get("seq")?,
         id: row.get("id")?,
         spare: row.get("spare_message")?,
         spare_thread: row.get("spare_thread")?,
         digest: row.get("digest")?,
-        verdict: derive::word(row, "verdict", derive::verdict_of)?,
-        side: derive::word(row, "side", Side::parse)?,
+        verdict: row.word("verdict", Word::parse)?,
+        side: row.word("side", Side::parse)?,
         thread: row.get("thread")?,
-        since: Timestamp::from_millis(row.get("at")?),
+        since: row.time("at")?,
         is_gone: row.get("gone")?,
         is_truncated: row.get("truncated")?,
     })
 }
 
-/// Takes messages in. Only inside of a transaction.
-pub(super) fn accept_all(db: &Connection, batch: &[Arrival]) -> Step<Vec<Outcome>> {
+/// Accepts messages. Only inside a transaction.
+pub(super) fn accept_all(db: &Connection, batch: &[Arrival]) -> SqlResult<Vec<Outcome>> {
     // What a relay took is filed first: threads and questions are looked for in what is filed.
-    progress::file_rest(db)?;
+    index::index_rest(db)?;
     let mut stale = BTreeSet::new();
     // Where several come at once, a whole chat was copied, and what is known of it is known.
     let is_alone = batch.len() == 1;
     let outcomes = batch.iter().map(|a| accept(db, a, is_alone, &mut stale));
-    let outcomes = outcomes.collect::<Step<Vec<Outcome>>>()?;
+    let outcomes = outcomes.collect::<SqlResult<Vec<Outcome>>>()?;
     let filed: Vec<(&Arrival, &str)> = batch
         .iter()
         .zip(&outcomes)
@@ -67,21 +68,21 @@ pub(super) fn accept_all(db: &Connection, batch: &[Arrival]) -> Step<Vec<Outcome
             Outcome::Known { .. } | Outcome::Conflict { .. } => None,
         })
         .collect();
-    count_again(db, filed.iter().map(|(_, thread)| *thread), &stale)?;
+    update_threads(db, filed.iter().map(|(_, thread)| *thread), &stale)?;
     for (arrival, thread) in filed {
         close::follow(db, arrival, thread)?;
     }
-    progress::skip(db)?;
+    index::skip_indexed(db)?;
     Ok(outcomes)
 }
 
 /// Brings the threads up to date that messages were filed to, and those that are stale: once for everything that came, so
 /// that a thread is gone through as often as there are batches, not messages.
-pub(super) fn count_again<'t>(
+pub(super) fn update_threads<'t>(
     db: &Connection,
     filed: impl Iterator<Item = &'t str>,
     stale: &BTreeSet<String>,
-) -> Step<()> {
+) -> SqlResult<()> {
     let fresh: BTreeSet<&str> = filed.filter(|t| !stale.contains(*t)).collect();
     for thread in fresh {
         course::date(db, thread)?;
@@ -92,13 +93,13 @@ pub(super) fn count_again<'t>(
     Ok(())
 }
 
-/// Takes one message in. `stale` are the threads that have to be counted again.
+/// Accepts one message. `stale` are the threads that have to be counted again.
 fn accept(
     db: &Connection,
     arrival: &Arrival,
     is_alone: bool,
     stale: &mut BTreeSet<String>,
-) -> Step<Outcome> {
+) -> SqlResult<Outcome> {
     if let Some(before) = &arrival.replaces {
         let mut corrected = arrival.clone();
         corrected.replaces = None;
@@ -112,12 +113,12 @@ fn accept(
     let Some(found) = candidate(db, arrival)? else {
         return match truncated_before(db, arrival)? {
             Some(cut) => complete(db, arrival, &cut, stale),
-            None => file(db, arrival, None, stale),
+            None => insert(db, arrival, None, stale),
         };
     };
     if found.digest == arrival.digest.0 {
         return match is_alone && answers_another(db, arrival, stale)? {
-            true => file(db, arrival, None, stale),
+            true => insert(db, arrival, None, stale),
             false => again(db, &found, arrival, stale),
         };
     }
@@ -135,7 +136,7 @@ fn accept(
     let takes_id = arrival.displaces(found.verdict, found.side) || cut.is_some();
     if takes_id && by_id(db, &found.spare)?.is_none() {
         displace(db, &found)?;
-        return file(db, arrival, Some(found.spare), stale);
+        return insert(db, arrival, Some(found.spare), stale);
     }
     Ok(Outcome::Conflict {
         id: found.id,
@@ -144,7 +145,11 @@ fn accept(
 }
 
 /// Whether an answer with the ids of the example, whose text is known, means a question that still waits.
-fn answers_another(db: &Connection, arrival: &Arrival, stale: &mut BTreeSet<String>) -> Step<bool> {
+fn answers_another(
+    db: &Connection,
+    arrival: &Arrival,
+    stale: &mut BTreeSet<String>,
+) -> SqlResult<bool> {
     if !arrival.copies_example() || arrival.answers.is_some() {
         return Ok(false);
     }
@@ -157,7 +162,7 @@ fn answers_another(db: &Connection, arrival: &Arrival, stale: &mut BTreeSet<Stri
 const RECENT: (i64, i64) = (16, 64);
 
 /// The latest message that may be cut off and that an arrival is the whole of, though no id tells it.
-fn truncated_before(db: &Connection, arrival: &Arrival) -> Step<Option<Filed>> {
+fn truncated_before(db: &Connection, arrival: &Arrival) -> SqlResult<Option<IntakeRow>> {
     if !arrival.may_make_up() || arrival.truncated {
         return Ok(None);
     }
@@ -171,9 +176,9 @@ fn truncated_before(db: &Connection, arrival: &Arrival) -> Step<Option<Filed>> {
         "SELECT seq FROM intake WHERE seq IN (SELECT seq FROM message WHERE thread = ?1 ORDER BY seq DESC LIMIT ?2)
          AND truncated = 1 AND text <> '' ORDER BY seq DESC",
     )?;
-    for thread in threads.collect::<Step<Vec<String>>>()? {
+    for thread in threads.collect::<SqlResult<Vec<String>>>()? {
         let cut = find.query_map(params![thread, messages], |row| row.get(0))?;
-        for seq in cut.collect::<Step<Vec<i64>>>()? {
+        for seq in cut.collect::<SqlResult<Vec<i64>>>()? {
             let cut = row(db, seq)?;
             if arrival.continues(&cut.arrival) {
                 return Ok(Some(cut));
@@ -183,14 +188,14 @@ fn truncated_before(db: &Connection, arrival: &Arrival) -> Step<Option<Filed>> {
     Ok(None)
 }
 
-/// Files the whole of a message that was cut off in the place of that one, which is erased. If neither carries an id, the whole
+/// Keeps the whole of a message that was cut off in the place of that one, which is erased. If neither carries an id, the whole
 /// one takes the id that the other one has here. One that has another id, and answers, stays beside the whole one.
 fn complete(
     db: &Connection,
     arrival: &Arrival,
-    cut: &Filed,
+    cut: &IntakeRow,
     stale: &mut BTreeSet<String>,
-) -> Step<Outcome> {
+) -> SqlResult<Outcome> {
     let mut whole = arrival.clone();
     if whole.answers.is_none() {
         whole.answers.clone_from(&cut.arrival.answers);
@@ -202,14 +207,14 @@ fn complete(
         _ => cut.arrival.spare.message.clone(),
     };
     if whole.id() != id && has_answers(db, &id)? {
-        return file(db, &whole, None, stale);
+        return insert(db, &whole, None, stale);
     }
     forget::forget_message(db, &id)?;
-    file(db, &whole, Some(gone), stale)
+    insert(db, &whole, Some(gone), stale)
 }
 
 /// The message with its id, or with its content and an id of its own.
-fn candidate(db: &Connection, arrival: &Arrival) -> Step<Option<Known>> {
+fn candidate(db: &Connection, arrival: &Arrival) -> SqlResult<Option<KnownMessage>> {
     let found = match &arrival.message {
         Some(id) => by_id(db, id)?,
         None => by_content(db, arrival)?,
@@ -222,33 +227,30 @@ fn candidate(db: &Connection, arrival: &Arrival) -> Step<Option<Known>> {
 }
 
 /// The message with its content and an id of its own.
-pub(super) fn by_content(db: &Connection, arrival: &Arrival) -> Step<Option<Known>> {
+pub(super) fn by_content(db: &Connection, arrival: &Arrival) -> SqlResult<Option<KnownMessage>> {
     let sql = format!("{KNOWN} WHERE carried = 0 AND digest = ?1 ORDER BY seq LIMIT 1");
-    let mut find = db.prepare_cached(&sql)?;
-    find.query_row(params![arrival.digest.0], known).optional()
+    db.find(&sql, params![arrival.digest.0], known)
 }
 
-pub(super) fn by_id(db: &Connection, id: &str) -> Step<Option<Known>> {
-    let mut find = db.prepare_cached(&format!("{KNOWN} WHERE id = ?1"))?;
-    find.query_row(params![id], known).optional()
+pub(super) fn by_id(db: &Connection, id: &str) -> SqlResult<Option<KnownMessage>> {
+    db.find(&format!("{KNOWN} WHERE id = ?1"), params![id], known)
 }
 
-/// Who a message is from, if its text is there.
-pub(super) fn sender(db: &Connection, seq: i64) -> Step<Option<String>> {
-    let mut find = db.prepare_cached("SELECT text FROM intake WHERE seq = ?1")?;
-    let text: String = find.query_row(params![seq], |row| row.get(0))?;
+/// The sender of a message, if its text is there.
+pub(super) fn sender(db: &Connection, seq: i64) -> SqlResult<Option<String>> {
+    let sql = "SELECT text FROM intake WHERE seq = ?1";
+    let text: String = db.one(sql, params![seq], value)?;
     let document = Document::parse(&text, Reading::Strict);
     Ok((!text.is_empty()).then(|| document.sender().to_owned()))
 }
 
 /// Gives a message an id of its own, since another one takes the id that it has. What answers that id stays with it.
-pub(super) fn displace(db: &Connection, found: &Known) -> Step<()> {
+pub(super) fn displace(db: &Connection, found: &KnownMessage) -> SqlResult<()> {
     for sql in [
         "UPDATE intake SET id = ?2, carried = 0 WHERE seq = ?1",
         "UPDATE message SET id = ?2 WHERE seq = ?1",
     ] {
-        db.prepare_cached(sql)?
-            .execute(params![found.seq, found.spare])?;
+        db.run(sql, params![found.seq, found.spare])?;
     }
     settle::judge(db, &found.spare)
 }
@@ -256,10 +258,10 @@ pub(super) fn displace(db: &Connection, found: &Known) -> Step<()> {
 /// A message that is there: kept is what is known better now, with the text that shows it.
 fn again(
     db: &Connection,
-    found: &Known,
+    found: &KnownMessage,
     arrival: &Arrival,
     stale: &mut BTreeSet<String>,
-) -> Step<Outcome> {
+) -> SqlResult<Outcome> {
     let is_whole_now = found.is_truncated && !arrival.truncated && arrival.verdict == found.verdict;
     let improved = (arrival.improves(found.verdict) || is_whole_now) && !found.is_gone;
     let thread = match improved {
@@ -278,11 +280,15 @@ fn again(
 }
 
 /// Lets a message that was written here wait for the person, who fetched it from the inbox that it is for.
-fn hand_to_me(db: &Connection, found: &Known, stale: &mut BTreeSet<String>) -> Step<()> {
-    db.prepare_cached("UPDATE intake SET side = ?2 WHERE seq = ?1")?
-        .execute(params![found.seq, Side::ToMe.as_str()])?;
+fn hand_to_me(
+    db: &Connection,
+    found: &KnownMessage,
+    stale: &mut BTreeSet<String>,
+) -> SqlResult<()> {
+    let sql = "UPDATE intake SET side = ?2 WHERE seq = ?1";
+    db.run(sql, params![found.seq, Side::ToMe.as_str()])?;
     let now = row(db, found.seq)?;
-    derive::take_columns(db, found.seq)?;
+    derive::remove_columns(db, found.seq)?;
     derive::columns(db, found.seq, &now)?;
     settle::judge(db, &found.id)?;
     stale.insert(now.thread);
@@ -292,59 +298,60 @@ fn hand_to_me(db: &Connection, found: &Known, stale: &mut BTreeSet<String>) -> S
 /// Keeps what is known better about a message. The thread that it is in then.
 pub(super) fn improve(
     db: &Connection,
-    found: &Known,
+    found: &KnownMessage,
     arrival: &Arrival,
     stale: &mut BTreeSet<String>,
-) -> Step<String> {
+) -> SqlResult<String> {
     let seq = found.seq;
     if !derive::is_indexed(db, seq)? {
-        keep_better(db, seq, arrival)?;
+        update_evidence(db, seq, arrival)?;
         return Ok(found.thread.clone());
     }
     let before = row(db, seq)?;
-    keep_better(db, seq, arrival)?;
+    update_evidence(db, seq, arrival)?;
     let now = row(db, seq)?;
     // FTS5 leaves some of a word behind that is taken out and put back under the same number.
     if derive::words(&before.arrival) != derive::words(&now.arrival) {
-        derive::take_words(db, seq, &before.arrival)?;
+        derive::remove_words(db, seq, &before.arrival)?;
         derive::add_words(db, seq, &now.arrival)?;
     }
-    derive::take_columns(db, seq)?;
+    derive::remove_columns(db, seq)?;
     derive::columns(db, seq, &now)?;
     stale.insert(now.thread.clone());
-    take_effect(db, seq, &now, stale)?;
+    apply_effects(db, seq, &now, stale)?;
     Ok(row(db, seq)?.thread)
 }
 
 /// The verdict, with the text that shows it.
-pub(super) fn keep_better(db: &Connection, seq: i64, arrival: &Arrival) -> Step<()> {
-    db.prepare_cached(
-        "UPDATE intake SET pkid = ?2, verdict = ?3, text = ?4, received = ?5, truncated = ?6 WHERE seq = ?1",
-    )?
-    .execute(params![
-        seq,
-        arrival.pkid.as_deref().unwrap_or_default(),
-        arrival.verdict.as_str(),
-        arrival.text,
-        arrival.received,
-        arrival.truncated
-    ])?;
+pub(super) fn update_evidence(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
+    let sql = "UPDATE intake SET pkid = ?2, verdict = ?3, text = ?4, received = ?5, truncated = \
+        ?6 WHERE seq = ?1";
+    db.run(
+        sql,
+        params![
+            seq,
+            arrival.pkid.as_deref().unwrap_or_default(),
+            arrival.verdict.as_str(),
+            arrival.text,
+            arrival.received,
+            arrival.truncated
+        ],
+    )?;
     log::renewed(db, seq, arrival)
 }
 
-pub(super) fn row(db: &Connection, seq: i64) -> Step<Filed> {
-    let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1");
-    db.prepare_cached(&sql)?
-        .query_row(params![seq], derive::filed)
+pub(super) fn row(db: &Connection, seq: i64) -> SqlResult<IntakeRow> {
+    let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE seq = ?1");
+    db.one(&sql, params![seq], derive::intake_row)
 }
 
-fn file(
+fn insert(
     db: &Connection,
     arrival: &Arrival,
     displaced: Option<String>,
     stale: &mut BTreeSet<String>,
-) -> Step<Outcome> {
-    let mut filed = Filed {
+) -> SqlResult<Outcome> {
+    let mut filed = IntakeRow {
         seq: 0,
         arrival: arrival.clone(),
         thread: String::new(),
@@ -362,31 +369,32 @@ fn file(
     }
     candidates.extend(find_question(db, &mut filed, of_parent.is_some(), stale)?);
     let arrival = &filed.arrival;
-    db.prepare_cached(
-        "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
-         inferred, text, received, truncated) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-    )?
-    .execute(params![
-        arrival.id(),
-        arrival.message.is_some(),
-        arrival.pkid.as_deref().unwrap_or_default(),
-        arrival.digest.0,
-        arrival.at.as_millis(),
-        arrival.way.as_str(),
-        arrival.side.as_str(),
-        arrival.verdict.as_str(),
-        arrival.spare.thread,
-        arrival.spare.message,
-        filed.thread,
-        arrival.answers,
-        arrival.text,
-        arrival.received,
-        arrival.truncated,
-    ])?;
+    let sql = "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, \
+        spare_thread, spare_message, thread, inferred, text, received, truncated) VALUES (?1, \
+        ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+    db.run(
+        sql,
+        params![
+            arrival.id(),
+            arrival.message.is_some(),
+            arrival.pkid.as_deref().unwrap_or_default(),
+            arrival.digest.0,
+            arrival.at.as_millis(),
+            arrival.way.as_str(),
+            arrival.side.as_str(),
+            arrival.verdict.as_str(),
+            arrival.spare.thread,
+            arrival.spare.message,
+            filed.thread,
+            arrival.answers,
+            arrival.text,
+            arrival.received,
+            arrival.truncated,
+        ],
+    )?;
     let seq = db.last_insert_rowid();
     derive::index(db, seq, &filed)?;
-    let settled = take_effect(db, seq, &filed, stale)?;
+    let settled = apply_effects(db, seq, &filed, stale)?;
     Ok(Outcome::Filed {
         id: arrival.id().to_owned(),
         thread: filed.thread.clone(),
@@ -403,7 +411,7 @@ fn infer_question(
     db: &Connection,
     arrival: &mut Arrival,
     stale: &mut BTreeSet<String>,
-) -> Step<(Vec<String>, Option<String>)> {
+) -> SqlResult<(Vec<String>, Option<String>)> {
     if !arrival.may_make_up() {
         return Ok((Vec::new(), None));
     }
@@ -440,20 +448,19 @@ fn infer_question(
 }
 
 /// What is known of the ids that a message carries.
-fn named_ids(db: &Connection, arrival: &Arrival) -> Step<NamedIds> {
+fn named_ids(db: &Connection, arrival: &Arrival) -> SqlResult<NamedIds> {
     let (thread, parent) = (arrival.thread.as_deref(), arrival.parent.as_deref());
     let is_a_thread = |id: Option<&str>| id.map_or(Ok(false), |id| is_thread(db, id));
-    let asks = |thread: Option<&str>| -> Step<bool> {
-        db.prepare_cached("SELECT 1 FROM message WHERE thread = ?1 AND asks <> 0")?
-            .exists(params![thread])
+    let asks = |thread: Option<&str>| -> SqlResult<bool> {
+        let sql = "SELECT 1 FROM message WHERE thread = ?1 AND asks <> 0";
+        db.has(sql, params![thread])
     };
     let of_thread_as_message = match is_a_thread(thread)? {
         true => None,
         false => thread_of(db, thread)?,
     };
-    let session_asks = db
-        .prepare_cached("SELECT 1 FROM message WHERE session = ?1 AND asks <> 0")?
-        .exists(params![arrival.session])?;
+    let sql = "SELECT 1 FROM message WHERE session = ?1 AND asks <> 0";
+    let session_asks = db.has(sql, params![arrival.session])?;
     Ok(NamedIds {
         parent_is_message: thread_of(db, parent)?.is_some(),
         parent_is_thread: is_a_thread(parent)?,
@@ -468,7 +475,7 @@ fn named_ids(db: &Connection, arrival: &Arrival) -> Step<NamedIds> {
 }
 
 /// Chooses the thread of a message. The thread of the message that it answers, if that is known.
-pub(super) fn choose_thread(db: &Connection, filed: &mut Filed) -> Step<Option<String>> {
+pub(super) fn choose_thread(db: &Connection, filed: &mut IntakeRow) -> SqlResult<Option<String>> {
     let arrival = &mut filed.arrival;
     // One id names one thing: no thread is named after a message of another one, and no message after another thread.
     if names_a_message(db, arrival.thread.as_deref(), arrival.id())? {
@@ -483,10 +490,10 @@ pub(super) fn choose_thread(db: &Connection, filed: &mut Filed) -> Step<Option<S
 /// questions is right afterwards.
 pub(super) fn find_question(
     db: &Connection,
-    filed: &mut Filed,
+    filed: &mut IntakeRow,
     parent_is_known: bool,
     stale: &mut BTreeSet<String>,
-) -> Step<Vec<String>> {
+) -> SqlResult<Vec<String>> {
     let mut candidates = Vec::new();
     if filed.arrival.answers_unnamed(parent_is_known) {
         freshen(db, Some(&filed.thread), stale)?;
@@ -503,15 +510,13 @@ pub(super) fn find_question(
 }
 
 /// Whether a named thread is a message, other than the one that names it.
-fn names_a_message(db: &Connection, thread: Option<&str>, id: &str) -> Step<bool> {
-    let mut find =
-        db.prepare_cached("SELECT 1 FROM message WHERE id = ?1 AND ?1 <> ?2 AND thread <> ?1")?;
-    find.exists(params![thread, id])
+fn names_a_message(db: &Connection, thread: Option<&str>, id: &str) -> SqlResult<bool> {
+    let sql = "SELECT 1 FROM message WHERE id = ?1 AND ?1 <> ?2 AND thread <> ?1";
+    db.has(sql, params![thread, id])
 }
 
-fn is_thread(db: &Connection, id: &str) -> Step<bool> {
-    db.prepare_cached("SELECT 1 FROM thread WHERE id = ?1")?
-        .exists(params![id])
+fn is_thread(db: &Connection, id: &str) -> SqlResult<bool> {
+    db.has("SELECT 1 FROM thread WHERE id = ?1", params![id])
 }
 
 /// The latest thread of a session.
@@ -519,11 +524,10 @@ pub(super) const THREAD_OF_SESSION: &str =
     "SELECT thread FROM message WHERE session = ?1 ORDER BY counts DESC, seq DESC LIMIT 1";
 
 /// Where it may belong. Messages that must not be acted on come last.
-fn hints(db: &Connection, arrival: &Arrival) -> Step<ThreadHints> {
-    let ask = |sql: &str, key: Option<&str>| -> Step<Option<String>> {
+fn hints(db: &Connection, arrival: &Arrival) -> SqlResult<ThreadHints> {
+    let ask = |sql: &str, key: Option<&str>| -> SqlResult<Option<String>> {
         let Some(key) = key else { return Ok(None) };
-        let mut find = db.prepare_cached(sql)?;
-        find.query_row(params![key], |row| row.get(0)).optional()
+        db.find(sql, params![key], value)
     };
     let named = ask(
         "SELECT id FROM thread WHERE id = ?1",
@@ -539,7 +543,7 @@ fn hints(db: &Connection, arrival: &Arrival) -> Step<ThreadHints> {
         }
     };
     let of_parent = match arrival.way {
-        Way::Relayed if arrival.side == Side::Between => take::thread_of_parent(db, arrival)?,
+        Way::Relayed if arrival.side == Side::Between => intake::thread_of_parent(db, arrival)?,
         _ => thread_of(db, arrival.answered())?,
     };
     Ok(ThreadHints {
@@ -551,12 +555,12 @@ fn hints(db: &Connection, arrival: &Arrival) -> Step<ThreadHints> {
 }
 
 /// What a message changes about others, and others about it. The message that it settles.
-pub(super) fn take_effect(
+pub(super) fn apply_effects(
     db: &Connection,
     seq: i64,
-    filed: &Filed,
+    filed: &IntakeRow,
     stale: &mut BTreeSet<String>,
-) -> Step<Option<String>> {
+) -> SqlResult<Option<String>> {
     let arrival = &filed.arrival;
     if !arrival.counts() {
         return Ok(None);
@@ -587,19 +591,18 @@ pub(super) fn take_effect(
 }
 
 /// Whether anything that is here says that it answers a message.
-fn has_answers(db: &Connection, id: &str) -> Step<bool> {
-    db.prepare_cached("SELECT 1 FROM message WHERE parent = ?1")?
-        .exists(params![id])
+fn has_answers(db: &Connection, id: &str) -> SqlResult<bool> {
+    db.has("SELECT 1 FROM message WHERE parent = ?1", params![id])
 }
 
 /// The thread of the message with an id.
-pub(super) fn thread_of(db: &Connection, id: Option<&str>) -> Step<Option<String>> {
-    let mut find = db.prepare_cached("SELECT thread FROM message WHERE id = ?1")?;
-    find.query_row(params![id], |row| row.get(0)).optional()
+pub(super) fn thread_of(db: &Connection, id: Option<&str>) -> SqlResult<Option<String>> {
+    let sql = "SELECT thread FROM message WHERE id = ?1";
+    db.find(sql, params![id], value)
 }
 
 /// Counts a thread again now if that is due: what is told about its questions has to be right.
-fn freshen(db: &Connection, thread: Option<&str>, stale: &mut BTreeSet<String>) -> Step<()> {
+fn freshen(db: &Connection, thread: Option<&str>, stale: &mut BTreeSet<String>) -> SqlResult<()> {
     match thread {
         Some(thread) if stale.remove(thread) => course::recount(db, thread),
         _ => Ok(()),
@@ -608,22 +611,18 @@ fn freshen(db: &Connection, thread: Option<&str>, stale: &mut BTreeSet<String>) 
 
 /// Brings answers that came before their message into its thread, with what answers them, unless they named a thread of
 /// their own. A verified one follows a verified one alone.
-fn gather(db: &Connection, filed: &Filed, stale: &mut BTreeSet<String>) -> Step<()> {
-    let Filed {
+fn gather(db: &Connection, filed: &IntakeRow, stale: &mut BTreeSet<String>) -> SqlResult<()> {
+    let IntakeRow {
         arrival, thread, ..
     } = filed;
-    let mut find = db.prepare_cached(
-        "WITH RECURSIVE moved (seq, id, thread, trust) AS ( \
+    let is_verified = arrival.verdict == Word::Verified;
+    let asked = params![arrival.id(), thread, is_verified];
+    let moved = db.all("WITH RECURSIVE moved (seq, id, thread, trust) AS ( \
          SELECT seq, id, thread, trust FROM message WHERE parent = ?1 AND names IS NOT thread AND thread <> ?2 \
          AND (trust > 0 OR ?3) UNION \
          SELECT m.seq, m.id, m.thread, m.trust FROM moved JOIN message m ON m.parent = moved.id \
          AND m.thread = moved.thread WHERE m.trust > 0 OR moved.trust = 0) \
-         SELECT seq, thread FROM moved",
-    )?;
-    let is_verified = arrival.verdict == Word::Verified;
-    let asked = params![arrival.id(), thread, is_verified];
-    let rows = find.query_map(asked, |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let moved = rows.collect::<Step<Vec<(i64, String)>>>()?;
+         SELECT seq, thread FROM moved", asked, tuple::<(i64, String)>)?;
     if !moved.is_empty() {
         stale.insert(thread.clone());
     }
@@ -632,7 +631,7 @@ fn gather(db: &Connection, filed: &Filed, stale: &mut BTreeSet<String>) -> Step<
             "UPDATE intake SET thread = ?2 WHERE seq = ?1",
             "UPDATE message SET thread = ?2 WHERE seq = ?1",
         ] {
-            db.prepare_cached(sql)?.execute(params![seq, thread])?;
+            db.run(sql, params![seq, thread])?;
         }
         stale.insert(from);
     }

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::SqliteStore;
-use super::fault::{self, Step};
+use super::fault::{self, SqlResult};
 use super::migrate::{folder_of, label_of, on_disk};
 use crate::disk;
-use crate::fault::{Action, DiskError};
+use crate::fault::{DiskError, FileAction};
 
 /// How many pages are copied between two reports.
 const PAGES: i32 = 1024;
@@ -47,7 +47,7 @@ impl SqliteStore {
         }
         let (folder, label) = (folder_of(target), label_of(target));
         let temporary = disk::temporary(folder, &label).map_err(on_disk)?;
-        let written = |e| on_disk(DiskError::new(Action::Write, target, e));
+        let written = |e| on_disk(DiskError::new(FileAction::Write, target, e));
         disk::write_new(&temporary, "").map_err(written)?;
         let copied = self.copy(&temporary, progress);
         let copied = copied.map_err(|e| fault::at(target, &e)).and_then(|()| {
@@ -62,7 +62,7 @@ impl SqliteStore {
         copied
     }
 
-    fn copy(&self, target: &Path, progress: &mut dyn FnMut(u64, u64)) -> Step<()> {
+    fn copy(&self, target: &Path, progress: &mut dyn FnMut(u64, u64)) -> SqlResult<()> {
         // One state, however long it takes: without it, the copy would begin again whenever somebody writes.
         let state = self.db.unchecked_transaction()?;
         state.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;

@@ -1,12 +1,12 @@
-//! What SQLite says, for people.
+//! Errors of SQLite as sentences for people.
 
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 use std::path::Path;
 
-/// What a step inside of the store gives back; the path is added on the way out.
-pub(super) type Step<T> = Result<T, rusqlite::Error>;
+/// What a step inside the store gives back; the path is added on the way out.
+pub(super) type SqlResult<T> = Result<T, rusqlite::Error>;
 
 /// The error of a store, with the file that it is about.
 pub(super) fn at(path: &Path, error: &rusqlite::Error) -> StoreError {

@@ -1,23 +1,24 @@
-//! Forgetting, so that nothing is left, and putting aside.
+//! Erasing messages and threads without a trace, and dismissing messages.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
-use super::derive::{self, FILED, Filed};
-use super::fault::Step;
-use super::relay::{hold, progress, retire};
+use super::derive::{self, INTAKE_ROW, IntakeRow};
+use super::fault::SqlResult;
+use super::relay::{hold, index, retire};
 use super::{course, log, settle};
+use crate::sqlite::sql::{Sql as _, value};
 
-/// Erases a thread. Only inside of a transaction.
-pub(super) fn forget(db: &Connection, thread: &str) -> Step<u64> {
-    progress::file_rest(db)?;
+/// Erases a thread. Only inside a transaction.
+pub(super) fn forget(db: &Connection, thread: &str) -> SqlResult<u64> {
+    index::index_rest(db)?;
     let mut find = db.prepare_cached(
         "SELECT seq FROM message WHERE thread = ?1 UNION ALL \
          SELECT i.seq FROM quarantine CROSS JOIN intake i ON i.seq = quarantine.seq WHERE i.thread = ?1",
     )?;
     let rows = find.query_map(params![thread], |row| row.get(0))?;
     let (mut count, mut answered) = (0, BTreeSet::new());
-    for seq in rows.collect::<Step<Vec<i64>>>()? {
+    for seq in rows.collect::<SqlResult<Vec<i64>>>()? {
         answered.extend(erase(db, seq)?.arrival.answered().map(str::to_owned));
         count += 1;
     }
@@ -34,15 +35,13 @@ pub(super) fn forget(db: &Connection, thread: &str) -> Step<u64> {
     Ok(count)
 }
 
-/// Erases one message and leaves the rest of its thread as if it had never come. Only inside of a transaction. False if it is
+/// Erases one message and leaves the rest of its thread as if it had never come. Only inside a transaction. False if it is
 /// not there.
-pub(super) fn forget_message(db: &Connection, id: &str) -> Step<bool> {
-    progress::file_rest(db)?;
-    let mut find = db.prepare_cached(
-        "SELECT seq FROM intake i WHERE id = ?1 AND (EXISTS (SELECT 1 FROM message m WHERE m.seq = i.seq) \
-         OR EXISTS (SELECT 1 FROM quarantine q WHERE q.seq = i.seq))",
-    )?;
-    let found = find.query_row(params![id], |row| row.get(0)).optional()?;
+pub(super) fn forget_message(db: &Connection, id: &str) -> SqlResult<bool> {
+    index::index_rest(db)?;
+    let sql = "SELECT seq FROM intake i WHERE id = ?1 AND (EXISTS (SELECT 1 FROM message m WHERE \
+        m.seq = i.seq) OR EXISTS (SELECT 1 FROM quarantine q WHERE q.seq = i.seq))";
+    let found = db.find(sql, params![id], value)?;
     let Some(seq) = found else {
         return Ok(false);
     };
@@ -55,28 +54,25 @@ pub(super) fn forget_message(db: &Connection, id: &str) -> Step<bool> {
     Ok(true)
 }
 
-/// Takes a message out of every table but those of its thread.
-fn erase(db: &Connection, seq: i64) -> Step<Filed> {
-    let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1");
-    let row: Filed = db
-        .prepare_cached(&sql)?
-        .query_row(params![seq], derive::filed)?;
+/// Removes a message from every table but those of its thread.
+fn erase(db: &Connection, seq: i64) -> SqlResult<IntakeRow> {
+    let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE seq = ?1");
+    let row: IntakeRow = db.one(&sql, params![seq], derive::intake_row)?;
     derive::unindex(db, seq, &row.arrival)?;
     log::erased(db, seq, log::now(db)?, "forget")?;
     retire::clear(db, seq)?;
-    db.prepare_cached("DELETE FROM intake WHERE seq = ?1")?
-        .execute(params![seq])?;
+    db.run("DELETE FROM intake WHERE seq = ?1", params![seq])?;
     Ok(row)
 }
 
 /// Writes all pages of the index of words anew: words that begin a page are its keys, and outlive what they were written for.
-fn rewrite_words(db: &Connection) -> Step<()> {
+fn rewrite_words(db: &Connection) -> SqlResult<()> {
     db.execute("INSERT INTO words (words) VALUES ('optimize')", [])?;
     Ok(())
 }
 
-/// Ends the wait of a message without an answer. Only inside of a transaction.
-pub(super) fn dismiss(db: &Connection, id: &str) -> Step<bool> {
+/// Ends the wait of a message without an answer. Only inside a transaction.
+pub(super) fn dismiss(db: &Connection, id: &str) -> SqlResult<bool> {
     let changed = db.execute(
         "UPDATE intake SET dismissed = 1 WHERE seq IN (SELECT seq FROM message WHERE id = ?1 AND wait <> 0)",
         params![id],
@@ -89,7 +85,7 @@ pub(super) fn dismiss(db: &Connection, id: &str) -> Step<bool> {
 
 /// Moves everything from the log into the file and empties the log, so that what was erased is in neither. False if
 /// somebody still reads an older state.
-pub(super) fn empty_log(db: &Connection) -> Step<bool> {
+pub(super) fn empty_log(db: &Connection) -> SqlResult<bool> {
     let busy: i64 = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     Ok(busy == 0)
 }

@@ -1,4 +1,4 @@
-//! Consents on record: granted, relied on, withdrawn; and what a withdrawal takes with it.
+//! Consents on record: granted, relied on, revoked; and what a revocation takes with it.
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
@@ -8,16 +8,17 @@ use crosstalk_protocol::consent::{
     Assurance, Cancelled, Claim, Erased, Grant, GrantFilter, Judge, LedgerStore, Revocation, Terms,
     Withdrawal, Withdrawn,
 };
-use crosstalk_protocol::relay::{Handler, State};
+use crosstalk_protocol::relay::State;
 use crosstalk_protocol::store::{Arrival, Outcome, StoreError, party};
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::derive::{self, FILED, Filed};
-use super::fault::Step;
-use super::relay::{delivery, hold, keep, progress, retire, route};
+use super::derive::{self, INTAKE_ROW, IntakeRow};
+use super::fault::SqlResult;
+use super::relay::{delivery, hold, index, keep, retire};
 use super::{PATIENCE, SqliteStore, accept, fault, forget, log};
+use crate::sqlite::sql::{Columns as _, Sql as _, tuple, value};
 
 /// How far traces of erased texts are taken out: nothing to do, words to be written anew, the log to be emptied.
 const CLEAN: i64 = 0;
@@ -26,15 +27,16 @@ const MERGE: i64 = 2;
 const LOG: i64 = 3;
 /// Why a text was erased, in the log.
 const WITHDRAWN: &str = "the consent was withdrawn";
+/// The priority of what follows from a REVOKE, in its column: the first.
+const URGENT: i64 = 0;
 /// How many pages of words are written anew in one step.
 const PAGES: i64 = 2000;
 
 const GRANT: &str = "SELECT id, granter, pkid, assurance, text, scopes, receivers, jurisdictions, since, expires, \
                      message, digest, originals, revoked_at, revoked_by, revoked_message, reason FROM consent";
 
-fn grant(row: &Row<'_>) -> Step<Grant> {
+fn grant(row: &Row<'_>) -> SqlResult<Grant> {
     let revoked_at: Option<i64> = row.get("revoked_at")?;
-    let lines = |column: &str| Ok::<_, rusqlite::Error>(texts(&row.get::<_, String>(column)?));
     let revoked = match revoked_at {
         Some(at) => Some(Revocation {
             at: Timestamp::from_millis(at),
@@ -44,37 +46,33 @@ fn grant(row: &Row<'_>) -> Step<Grant> {
         }),
         None => None,
     };
-    let expires: Option<i64> = row.get("expires")?;
     Ok(Grant {
         id: row.get("id")?,
         granter: row.get("granter")?,
         pkid: row.get("pkid")?,
-        assurance: derive::word(row, "assurance", Assurance::parse)?,
+        assurance: row.word("assurance", Assurance::parse)?,
         text: row.get("text")?,
-        scopes: lines("scopes")?,
-        to: lines("receivers")?,
-        jurisdictions: lines("jurisdictions")?,
-        since: Timestamp::from_millis(row.get("since")?),
-        expires: expires.map(Timestamp::from_millis),
+        scopes: row.lines("scopes")?,
+        to: row.lines("receivers")?,
+        jurisdictions: row.lines("jurisdictions")?,
+        since: row.time("since")?,
+        expires: row.opt_time("expires")?,
         message: row.get("message")?,
-        digest: Digest(row.get("digest")?),
-        originals: lines("originals")?,
+        digest: row.digest("digest")?,
+        originals: row.lines("originals")?,
         revoked,
     })
 }
 
-fn texts(lines: &str) -> Vec<String> {
-    lines.lines().map(str::to_owned).collect()
-}
-
-fn find(db: &Connection, id: &str) -> Step<Option<Grant>> {
-    db.prepare_cached(&format!("{GRANT} WHERE id = ?1"))?
-        .query_row(params![id], grant)
-        .optional()
+fn find(db: &Connection, id: &str) -> SqlResult<Option<Grant>> {
+    db.find(&format!("{GRANT} WHERE id = ?1"), params![id], grant)
 }
 
 /// The consents with these names, and those that they go back to.
-pub(super) fn named<'n>(db: &Connection, names: impl Iterator<Item = &'n str>) -> Step<Vec<Grant>> {
+pub(super) fn named<'n>(
+    db: &Connection,
+    names: impl Iterator<Item = &'n str>,
+) -> SqlResult<Vec<Grant>> {
     let mut found: Vec<Grant> = Vec::new();
     for name in names {
         let Some(grant) = find(db, name)? else {
@@ -88,8 +86,8 @@ pub(super) fn named<'n>(db: &Connection, names: impl Iterator<Item = &'n str>) -
     Ok(found)
 }
 
-/// Writes down what follows from the message at a place. Only inside of a transaction.
-pub(super) fn keep(db: &Connection, (seq, at): (i64, Timestamp), terms: &Terms) -> Step<()> {
+/// Records what follows from the message at a position. Only inside a transaction.
+pub(super) fn keep(db: &Connection, (seq, at): (i64, Timestamp), terms: &Terms) -> SqlResult<()> {
     for grant in &terms.grants {
         record(db, grant)?;
         let kind = match grant.originals.is_empty() {
@@ -111,14 +109,14 @@ pub(super) fn keep(db: &Connection, (seq, at): (i64, Timestamp), terms: &Terms) 
         )?;
     }
     for consent in &terms.under {
-        db.prepare_cached("INSERT OR IGNORE INTO consent_use (consent, seq) VALUES (?1, ?2)")?
-            .execute(params![consent, seq])?;
+        let sql = "INSERT OR IGNORE INTO consent_use (consent, seq) VALUES (?1, ?2)";
+        db.run(sql, params![consent, seq])?;
     }
     Ok(())
 }
 
-/// Writes down what follows from a message of the person of this store. What it withdrew. Only inside of a transaction.
-fn follow(db: &Connection, outcome: &Outcome, terms: &Terms) -> Step<Withdrawn> {
+/// Records what follows from a message of the person of this store. What it revoked. Only inside a transaction.
+fn follow(db: &Connection, outcome: &Outcome, terms: &Terms) -> SqlResult<Withdrawn> {
     let nothing = Ok(Withdrawn::default());
     let (id, is_new) = match outcome {
         Outcome::Filed { id, .. } => (id, true),
@@ -128,23 +126,23 @@ fn follow(db: &Connection, outcome: &Outcome, terms: &Terms) -> Step<Withdrawn> 
     let Some(found) = accept::by_id(db, id)? else {
         return nothing;
     };
-    // What is known and on record stays as it is: else a copy would bring a withdrawn consent back.
+    // What is known and on record stays as it is: else a copy would bring a revoked consent back.
     if !is_new && is_on_record(db, found.seq, terms)? {
         return nothing;
     }
     if let Some(end) = terms.expires {
-        db.prepare_cached("UPDATE intake SET expires = ?2 WHERE seq = ?1")?
-            .execute(params![found.seq, end.as_millis()])?;
+        let sql = "UPDATE intake SET expires = ?2 WHERE seq = ?1";
+        db.run(sql, params![found.seq, end.as_millis()])?;
     }
     keep(db, (found.seq, found.since), terms)?;
     match &terms.withdrawal {
-        Some(what) => withdraw(db, Some(found.seq), what),
+        Some(what) => revoke(db, Some(found.seq), what),
         None => nothing,
     }
 }
 
-/// Whether everything that follows from the message at a place was written down before.
-fn is_on_record(db: &Connection, seq: i64, terms: &Terms) -> Step<bool> {
+/// Whether everything that follows from the message at a position was written down before.
+fn is_on_record(db: &Connection, seq: i64, terms: &Terms) -> SqlResult<bool> {
     if let Some(what) = &terms.withdrawal {
         for id in &what.consents {
             if find(db, id)?.is_none_or(|grant| grant.revoked.is_none()) {
@@ -153,52 +151,53 @@ fn is_on_record(db: &Connection, seq: i64, terms: &Terms) -> Step<bool> {
         }
         return Ok(true);
     }
-    let mut used =
-        db.prepare_cached("SELECT 1 FROM consent_use WHERE consent = ?1 AND seq = ?2")?;
+    let sql = "SELECT 1 FROM consent_use WHERE consent = ?1 AND seq = ?2";
     for consent in &terms.under {
-        if !used.exists(params![consent, seq])? {
+        if !db.has(sql, params![consent, seq])? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn record(db: &Connection, g: &Grant) -> Step<()> {
+fn record(db: &Connection, g: &Grant) -> SqlResult<()> {
     let revoked = g.revoked.as_ref();
-    db.prepare_cached(
-        "INSERT OR REPLACE INTO consent (id, granter, pkid, assurance, text, scopes, receivers, jurisdictions, since, \
-         expires, message, digest, originals, revoked_at, revoked_by, revoked_message, reason) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
-    )?
-    .execute(params![
-        g.id,
-        g.granter,
-        g.pkid,
-        g.assurance.as_str(),
-        g.text,
-        g.scopes.join("\n"),
-        g.to.join("\n"),
-        g.jurisdictions.join("\n"),
-        g.since.as_millis(),
-        g.expires.map(Timestamp::as_millis),
-        g.message,
-        g.digest.0,
-        g.originals.join("\n"),
-        revoked.map(|r| r.at.as_millis()),
-        revoked.map(|r| &r.by),
-        revoked.map(|r| &r.message),
-        revoked.and_then(|r| r.reason.as_ref()),
-    ])?;
+    let sql = "INSERT OR REPLACE INTO consent (id, granter, pkid, assurance, text, scopes, \
+        receivers, jurisdictions, since, expires, message, digest, originals, revoked_at, \
+        revoked_by, revoked_message, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, \
+        ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
+    db.run(
+        sql,
+        params![
+            g.id,
+            g.granter,
+            g.pkid,
+            g.assurance.as_str(),
+            g.text,
+            g.scopes.join("\n"),
+            g.to.join("\n"),
+            g.jurisdictions.join("\n"),
+            g.since.as_millis(),
+            g.expires.map(Timestamp::as_millis),
+            g.message,
+            g.digest.0,
+            g.originals.join("\n"),
+            revoked.map(|r| r.at.as_millis()),
+            revoked.map(|r| &r.by),
+            revoked.map(|r| &r.message),
+            revoked.and_then(|r| r.reason.as_ref()),
+        ],
+    )?;
     for original in &g.originals {
-        db.prepare_cached("INSERT OR IGNORE INTO consent_origin (original, id) VALUES (?1, ?2)")?
-            .execute(params![original, g.id])?;
+        let sql = "INSERT OR IGNORE INTO consent_origin (original, id) VALUES (?1, ?2)";
+        db.run(sql, params![original, g.id])?;
     }
     Ok(())
 }
 
 /// Ends consents and tokens: everything under them is erased, what is on its way cancelled, and the REVOKE at this place,
-/// if it is here, goes to everybody who got some of it. Only inside of a transaction.
-pub(super) fn withdraw(db: &Connection, seq: Option<i64>, what: &Withdrawal) -> Step<Withdrawn> {
+/// if it is here, goes to everybody who got some of it. Only inside a transaction.
+pub(super) fn revoke(db: &Connection, seq: Option<i64>, what: &Withdrawal) -> SqlResult<Withdrawn> {
     let mut withdrawn = Withdrawn {
         consents: chain(db, &what.consents)?,
         ..Withdrawn::default()
@@ -208,12 +207,9 @@ pub(super) fn withdraw(db: &Connection, seq: Option<i64>, what: &Withdrawal) -> 
         end(db, id, what)?;
         note(db, what, "consent", id)?;
         // What is erased already is not erased again.
-        let mut find = db.prepare_cached(
-            "SELECT u.seq FROM consent_use u JOIN intake i ON i.seq = u.seq WHERE u.consent = ?1 AND i.text <> ''",
-        )?;
-        for place in find.query_map(params![id], |row| row.get::<_, i64>(0))? {
-            places.insert(place?);
-        }
+        let sql = "SELECT u.seq FROM consent_use u JOIN intake i ON i.seq = u.seq WHERE \
+            u.consent = ?1 AND i.text <> ''";
+        places.extend(db.all(sql, params![id], value::<i64>)?);
     }
     if let Some(seq) = seq {
         places.remove(&seq);
@@ -224,24 +220,22 @@ pub(super) fn withdraw(db: &Connection, seq: Option<i64>, what: &Withdrawal) -> 
     let places: Vec<i64> = places.into_iter().collect();
     retire::erase_texts(db, &places)?;
     for id in &withdrawn.consents.clone() {
-        for held in hold::withdraw(db, id, what.revocation.at)? {
-            erased(db, &held.id, held.digest, what.revocation.at)?;
-            withdrawn.erased.push(Erased {
-                id: held.id.clone(),
-                digest: held.digest,
-            });
-            withdrawn
-                .cancelled
-                .extend(held.to.into_iter().map(|to| Cancelled {
-                    id: held.id.clone(),
-                    from: held.from.clone(),
-                    to,
-                    thread: held.thread.clone(),
-                }));
+        for held in hold::revoke(db, id, what.revocation.at)? {
+            let (id, digest) = (held.record.id, held.record.digest);
+            erased(db, &id, digest, what.revocation.at)?;
+            for recipient in held.recipients {
+                withdrawn.cancelled.push(Cancelled {
+                    id: id.clone(),
+                    from: held.record.sender.clone(),
+                    to: recipient.address,
+                    thread: held.record.thread.clone(),
+                });
+            }
+            withdrawn.erased.push(Erased { id, digest });
         }
     }
     if !withdrawn.erased.is_empty() {
-        progress::set(db, progress::SCRUBBED, BEGIN)?;
+        index::set_progress(db, index::SCRUBBED, BEGIN)?;
     }
     if let Some(name) = &what.token
         && keep::revoke_token(db, name, what.revocation.at)?
@@ -254,8 +248,8 @@ pub(super) fn withdraw(db: &Connection, seq: Option<i64>, what: &Withdrawal) -> 
     Ok(withdrawn)
 }
 
-/// That something was withdrawn.
-fn note(db: &Connection, what: &Withdrawal, kind: &'static str, name: &str) -> Step<()> {
+/// That something was revoked.
+fn note(db: &Connection, what: &Withdrawal, kind: &'static str, name: &str) -> SqlResult<()> {
     let Revocation {
         at, by, message, ..
     } = &what.revocation;
@@ -269,36 +263,31 @@ fn note(db: &Connection, what: &Withdrawal, kind: &'static str, name: &str) -> S
 }
 
 /// Consents, and all that go back to them, those that are named first.
-fn chain(db: &Connection, ids: &[String]) -> Step<Vec<String>> {
+fn chain(db: &Connection, ids: &[String]) -> SqlResult<Vec<String>> {
     let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
     let mut left: VecDeque<String> = ids.iter().cloned().collect();
     while let Some(id) = left.pop_front() {
         if !seen.insert(id.clone()) {
             continue;
         }
-        let mut find = db.prepare_cached("SELECT id FROM consent_origin WHERE original = ?1")?;
-        for next in find.query_map(params![id], |row| row.get(0))? {
-            left.push_back(next?);
-        }
+        let sql = "SELECT id FROM consent_origin WHERE original = ?1";
+        left.extend(db.all(sql, params![id], value::<String>)?);
         all.push(id);
     }
     Ok(all)
 }
 
 /// Ends a consent; one that nobody has seen yet is ended before it is.
-fn end(db: &Connection, id: &str, what: &Withdrawal) -> Step<()> {
+fn end(db: &Connection, id: &str, what: &Withdrawal) -> SqlResult<()> {
     let Revocation {
         at,
         by,
         message,
         reason,
     } = &what.revocation;
-    let ended = db
-        .prepare_cached(
-            "UPDATE consent SET revoked_at = ?2, revoked_by = ?3, revoked_message = ?4, reason = ?5 \
-             WHERE id = ?1 AND revoked_at IS NULL",
-        )?
-        .execute(params![id, at.as_millis(), by, message, reason])?;
+    let sql = "UPDATE consent SET revoked_at = ?2, revoked_by = ?3, revoked_message = ?4, reason \
+        = ?5 WHERE id = ?1 AND revoked_at IS NULL";
+    let ended = db.run(sql, params![id, at.as_millis(), by, message, reason])?;
     if ended == 0 && find(db, id)?.is_none() {
         record(db, &Grant::unseen(id, &what.revocation))?;
     }
@@ -311,29 +300,25 @@ fn release(
     (seq, revoke): (i64, Option<i64>),
     at: Timestamp,
     withdrawn: &mut Withdrawn,
-) -> Step<()> {
-    let sql = format!("SELECT {FILED}, digest FROM intake WHERE seq = ?1 AND text <> ''");
-    let kept = db
-        .prepare_cached(&sql)?
-        .query_row(params![seq], |row| {
-            Ok((
-                derive::filed(row)?,
-                row.get("id")?,
-                Digest(row.get("digest")?),
-            ))
-        })
-        .optional()?;
-    let Some((filed, id, digest)): Option<(Filed, String, Digest)> = kept else {
+) -> SqlResult<()> {
+    let sql = format!("SELECT {INTAKE_ROW}, digest FROM intake WHERE seq = ?1 AND text <> ''");
+    let kept = db.find(&sql, params![seq], |row| {
+        Ok((
+            derive::intake_row(row)?,
+            row.get("id")?,
+            row.digest("digest")?,
+        ))
+    })?;
+    let Some((filed, id, digest)): Option<(IntakeRow, String, Digest)> = kept else {
         return Ok(());
     };
-    let is_filed = seq <= progress::place(db, progress::FILED)?;
+    let is_filed = seq <= index::progress(db, index::INDEXED)?;
     if !is_filed {
         // Its deliveries are not written yet, and will not be.
-        let routes: String = db
-            .prepare_cached("SELECT routes FROM intake WHERE seq = ?1")?
-            .query_row(params![seq], |row| row.get(0))?;
-        for (address, handler) in route::read(&routes, &filed.arrival.receiver)? {
-            queue(db, (seq, filed.arrival.at), address, handler)?;
+        let sql = "SELECT routes FROM intake WHERE seq = ?1";
+        let routes: String = db.one(sql, params![seq], value)?;
+        for (address, handler) in delivery::read_recipients(&routes, &filed.arrival.receiver)? {
+            delivery::queue(db, (seq, filed.arrival.at), address, handler, URGENT)?;
         }
     }
     for delivery in delivery::deliveries(db, &id)? {
@@ -342,7 +327,7 @@ fn release(
             State::Delivered | State::Read | State::Acknowledged => {
                 // The REVOKE goes the way that the message went.
                 if let Some(revoke) = revoke {
-                    queue(db, (revoke, at), &delivery.to, delivery.by)?;
+                    delivery::queue(db, (revoke, at), &delivery.to, delivery.by, URGENT)?;
                 }
                 withdrawn.told.push(delivery.to);
             }
@@ -355,8 +340,7 @@ fn release(
             }
         }
     }
-    db.prepare_cached("DELETE FROM expectation WHERE seq = ?1")?
-        .execute(params![seq])?;
+    db.run("DELETE FROM expectation WHERE seq = ?1", params![seq])?;
     keep::let_go(db, seq)?;
     log::erased(db, seq, at, WITHDRAWN)?;
     withdrawn.erased.push(Erased { id, digest });
@@ -364,7 +348,7 @@ fn release(
 }
 
 /// That the text of a message was erased.
-fn erased(db: &Connection, id: &str, digest: Digest, at: Timestamp) -> Step<()> {
+fn erased(db: &Connection, id: &str, digest: Digest, at: Timestamp) -> SqlResult<()> {
     let event = Event {
         id: Some(id),
         canonical: Some(digest),
@@ -373,29 +357,13 @@ fn erased(db: &Connection, id: &str, digest: Digest, at: Timestamp) -> Step<()> 
     log::append(db, &event).map(|_| ())
 }
 
-fn cancelled(id: &str, filed: &Filed, to: String) -> Cancelled {
+fn cancelled(id: &str, filed: &IntakeRow, to: String) -> Cancelled {
     Cancelled {
         id: id.to_owned(),
         from: filed.arrival.sender.clone(),
         to,
         thread: filed.thread.clone(),
     }
-}
-
-/// Queues a delivery.
-fn queue(db: &Connection, (seq, at): (i64, Timestamp), to: &str, by: Handler) -> Step<()> {
-    db.prepare_cached(
-        "INSERT OR IGNORE INTO delivery (seq, party, address, handler, state, priority, attempts, next_at, queued_at) \
-         VALUES (?1, ?2, ?3, ?4, 0, 0, 0, iif(?4 > 1, ?5, NULL), ?5)",
-    )?
-    .execute(params![
-        seq,
-        party(to),
-        to,
-        route::handler_number(by),
-        at.as_millis()
-    ])?;
-    Ok(())
 }
 
 impl LedgerStore for SqliteStore {
@@ -409,25 +377,20 @@ impl LedgerStore for SqliteStore {
                 "{GRANT} WHERE (?1 IS NULL OR granter = ?1) AND (?2 IS NULL OR (revoked_at IS NULL \
                  AND (expires IS NULL OR expires > ?2))) ORDER BY since DESC, id LIMIT ?3"
             );
-            let most = match filter.most {
+            let limit = match filter.most {
                 0 => -1,
-                most => i64::try_from(most).unwrap_or(-1),
+                limit => i64::try_from(limit).unwrap_or(-1),
             };
             let at = filter.holding_at.map(Timestamp::as_millis);
-            let mut find = db.prepare_cached(&sql)?;
-            let rows = find.query_map(params![filter.granter, at, most], grant)?;
-            rows.collect()
+            db.all(&sql, params![filter.granter, at, limit], grant)
         })
     }
 
     fn under(&self, id: &str) -> Result<Vec<(String, bool)>, StoreError> {
         self.read(|db| {
-            let mut find = db.prepare_cached(
-                "SELECT i.id, i.text <> '' FROM consent_use u JOIN intake i ON i.seq = u.seq WHERE u.consent = ?1 \
-                 ORDER BY u.seq",
-            )?;
-            let rows = find.query_map(params![id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            rows.collect()
+            let sql = "SELECT i.id, i.text <> '' FROM consent_use u JOIN intake i ON i.seq = \
+                u.seq WHERE u.consent = ?1 ORDER BY u.seq";
+            db.all(sql, params![id], tuple)
         })
     }
 
@@ -454,7 +417,7 @@ impl LedgerStore for SqliteStore {
     }
 
     fn scrub(&mut self) -> Result<bool, StoreError> {
-        let stage = self.read(|db| progress::place(db, progress::SCRUBBED))?;
+        let stage = self.read(|db| index::progress(db, index::SCRUBBED))?;
         let next = match stage {
             CLEAN => return Ok(true),
             BEGIN => self.write(|db| merge(db, -PAGES).map(|_| MERGE))?,
@@ -474,7 +437,7 @@ impl LedgerStore for SqliteStore {
                 }
             }
         };
-        self.write(|db| progress::set(db, progress::SCRUBBED, next))?;
+        self.write(|db| index::set_progress(db, index::SCRUBBED, next))?;
         Ok(next == CLEAN)
     }
 }
@@ -499,7 +462,7 @@ impl SqliteStore {
             let withdrawn = match grant.revoked {
                 Some(_) => Withdrawn::default(),
                 // The log says when it was done here.
-                None => withdraw(
+                None => revoke(
                     db,
                     None,
                     &Withdrawal {
@@ -518,20 +481,18 @@ impl SqliteStore {
                 message,
                 reason,
             } = revocation;
-            db.prepare_cached(
-                "UPDATE consent SET revoked_at = ?2, revoked_by = ?3, revoked_message = ?4, reason = coalesce(?5, reason) \
-                 WHERE id = ?1",
-            )?
-            .execute(params![id, at.as_millis(), by, message, reason])?;
+            let sql = "UPDATE consent SET revoked_at = ?2, revoked_by = ?3, revoked_message = ?4, \
+                reason = coalesce(?5, reason) WHERE id = ?1";
+            db.run(sql, params![id, at.as_millis(), by, message, reason])?;
             Ok(Some(withdrawn))
         })
     }
 }
 
 /// Writes pages of words anew. How many changes that made.
-fn merge(db: &Connection, pages: i64) -> Step<u64> {
+fn merge(db: &Connection, pages: i64) -> SqlResult<u64> {
     let before = db.total_changes();
-    db.prepare_cached("INSERT INTO words (words, rank) VALUES ('merge', ?1)")?
-        .execute(params![pages])?;
+    let sql = "INSERT INTO words (words, rank) VALUES ('merge', ?1)";
+    db.run(sql, params![pages])?;
     Ok(db.total_changes().saturating_sub(before))
 }

@@ -6,10 +6,13 @@
 //! ```
 
 pub(super) mod check;
-mod checkpoint;
 mod entry;
 mod tile;
 
+use super::SqliteStore;
+use super::accept::KnownMessage;
+use super::fault::SqlResult;
+use crate::sqlite::sql::{Columns as _, Sql as _, number, position, tuple, value};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::audit::{
@@ -17,79 +20,54 @@ use crosstalk_protocol::audit::{
 };
 use crosstalk_protocol::relay::Admission;
 use crosstalk_protocol::store::{Arrival, StoreError};
-use rusqlite::{Connection, OptionalExtension as _, params};
-
-use super::SqliteStore;
-use super::accept::Known;
-use super::fault::Step;
+use rusqlite::{Connection, Row, params};
 use tile::Tiles;
 
 /// How many bytes of chance hide a detail.
 const SALT: i64 = 16;
 
-/// The number of a kind in its column.
-fn number(kind: EventKind) -> i64 {
-    let place = EventKind::ALL.iter().position(|k| *k == kind);
-    place.map_or(-1, |p| i64::try_from(p).unwrap_or(-1))
-}
-
-/// An index in its column.
-fn signed(index: u64) -> i64 {
-    i64::try_from(index).unwrap_or(i64::MAX)
-}
-
-fn number_of(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
-}
-
-/// Writes an entry, as a part of the change that it is about. Its index. Only inside of a transaction.
-pub(in crate::sqlite) fn append(db: &Connection, event: &Event<'_>) -> Step<u64> {
+/// Writes an entry, as a part of the change that it is about. Its index. Only inside a transaction.
+pub(in crate::sqlite) fn append(db: &Connection, event: &Event<'_>) -> SqlResult<u64> {
     write(db, event, None)
 }
 
-fn write(db: &Connection, event: &Event<'_>, seq: Option<i64>) -> Step<u64> {
+fn write(db: &Connection, event: &Event<'_>, seq: Option<i64>) -> SqlResult<u64> {
     let (mut salt, mut sealed) = (None, None);
     if let Some(detail) = &event.detail {
-        let drawn: Vec<u8> = db
-            .prepare_cached("SELECT randomblob(?1)")?
-            .query_row(params![SALT], |row| row.get(0))?;
+        let drawn: Vec<u8> = db.one("SELECT randomblob(?1)", params![SALT], value)?;
         sealed = Some(detail.digest(&drawn).0);
         salt = Some(drawn);
     }
-    db.prepare_cached(
-        "INSERT INTO log (place, kind, at, id, canonical, raw, sealed, salt, detail, seq) \
-         VALUES ((SELECT coalesce(max(place), -1) + 1 FROM log), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-    )?
-    .execute(params![
-        number(event.kind),
-        event.at.as_millis(),
-        event.id,
-        event.canonical.map(|d| d.0),
-        event.raw.map(|d| d.0),
-        sealed,
-        salt,
-        event.detail.as_ref().map(ToString::to_string),
-        seq,
-    ])?;
+    let sql = "INSERT INTO log (place, kind, at, id, canonical, raw, sealed, salt, detail, seq) \
+        VALUES ((SELECT coalesce(max(place), -1) + 1 FROM log), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, \
+        ?9)";
+    db.run(
+        sql,
+        params![
+            position(&EventKind::ALL, event.kind),
+            event.at.as_millis(),
+            event.id,
+            event.canonical.map(|d| d.0),
+            event.raw.map(|d| d.0),
+            sealed,
+            salt,
+            event.detail.as_ref().map(ToString::to_string),
+            seq,
+        ],
+    )?;
     Ok(db.last_insert_rowid().unsigned_abs())
 }
 
-/// Something that happened to a message that was taken: its id and its digests are looked up.
+/// Something that happened to a message that was accepted: its id and its digests are looked up.
 pub(in crate::sqlite) fn append_about(
     db: &Connection,
     seq: i64,
     event: Event<'_>,
-) -> Step<Option<u64>> {
-    let message: Option<(String, Hash, Option<Hash>)> = db
-        .prepare_cached(
-            "SELECT i.id, i.digest, l.raw FROM intake i JOIN log l ON l.place = coalesce(i.renewed, i.entry) \
-             WHERE i.seq = ?1",
-        )?
-        .query_row(params![seq], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })
-        .optional()?;
-    // What the person of this store took in is none of the relay's.
+) -> SqlResult<Option<u64>> {
+    let sql = "SELECT i.id, i.digest, l.raw FROM intake i JOIN log l ON l.place = \
+        coalesce(i.renewed, i.entry) WHERE i.seq = ?1";
+    let message: Option<(String, Hash, Option<Hash>)> = db.find(sql, params![seq], tuple)?;
+    // What the person of this store accepted is none of the relay's.
     let Some((id, canonical, raw)) = message else {
         return Ok(None);
     };
@@ -104,9 +82,9 @@ pub(in crate::sqlite) fn append_about(
     append(db, &event).map(Some)
 }
 
-/// Writes that a message was taken. It has no detail: everything about it is in its text. Its row names the next place of
+/// Writes that a message was accepted. It has no detail: everything about it is in its text. Its row names the next place of
 /// the log already.
-pub(super) fn accept(db: &Connection, seq: i64, admission: &Admission) -> Step<u64> {
+pub(super) fn accept(db: &Connection, seq: i64, admission: &Admission) -> SqlResult<u64> {
     let arrival = &admission.arrival;
     write(
         db,
@@ -115,7 +93,7 @@ pub(super) fn accept(db: &Connection, seq: i64, admission: &Admission) -> Step<u
     )
 }
 
-/// That a message was taken, with the digest of its text.
+/// That a message was accepted, with the digest of its text.
 pub(super) fn accepted<'e>(id: &'e str, arrival: &Arrival, raw: Digest) -> Event<'e> {
     Event {
         id: Some(id),
@@ -125,39 +103,37 @@ pub(super) fn accepted<'e>(id: &'e str, arrival: &Arrival, raw: Digest) -> Event
     }
 }
 
-/// Where a message that came again is in the log. What the person of this store took in before is taken by the relay now.
-pub(super) fn known(db: &Connection, found: &Known, arrival: &Arrival) -> Step<u64> {
-    let (entry, text): (Option<i64>, String) = db
-        .prepare_cached("SELECT entry, coalesce(received, text) FROM intake WHERE seq = ?1")?
-        .query_row(params![found.seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
+/// Where a message that came again is in the log. What the person of this store accepted before is taken by the relay now.
+pub(super) fn known(db: &Connection, found: &KnownMessage, arrival: &Arrival) -> SqlResult<u64> {
+    let sql = "SELECT entry, coalesce(received, text) FROM intake WHERE seq = ?1";
+    let (entry, text): (Option<i64>, String) = db.one(sql, params![found.seq], tuple)?;
     if let Some(entry) = entry {
         return Ok(entry.unsigned_abs());
     }
     let event = accepted(&found.id, arrival, Digest::of(text.as_bytes()));
     let index = write(db, &event, Some(found.seq))?;
-    db.prepare_cached("UPDATE intake SET entry = ?2 WHERE seq = ?1")?
-        .execute(params![found.seq, signed(index)])?;
+    let sql = "UPDATE intake SET entry = ?2 WHERE seq = ?1";
+    db.run(sql, params![found.seq, number(index)])?;
     Ok(index)
 }
 
-/// Another text of a message is kept than the one that was taken: that is an entry of its own.
-pub(super) fn renewed(db: &Connection, seq: i64, arrival: &Arrival) -> Step<()> {
-    let (id, entry): (String, Option<i64>) = db
-        .prepare_cached("SELECT id, entry FROM intake WHERE seq = ?1")?
-        .query_row(params![seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
+/// Another text of a message is kept than the one that was accepted: that is an entry of its own.
+pub(super) fn renewed(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
+    let sql = "SELECT id, entry FROM intake WHERE seq = ?1";
+    let (id, entry): (String, Option<i64>) = db.one(sql, params![seq], tuple)?;
     if entry.is_none() {
         return Ok(());
     }
     let text = arrival.received.as_deref().unwrap_or(&arrival.text);
     let event = accepted(&id, arrival, Digest::of(text.as_bytes()));
     let index = write(db, &event, Some(seq))?;
-    db.prepare_cached("UPDATE intake SET renewed = ?2 WHERE seq = ?1")?
-        .execute(params![seq, signed(index)])?;
+    let sql = "UPDATE intake SET renewed = ?2 WHERE seq = ?1";
+    db.run(sql, params![seq, number(index)])?;
     Ok(())
 }
 
-/// Writes that the text of a message is erased, before it is. Only inside of a transaction.
-pub(super) fn erased(db: &Connection, seq: i64, at: Timestamp, why: &str) -> Step<()> {
+/// Writes that the text of a message is erased, before it is. Only inside a transaction.
+pub(super) fn erased(db: &Connection, seq: i64, at: Timestamp, why: &str) -> SqlResult<()> {
     let event = Event {
         detail: Some(Detail::default().with("why", why)),
         ..Event::new(EventKind::Erased, at)
@@ -167,15 +143,14 @@ pub(super) fn erased(db: &Connection, seq: i64, at: Timestamp, why: &str) -> Ste
 }
 
 /// The time, where nobody else tells it.
-pub(super) fn now(db: &Connection) -> Step<Timestamp> {
-    let millis = db
-        .prepare_cached("SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)")?
-        .query_row([], |row| row.get(0))?;
+pub(super) fn now(db: &Connection) -> SqlResult<Timestamp> {
+    let sql = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+    let millis = db.one(sql, [], value)?;
     Ok(Timestamp::from_millis(millis))
 }
 
 /// Gives the messages that a relay took before there was a log their entries, in the order in which they came.
-pub(super) fn adopt(db: &Connection) -> Step<()> {
+pub(super) fn adopt(db: &Connection) -> SqlResult<()> {
     let mut find = db.prepare(
         "SELECT seq, id, at, digest, coalesce(received, text) AS text FROM intake WHERE peer IS NOT NULL ORDER BY seq",
     )?;
@@ -185,22 +160,20 @@ pub(super) fn adopt(db: &Connection) -> Step<()> {
             (row.get("seq")?, row.get("id")?, row.get("text")?);
         let event = Event {
             id: Some(&id),
-            canonical: Some(Digest(row.get("digest")?)),
+            canonical: Some(row.digest("digest")?),
             raw: (!text.is_empty()).then(|| Digest::of(text.as_bytes())),
-            ..Event::new(EventKind::Accepted, Timestamp::from_millis(row.get("at")?))
+            ..Event::new(EventKind::Accepted, row.time("at")?)
         };
         let entry = write(db, &event, Some(seq))?;
-        db.prepare_cached("UPDATE intake SET entry = ?2 WHERE seq = ?1")?
-            .execute(params![seq, signed(entry)])?;
+        let sql = "UPDATE intake SET entry = ?2 WHERE seq = ?1";
+        db.run(sql, params![seq, number(entry)])?;
     }
     Ok(())
 }
 
 /// How many entries there are.
-fn size(db: &Connection) -> Step<u64> {
-    let last: Option<i64> = db
-        .prepare_cached("SELECT max(place) FROM log")?
-        .query_row([], |row| row.get(0))?;
+fn size(db: &Connection) -> SqlResult<u64> {
+    let last: Option<i64> = db.one("SELECT max(place) FROM log", [], value)?;
     Ok(last.map_or(0, |place| place.unsigned_abs() + 1))
 }
 
@@ -236,24 +209,22 @@ impl LogStore for SqliteStore {
 
     fn log_index(&self, id: &str) -> Result<Option<u64>, StoreError> {
         self.read(|db| {
-            let entry: Option<Option<i64>> = db
-                .prepare_cached("SELECT coalesce(renewed, entry) FROM intake WHERE id = ?1")?
-                .query_row(params![id], |row| row.get(0))
-                .optional()?;
+            let sql = "SELECT coalesce(renewed, entry) FROM intake WHERE id = ?1";
+            let entry: Option<Option<i64>> = db.find(sql, params![id], value)?;
             Ok(entry.flatten().map(i64::unsigned_abs))
         })
     }
 
     fn checkpoint(&self) -> Result<Option<Sealed>, StoreError> {
-        self.read(checkpoint::latest)
+        self.read(latest_checkpoint)
     }
 
     fn checkpoints(&self) -> Result<Vec<Sealed>, StoreError> {
-        self.read(checkpoint::all)
+        self.read(all_checkpoints)
     }
 
     fn keep_checkpoint(&mut self, sealed: &Sealed) -> Result<(), StoreError> {
-        self.write(|db| checkpoint::keep(db, sealed))
+        self.write(|db| keep_checkpoint(db, sealed))
     }
 
     fn log(&mut self, events: &[Event<'_>]) -> Result<(), StoreError> {
@@ -263,11 +234,51 @@ impl LogStore for SqliteStore {
         self.write(|db| events.iter().try_for_each(|e| append(db, e).map(drop)))
     }
 
-    fn store_hashes(&mut self, most: usize) -> Result<bool, StoreError> {
+    fn store_hashes(&mut self, limit: usize) -> Result<bool, StoreError> {
         // Who has nothing to do does not keep others from writing.
         match self.read(|db| tile::is_behind(db, size(db)?))? {
-            true => self.write(|db| tile::store(db, size(db)?, most)),
+            true => self.write(|db| tile::store(db, size(db)?, limit)),
             false => Ok(false),
         }
     }
+}
+
+const HOUR_MILLIS: i64 = 3_600_000;
+
+fn sealed(row: &Row<'_>) -> SqlResult<Sealed> {
+    let size: i64 = row.get("size")?;
+    Ok(Sealed {
+        size: size.unsigned_abs(),
+        at: row.time("at")?,
+        root: row.get("root")?,
+        note: row.get("note")?,
+    })
+}
+
+fn latest_checkpoint(db: &Connection) -> SqlResult<Option<Sealed>> {
+    let sql = "SELECT size, at, root, note FROM checkpoint ORDER BY size DESC LIMIT 1";
+    db.find(sql, [], sealed)
+}
+
+pub(super) fn all_checkpoints(db: &Connection) -> SqlResult<Vec<Sealed>> {
+    let mut find = db.prepare("SELECT size, at, root, note FROM checkpoint ORDER BY size")?;
+    let rows = find.query_map([], sealed)?;
+    rows.collect()
+}
+
+/// Keeps a checkpoint. The one before goes, unless it is the first of its hour. Only inside a transaction.
+fn keep_checkpoint(db: &Connection, new: &Sealed) -> SqlResult<()> {
+    let sql = "SELECT size, at FROM checkpoint ORDER BY size DESC LIMIT 2";
+    let last = db.all(sql, [], tuple::<(i64, i64)>)?;
+    if let [(size, at), (_, before)] = last.as_slice()
+        && at.div_euclid(HOUR_MILLIS) == before.div_euclid(HOUR_MILLIS)
+    {
+        db.run("DELETE FROM checkpoint WHERE size = ?1", params![size])?;
+    }
+    let sql = "INSERT OR IGNORE INTO checkpoint (size, at, root, note) VALUES (?1, ?2, ?3, ?4)";
+    db.run(
+        sql,
+        params![number(new.size), new.at.as_millis(), new.root, new.note],
+    )?;
+    Ok(())
 }

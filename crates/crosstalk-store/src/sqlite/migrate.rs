@@ -7,10 +7,10 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::fault::{self, Step};
+use super::fault::{self, SqlResult};
 use super::{derive, log, schema, settle};
 use crate::disk::{self, Lock};
-use crate::fault::{Action, DiskError};
+use crate::fault::{DiskError, FileAction};
 
 /// The steps: the first makes version 1.
 const STEPS: [&str; 11] = [
@@ -50,7 +50,7 @@ pub struct Opened {
 
 /// What the header of a file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum FileState {
     /// There is nothing in it.
     Empty,
     /// It is a store of this version.
@@ -60,18 +60,18 @@ pub(super) enum State {
 }
 
 /// Looks at a file. Nothing is changed.
-pub(super) fn state(db: &Connection) -> Step<State> {
+pub(super) fn state(db: &Connection) -> SqlResult<FileState> {
     let application: i32 = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if application == schema::APPLICATION && version > 0 {
-        return Ok(State::Version(version));
+        return Ok(FileState::Version(version));
     }
     let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let is_empty = tables == 0 && version == 0 && application == 0;
     Ok(if is_empty {
-        State::Empty
+        FileState::Empty
     } else {
-        State::Foreign
+        FileState::Foreign
     })
 }
 
@@ -79,8 +79,8 @@ pub(super) fn state(db: &Connection) -> Step<State> {
 pub(super) fn migrate(path: &Path, db: &mut Connection) -> Result<Opened, StoreError> {
     let fault = |e: rusqlite::Error| fault::at(path, &e);
     let _lock = Lock::wait(folder_of(path), &label_of(path)).map_err(on_disk)?;
-    if state(db).map_err(fault)? == State::Empty {
-        // Only outside of a transaction; it stays with the file.
+    if state(db).map_err(fault)? == FileState::Empty {
+        // Only outside a transaction; it stays with the file.
         db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
             .map_err(fault)?;
     }
@@ -89,9 +89,9 @@ pub(super) fn migrate(path: &Path, db: &mut Connection) -> Result<Opened, StoreE
         .map_err(fault)?;
     // Another process may have done it meanwhile.
     let from = match state(&change).map_err(fault)? {
-        State::Empty => 0,
-        State::Version(version) => version,
-        State::Foreign => return Err(fault::foreign(path)),
+        FileState::Empty => 0,
+        FileState::Version(version) => version,
+        FileState::Foreign => return Err(fault::foreign(path)),
     };
     if from >= CURRENT {
         return Ok(Opened::default());
@@ -108,7 +108,7 @@ pub(super) fn migrate(path: &Path, db: &mut Connection) -> Result<Opened, StoreE
     })
 }
 
-fn step(db: &Connection, from: u32) -> Step<()> {
+fn step(db: &Connection, from: u32) -> SqlResult<()> {
     for (number, step) in (1_u32..).zip(STEPS) {
         if number > from {
             db.execute_batch(step)?;
@@ -135,11 +135,11 @@ fn step(db: &Connection, from: u32) -> Step<()> {
 
 /// Brings the keys of names and addresses that are not derived to the form of today ([`name_key`]). Parties that are the same
 /// by now become one.
-fn refold(db: &Connection) -> Step<()> {
-    let changed = |table: &str| -> Step<Vec<(String, String)>> {
+fn refold(db: &Connection) -> SqlResult<()> {
+    let changed = |table: &str| -> SqlResult<Vec<(String, String)>> {
         let mut find = db.prepare(&format!("SELECT DISTINCT party FROM {table}"))?;
         let keys = find.query_map([], |row| row.get::<_, String>(0))?;
-        let keys = keys.collect::<Step<Vec<String>>>()?.into_iter();
+        let keys = keys.collect::<SqlResult<Vec<String>>>()?.into_iter();
         let pairs = keys.map(|old| (name_key(&old), old));
         Ok(pairs.filter(|(new, old)| new != old).collect())
     };
@@ -174,7 +174,7 @@ fn back_up(path: &Path, version: u32) -> Result<PathBuf, StoreError> {
     let temporary = disk::temporary(folder, &label).map_err(on_disk)?;
     let copied = copy(path, &temporary).and_then(|()| {
         let sync = || File::open(&temporary)?.sync_all();
-        sync().map_err(|e| on_disk(DiskError::new(Action::Write, &temporary, e)))
+        sync().map_err(|e| on_disk(DiskError::new(FileAction::Write, &temporary, e)))
     });
     let named = copied.and_then(|()| {
         for number in 1.. {
@@ -207,7 +207,8 @@ fn copy(path: &Path, target: &Path) -> Result<(), StoreError> {
         )));
     };
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    disk::write_new(target, "").map_err(|e| on_disk(DiskError::new(Action::Write, target, e)))?;
+    disk::write_new(target, "")
+        .map_err(|e| on_disk(DiskError::new(FileAction::Write, target, e)))?;
     Connection::open_with_flags(path, flags)
         .and_then(|db| db.execute("VACUUM INTO ?1", params![name]).map(|_| ()))
         .map_err(|e| fault::at(path, &e))

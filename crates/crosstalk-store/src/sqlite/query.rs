@@ -1,15 +1,15 @@
-//! Messages and threads as they are asked for.
+//! Queries for messages and threads.
 
-use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
+use crosstalk_envelope::{Document, Intent, Reading};
 use crosstalk_protocol::store::{
     AnsweredQuestion, AskedMessage, FailedAnswer, Field, Listing, OpenQuestion, Page, Record,
-    Search, Side, Term, Thread, ThreadFilter, Way, party,
+    Search, Side, Term, Thread, ThreadFilter, Wait, Way, party,
 };
-use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
+use rusqlite::{Connection, Params, Row, params};
 
-use super::derive::{verdict_of, wait_of, word};
-use super::fault::Step;
+use super::fault::SqlResult;
+use crate::sqlite::sql::{Columns as _, Sql as _, number, value};
+use crosstalk_protocol::Word;
 
 /// How many parties of a thread are named.
 const PARTIES: i64 = 16;
@@ -20,16 +20,12 @@ pub(super) const RECORD: &str = "SELECT m.seq, m.id, i.carried, m.thread, m.pare
                       m.context, m.intent, m.meaning, m.at, m.written_at, i.verdict, i.pkid, i.side, i.way, m.wait, \
                       i.digest, i.expires, i.text, i.received, i.entry, i.truncated";
 
-pub(super) fn record(row: &Row<'_>) -> Step<Record> {
-    let seq: i64 = row.get("seq")?;
-    let pkid: String = row.get("pkid")?;
+pub(super) fn record(row: &Row<'_>) -> SqlResult<Record> {
     let meaning: Option<String> = row.get("meaning")?;
     let intents = || Intent::ALL.iter().copied();
-    let written_at: Option<i64> = row.get("written_at")?;
-    let expires: Option<i64> = row.get("expires")?;
     Ok(Record {
-        seq: seq.unsigned_abs(),
-        entry: row.get::<_, Option<i64>>("entry")?.map(i64::unsigned_abs),
+        seq: row.seq("seq")?,
+        entry: row.opt_seq("entry")?,
         id: row.get("id")?,
         carries_id: row.get("carried")?,
         thread: row.get("thread")?,
@@ -41,25 +37,24 @@ pub(super) fn record(row: &Row<'_>) -> Step<Record> {
         context: row.get("context")?,
         intent: row.get("intent")?,
         meaning: meaning.and_then(|m| intents().find(|i| i.as_str() == m)),
-        at: Timestamp::from_millis(row.get("at")?),
-        written_at: written_at.map(Timestamp::from_millis),
-        verdict: word(row, "verdict", verdict_of)?,
-        pkid: (!pkid.is_empty()).then_some(pkid),
-        side: word(row, "side", Side::parse)?,
-        way: word(row, "way", Way::parse)?,
-        wait: wait_of(row.get("wait")?)?,
-        digest: Digest(row.get("digest")?),
-        expires: expires.map(Timestamp::from_millis),
+        at: row.time("at")?,
+        written_at: row.opt_time("written_at")?,
+        verdict: row.word("verdict", Word::parse)?,
+        pkid: row.opt_text("pkid")?,
+        side: row.word("side", Side::parse)?,
+        way: row.word("way", Way::parse)?,
+        wait: row.member("wait", &Wait::ALL)?,
+        digest: row.digest("digest")?,
+        expires: row.opt_time("expires")?,
         text: row.get("text")?,
         received: row.get("received")?,
         truncated: row.get("truncated")?,
     })
 }
 
-pub(super) fn message(db: &Connection, id: &str) -> Step<Option<Record>> {
+pub(super) fn message(db: &Connection, id: &str) -> SqlResult<Option<Record>> {
     let sql = format!("{RECORD} FROM message m JOIN intake i ON i.seq = m.seq WHERE m.id = ?1");
-    let mut find = db.prepare_cached(&sql)?;
-    find.query_row(params![id], record).optional()
+    db.find(&sql, params![id], record)
 }
 
 pub(super) fn messages(
@@ -67,7 +62,7 @@ pub(super) fn messages(
     thread: &str,
     after: Option<u64>,
     limit: usize,
-) -> Step<Listing<Record>> {
+) -> SqlResult<Listing<Record>> {
     let sql = format!(
         "{RECORD} FROM message m JOIN intake i ON i.seq = m.seq WHERE m.thread = ?1 AND m.seq > ?2 ORDER BY m.seq LIMIT ?3"
     );
@@ -76,7 +71,7 @@ pub(super) fn messages(
     list(db, &sql, asked, record, limit)
 }
 
-pub(super) fn inbox(db: &Connection, page: Page) -> Step<Listing<Record>> {
+pub(super) fn inbox(db: &Connection, page: Page) -> SqlResult<Listing<Record>> {
     let sql = format!(
         "{RECORD} FROM message m INDEXED BY message_inbox JOIN intake i ON i.seq = m.seq WHERE m.wait IN (1, 2) \
          ORDER BY m.seq DESC LIMIT ?1 OFFSET ?2"
@@ -86,25 +81,23 @@ pub(super) fn inbox(db: &Connection, page: Page) -> Step<Listing<Record>> {
 }
 
 /// The messages that wait for others, by threads: few threads ask something, and what they ask is found by an index.
-pub(super) fn asked(db: &Connection, page: Page) -> Step<Listing<AskedMessage>> {
+pub(super) fn asked(db: &Connection, page: Page) -> SqlResult<Listing<AskedMessage>> {
     let sql = format!(
         "{RECORD}, m.targets FROM thread t INDEXED BY thread_last CROSS JOIN message m INDEXED BY message_waits \
          ON m.thread = t.id AND m.wait <> 0 JOIN intake i ON i.seq = m.seq WHERE t.asked > 0 AND m.wait = 3 \
          ORDER BY t.last_at DESC, t.last_seq DESC LIMIT ?1 OFFSET ?2"
     );
-    let mut find = db.prepare_cached(&sql)?;
     let asked = params![one_more(page.limit), number(page.skip)];
-    let rows = find.query_map(asked, |row| {
+    let items = db.all(&sql, asked, |row| {
         Ok(AskedMessage {
             record: record(row)?,
             of: open_question(db, row)?.of,
         })
     })?;
-    let items = rows.collect::<Step<Vec<AskedMessage>>>()?;
     Ok(cut(items, page.limit))
 }
 
-pub(super) fn search(db: &Connection, search: &Search, page: Page) -> Step<Listing<Record>> {
+pub(super) fn search(db: &Connection, search: &Search, page: Page) -> SqlResult<Listing<Record>> {
     if search.terms.is_empty() {
         return Ok(Listing {
             items: Vec::new(),
@@ -143,22 +136,19 @@ const THREAD: &str = "SELECT t.id, f.context, f.session, t.messages, t.waiting, 
 const THREAD_ENDS: &str =
     "JOIN message f ON f.seq = t.first_seq JOIN message l ON l.seq = t.last_seq";
 
-fn thread_row(row: &Row<'_>) -> Step<Thread> {
-    let count = |name: &str| row.get(name).map(i64::unsigned_abs);
-    let time = |name: &str| row.get(name).map(Timestamp::from_millis);
-    let closed_at: Option<i64> = row.get("closed_at")?;
+fn thread_row(row: &Row<'_>) -> SqlResult<Thread> {
     Ok(Thread {
         id: row.get("id")?,
         context: row.get("context")?,
         session: row.get("session")?,
         parties: Vec::new(),
-        messages: count("messages")?,
-        waiting: count("waiting")?,
-        asked: count("asked")?,
-        first_at: time("first_at")?,
-        last_at: time("last_at")?,
+        messages: row.seq("messages")?,
+        waiting: row.seq("waiting")?,
+        asked: row.seq("asked")?,
+        first_at: row.time("first_at")?,
+        last_at: row.time("last_at")?,
         last: row.get("last")?,
-        closed_at: closed_at.map(Timestamp::from_millis),
+        closed_at: row.opt_time("closed_at")?,
         open: Vec::new(),
         has_answer: false,
         failed: Vec::new(),
@@ -167,20 +157,19 @@ fn thread_row(row: &Row<'_>) -> Step<Thread> {
 }
 
 /// Adds who is in a thread, and what is open in it.
-fn complete(db: &Connection, thread: &mut Thread) -> Step<()> {
+fn complete(db: &Connection, thread: &mut Thread) -> SqlResult<()> {
     add_parties(db, thread)?;
     if thread.waiting > 0 || thread.asked > 0 {
-        let mut find = db.prepare_cached(
-            "SELECT seq, wait, receiver, targets FROM message WHERE thread = ?1 AND wait <> 0 ORDER BY wait, seq LIMIT ?2",
-        )?;
-        let rows = find.query_map(params![thread.id, QUESTIONS], |row| open_question(db, row))?;
-        thread.open = rows.collect::<Step<_>>()?;
+        let sql = "SELECT seq, wait, receiver, targets FROM message WHERE thread = ?1 AND wait \
+            <> 0 ORDER BY wait, seq LIMIT ?2";
+        thread.open = db.all(sql, params![thread.id, QUESTIONS], |row| {
+            open_question(db, row)
+        })?;
     }
-    thread.has_answer = db
-        .prepare_cached("SELECT 1 FROM message WHERE thread = ?1 AND settles = 1")?
-        .exists(params![thread.id])?;
+    let sql = "SELECT 1 FROM message WHERE thread = ?1 AND settles = 1";
+    thread.has_answer = db.has(sql, params![thread.id])?;
     let failures = "SELECT 1 FROM message WHERE thread = ?1 AND settles = 1 AND mine = 0 AND meaning IN ('ERROR', 'NACK')";
-    if thread.has_answer && db.prepare_cached(failures)?.exists(params![thread.id])? {
+    if thread.has_answer && db.has(failures, params![thread.id])? {
         thread.failed = FailedAnswer::remaining(answered_questions(db, &thread.id)?);
     }
     thread.electorates = electorates(db, &thread.id)?;
@@ -188,13 +177,11 @@ fn complete(db: &Connection, thread: &mut Thread) -> Step<()> {
 }
 
 /// How the questions of a thread ended, in the order of the answers that others gave.
-fn answered_questions(db: &Connection, thread: &str) -> Step<Vec<AnsweredQuestion>> {
-    let mut find = db.prepare_cached(
-        "SELECT iif(q.seq IS NULL OR q.meaning = 'POLL', a.sender, q.receiver), a.meaning, i.text FROM message a \
-         JOIN intake i ON i.seq = a.seq LEFT JOIN message q ON q.id = a.parent \
-         WHERE a.thread = ?1 AND a.settles = 1 AND a.mine = 0 ORDER BY a.seq",
-    )?;
-    let rows = find.query_map(params![thread], |row| {
+fn answered_questions(db: &Connection, thread: &str) -> SqlResult<Vec<AnsweredQuestion>> {
+    let sql = "SELECT iif(q.seq IS NULL OR q.meaning = 'POLL', a.sender, q.receiver), a.meaning, \
+        i.text FROM message a JOIN intake i ON i.seq = a.seq LEFT JOIN message q ON q.id = \
+        a.parent WHERE a.thread = ?1 AND a.settles = 1 AND a.mine = 0 ORDER BY a.seq";
+    db.all(sql, params![thread], |row| {
         let (of, meaning): (String, String) = (row.get(0)?, row.get(1)?);
         let failure = match [Intent::Error, Intent::Nack]
             .iter()
@@ -209,12 +196,11 @@ fn answered_questions(db: &Connection, thread: &str) -> Step<Vec<AnsweredQuestio
             false => None,
         };
         Ok(AnsweredQuestion { of, failure })
-    })?;
-    rows.collect()
+    })
 }
 
 /// The receivers of the polls of a thread that are none of their voters.
-fn electorates(db: &Connection, thread: &str) -> Step<Vec<String>> {
+fn electorates(db: &Connection, thread: &str) -> SqlResult<Vec<String>> {
     let mut find = db.prepare_cached(
         "SELECT receiver, targets FROM message WHERE thread = ?1 AND meaning = 'POLL' AND targets IS NOT NULL ORDER BY seq LIMIT ?2",
     )?;
@@ -233,38 +219,38 @@ fn electorates(db: &Connection, thread: &str) -> Step<Vec<String>> {
 }
 
 /// Reads the columns `seq`, `wait`, `receiver` and `targets` of a message that waits.
-fn open_question(db: &Connection, row: &Row<'_>) -> Step<OpenQuestion> {
+fn open_question(db: &Connection, row: &Row<'_>) -> SqlResult<OpenQuestion> {
     let seq: i64 = row.get("seq")?;
     let receiver: String = row.get("receiver")?;
     let targets: Option<String> = row.get("targets")?;
     let targets: Vec<&str> = targets.as_deref().unwrap_or_default().lines().collect();
     let mut find = db.prepare_cached("SELECT party FROM answer WHERE question = ?1")?;
     let answered = find.query_map(params![seq], |row| row.get(0))?;
-    let answered = answered.collect::<Step<Vec<String>>>()?;
-    let wait = wait_of(row.get("wait")?)?;
+    let answered = answered.collect::<SqlResult<Vec<String>>>()?;
+    let wait = row.member("wait", &Wait::ALL)?;
     Ok(OpenQuestion::new(wait, &receiver, &targets, &answered))
 }
 
-fn add_parties(db: &Connection, thread: &mut Thread) -> Step<()> {
-    let mut find = db.prepare_cached(
-        "SELECT address FROM party WHERE thread = ?1 ORDER BY first_seq, place LIMIT ?2",
-    )?;
-    let rows = find.query_map(params![thread.id, PARTIES], |row| row.get(0))?;
-    thread.parties = rows.collect::<Step<_>>()?;
+fn add_parties(db: &Connection, thread: &mut Thread) -> SqlResult<()> {
+    let sql = "SELECT address FROM party WHERE thread = ?1 ORDER BY first_seq, place LIMIT ?2";
+    thread.parties = db.all(sql, params![thread.id, PARTIES], value)?;
     Ok(())
 }
 
-pub(super) fn thread(db: &Connection, id: &str) -> Step<Option<Thread>> {
+pub(super) fn thread(db: &Connection, id: &str) -> SqlResult<Option<Thread>> {
     let sql = format!("{THREAD} FROM thread t {THREAD_ENDS} WHERE t.id = ?1");
-    let mut find = db.prepare_cached(&sql)?;
-    let mut found = find.query_row(params![id], thread_row).optional()?;
+    let mut found = db.find(&sql, params![id], thread_row)?;
     if let Some(thread) = &mut found {
         complete(db, thread)?;
     }
     Ok(found)
 }
 
-pub(super) fn threads(db: &Connection, filter: &ThreadFilter, page: Page) -> Step<Listing<Thread>> {
+pub(super) fn threads(
+    db: &Connection,
+    filter: &ThreadFilter,
+    page: Page,
+) -> SqlResult<Listing<Thread>> {
     let open = if filter.open {
         "AND t.closed_at IS NULL"
     } else {
@@ -301,9 +287,9 @@ pub(super) fn threads(db: &Connection, filter: &ThreadFilter, page: Page) -> Ste
     Ok(listing)
 }
 
-pub(super) fn knows(db: &Connection, address: &str) -> Step<bool> {
-    db.prepare_cached("SELECT 1 FROM party WHERE party = ?1")?
-        .exists(params![party(address)])
+pub(super) fn knows(db: &Connection, address: &str) -> SqlResult<bool> {
+    let sql = "SELECT 1 FROM party WHERE party = ?1";
+    db.has(sql, params![party(address)])
 }
 
 /// Runs a query that asks for one row more than is wanted.
@@ -311,12 +297,10 @@ fn list<T>(
     db: &Connection,
     sql: &str,
     asked: impl Params,
-    read: fn(&Row<'_>) -> Step<T>,
+    read: fn(&Row<'_>) -> SqlResult<T>,
     limit: usize,
-) -> Step<Listing<T>> {
-    let mut find = db.prepare_cached(sql)?;
-    let rows = find.query_map(asked, read)?;
-    let items = rows.collect::<Step<Vec<T>>>()?;
+) -> SqlResult<Listing<T>> {
+    let items = db.all(sql, asked, read)?;
     Ok(cut(items, limit))
 }
 
@@ -329,8 +313,4 @@ fn cut<T>(mut items: Vec<T>, limit: usize) -> Listing<T> {
 
 fn one_more(limit: usize) -> i64 {
     number(limit.saturating_add(1))
-}
-
-fn number(value: impl TryInto<i64>) -> i64 {
-    value.try_into().unwrap_or(i64::MAX)
 }

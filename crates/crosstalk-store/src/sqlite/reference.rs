@@ -1,9 +1,10 @@
-//! Ids as people type them: whole, or their beginning.
+//! References as people type them: an id, or its beginning.
 
 use crosstalk_protocol::store::Found;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
-use super::fault::Step;
+use super::fault::SqlResult;
+use crate::sqlite::sql::{Sql as _, number, value};
 
 /// Fewer characters name nothing but an id that is as short.
 const LEAST_TYPED: usize = 4;
@@ -13,7 +14,7 @@ const LEAST_SHOWN: usize = 8;
 const MOST: usize = 10;
 
 /// What a reference means: as it is typed, else in capitals, which ULIDs are made of.
-pub(super) fn find(db: &Connection, reference: &str) -> Step<Found> {
+pub(super) fn find(db: &Connection, reference: &str) -> SqlResult<Found> {
     let found = find_exactly(db, reference)?;
     let upper = reference.to_ascii_uppercase();
     if found == Found::Nothing && upper != reference {
@@ -22,8 +23,8 @@ pub(super) fn find(db: &Connection, reference: &str) -> Step<Found> {
     Ok(found)
 }
 
-fn find_exactly(db: &Connection, reference: &str) -> Step<Found> {
-    let has = |sql| -> Step<bool> { db.prepare_cached(sql)?.exists(params![reference]) };
+fn find_exactly(db: &Connection, reference: &str) -> SqlResult<Found> {
+    let has = |sql| -> SqlResult<bool> { db.has(sql, params![reference]) };
     if has("SELECT 1 FROM thread WHERE id = ?1")? {
         return Ok(Found::Thread(reference.to_owned()));
     }
@@ -36,14 +37,12 @@ fn find_exactly(db: &Connection, reference: &str) -> Step<Found> {
     }
 }
 
-fn find_prefix(db: &Connection, prefix: &str) -> Step<Found> {
+fn find_prefix(db: &Connection, prefix: &str) -> SqlResult<Found> {
     // No character of an id comes after this one.
     let end = format!("{prefix}\u{10ffff}");
-    let ask = |sql: &str, apart: &str| -> Step<Vec<String>> {
-        let mut find = db.prepare_cached(sql)?;
-        let limit = i64::try_from(MOST).unwrap_or(i64::MAX);
-        let rows = find.query_map(params![prefix, end, apart, limit], |row| row.get(0))?;
-        rows.collect()
+    let ask = |sql: &str, apart: &str| -> SqlResult<Vec<String>> {
+        let limit = number(MOST);
+        db.all(sql, params![prefix, end, apart, limit], value)
     };
     let threads = ask(
         "SELECT id FROM thread WHERE id >= ?1 AND id < ?2 AND ?3 = ?3 ORDER BY id LIMIT ?4",
@@ -69,7 +68,7 @@ fn find_prefix(db: &Connection, prefix: &str) -> Step<Found> {
 }
 
 /// Whether an id could pass for what is shown of another one that is here: the beginning of a ULID.
-pub(super) fn imitates(db: &Connection, id: &str) -> Step<bool> {
+pub(super) fn imitates(db: &Connection, id: &str) -> SqlResult<bool> {
     let is_beginning = (LEAST_SHOWN..26).contains(&id.len())
         && id.starts_with(|c: char| ('0'..='7').contains(&c))
         && id
@@ -79,7 +78,7 @@ pub(super) fn imitates(db: &Connection, id: &str) -> Step<bool> {
 }
 
 /// How many characters tell an id from its neighbours.
-pub(super) fn shortest(db: &Connection, id: &str) -> Step<usize> {
+pub(super) fn shortest(db: &Connection, id: &str) -> SqlResult<usize> {
     let mut needed = LEAST_SHOWN;
     for sql in [
         "SELECT id FROM message WHERE id < ?1 ORDER BY id DESC LIMIT 1",
@@ -87,8 +86,7 @@ pub(super) fn shortest(db: &Connection, id: &str) -> Step<usize> {
         "SELECT id FROM thread WHERE id < ?1 ORDER BY id DESC LIMIT 1",
         "SELECT id FROM thread WHERE id > ?1 ORDER BY id LIMIT 1",
     ] {
-        let mut find = db.prepare_cached(sql)?;
-        let neighbour: Option<String> = find.query_row(params![id], |row| row.get(0)).optional()?;
+        let neighbour: Option<String> = db.find(sql, params![id], value)?;
         if let Some(neighbour) = neighbour {
             let alike = id.chars().zip(neighbour.chars());
             needed = needed.max(alike.take_while(|(a, b)| a == b).count() + 1);

@@ -1,33 +1,29 @@
-//! What a relay asks of the store.
+//! The tables of a relay.
 //!
 //! ```text
-//! take ──> intake ──> file ──> message, thread, words …      as a person's messages are filed
-//!            │          └────> delivery, expectation         how far it is on its way to whom
-//!            └────> closing, steward, blob_use                at once: what the next message is judged by
+//! take ──> intake ──> file ──> message, thread, words …      indexed as the messages of a person are
+//!            │          └────> delivery, expectation         the way to each recipient, the deadline
+//!            └────> closing, steward, blob_use                at once: the next messages depend on them
 //! ```
 
 pub(super) mod check;
 pub(super) mod close;
 pub(super) mod delivery;
-mod due;
-pub(super) mod file;
-mod gauge;
 pub(super) mod hold;
 mod inbox;
+pub(super) mod index;
+pub(super) mod intake;
 pub(super) mod keep;
 mod log;
-mod owed;
 mod poll;
-pub(super) mod progress;
+mod queue;
 pub(super) mod retire;
-pub(super) mod route;
-pub(super) mod take;
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::{
-    Admission, Agent, Attempt, Closing, Courier, DeadLetter, Delivery, Due, DuePoll, Entry, Errand,
-    Filing, HandedOut, Inbox, PollState, RelayStore, Retention, Retired, State, StoreGauges, Taken,
+    Admission, Agent, Attempt, Closing, DeadLetter, Delivery, Due, DuePoll, Entry, Errand, Filing,
+    HandedOut, Inbox, PollState, RelayStore, Retention, Retired, State, StoreGauges, Taken,
     TokenCounts, TokenRecord, Upload,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
@@ -36,13 +32,14 @@ use std::collections::BTreeSet;
 use super::migrate::{folder_of, label_of, on_disk};
 use super::{SqliteStore, fault, forget, room};
 use crate::disk::Lock;
-use log::Mover;
+use crate::sqlite::sql::number;
+use log::WalMover;
 
 /// The right to be the relay of a store, until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct Owned {
     // In this order: nobody else is the relay before the log is left alone.
-    _log: Mover,
+    _log: WalMover,
     _lock: Lock,
 }
 
@@ -77,7 +74,7 @@ impl SqliteStore {
         let failed = |e| fault::at(&self.path, &e);
         let larger = "PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 0;";
         self.db.execute_batch(larger).map_err(failed)?;
-        let log = Mover::start(&mut self.db, &self.path).map_err(failed)?;
+        let log = WalMover::start(&mut self.db, &self.path).map_err(failed)?;
         Ok(Owned {
             _log: log,
             _lock: lock,
@@ -91,10 +88,10 @@ impl RelayStore for SqliteStore {
             return Ok(Vec::new());
         }
         self.need_room(batch.iter().map(|a| a.arrival.text.len()).sum())?;
-        self.write(|db| take::take_all(db, batch))
+        self.write(|db| intake::accept_all(db, batch))
     }
 
-    fn file(&mut self, most: usize) -> Result<Filing, StoreError> {
+    fn file(&mut self, limit: usize) -> Result<Filing, StoreError> {
         // Who has nothing to do does not keep others from writing.
         let now = self.filing()?;
         if now.left == 0 {
@@ -102,21 +99,21 @@ impl RelayStore for SqliteStore {
         }
         // Where room is short, a few at a time take less of it.
         let index = |count: usize| count.saturating_mul(room::INDEX_BYTES);
-        let few = most.min(room::FEW_MESSAGES);
-        let most = match self.need_room(index(most)) {
-            Ok(()) => most,
+        let few = limit.min(room::FEW_MESSAGES);
+        let limit = match self.need_room(index(limit)) {
+            Ok(()) => limit,
             Err(e) if e.fault == StoreFault::Full => self.need_room(index(few)).map(|()| few)?,
             Err(e) => return Err(e),
         };
-        self.write(|db| file::file(db, most))
+        self.write(|db| index::index_oldest(db, limit))
     }
 
     fn filing(&self) -> Result<Filing, StoreError> {
-        self.read(|db| progress::filing(db, 0))
+        self.read(|db| index::indexing(db, 0))
     }
 
-    fn unfiled(&self, after: u64, most: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError> {
-        self.read(|db| file::unfiled(db, number(after), most))
+    fn unfiled(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError> {
+        self.read(|db| index::unindexed(db, number(after), limit))
     }
 
     fn inbox_of(&self, inbox: &Inbox<'_>) -> Result<Vec<Entry>, StoreError> {
@@ -168,17 +165,17 @@ impl RelayStore for SqliteStore {
         &mut self,
         now: Timestamp,
         lease: Timestamp,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<Due>, StoreError> {
         let is_any = |next: Timestamp| next <= now;
         if !self.next_due()?.is_some_and(is_any) {
             return Ok(Vec::new());
         }
-        self.write(|db| due::due(db, now, lease, most))
+        self.write(|db| queue::due(db, now, lease, limit))
     }
 
     fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read(due::next_due)
+        self.read(queue::next_due)
     }
 
     fn attempted(
@@ -210,47 +207,47 @@ impl RelayStore for SqliteStore {
     }
 
     fn release_leases(&mut self, at: Timestamp) -> Result<u64, StoreError> {
-        self.write(|db| due::release_leases(db, at))
+        self.write(|db| queue::release_leases(db, at))
     }
 
     fn courier(
         &self,
         lets_carry: &dyn Fn(&Errand) -> bool,
-        most: usize,
-    ) -> Result<Vec<Courier>, StoreError> {
-        self.read(|db| due::courier(db, lets_carry, most))
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
+        self.read(|db| queue::courier(db, lets_carry, limit))
     }
 
-    fn dead(&self, most: usize) -> Result<Vec<DeadLetter>, StoreError> {
-        self.read(|db| delivery::dead(db, most))
+    fn dead(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
+        self.read(|db| delivery::dead(db, limit))
     }
 
     fn requeue(&mut self, id: &str, at: Timestamp) -> Result<u64, StoreError> {
         self.write(|db| delivery::requeue(db, id, at))
     }
 
-    fn overdue(&mut self, now: Timestamp, most: usize) -> Result<u64, StoreError> {
+    fn overdue(&mut self, now: Timestamp, limit: usize) -> Result<u64, StoreError> {
         let is_any = |next: Timestamp| next <= now;
         if !self.next_deadline()?.is_some_and(is_any) {
             return Ok(0);
         }
-        self.write(|db| due::overdue(db, now, most))
+        self.write(|db| queue::overdue(db, now, limit))
     }
 
-    fn owed(&self, most: usize) -> Result<Vec<(u64, String)>, StoreError> {
-        self.read(|db| owed::owed(db, most))
+    fn owed(&self, limit: usize) -> Result<Vec<(u64, String)>, StoreError> {
+        self.read(|db| queue::notices(db, limit))
     }
 
     fn owe(&mut self, texts: &[String]) -> Result<(), StoreError> {
-        self.write(|db| owed::owe(db, texts.iter().cloned()))
+        self.write(|db| queue::enqueue_notices(db, texts.iter().cloned()))
     }
 
     fn settle(&mut self, owed: &[u64]) -> Result<(), StoreError> {
-        self.write(|db| owed::settle(db, owed))
+        self.write(|db| queue::drop_notices(db, owed))
     }
 
     fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read(due::next_deadline)
+        self.read(queue::next_deadline)
     }
 
     fn add_token(&mut self, token: &TokenRecord, by: &str) -> Result<bool, StoreError> {
@@ -290,7 +287,7 @@ impl RelayStore for SqliteStore {
 
     fn gauges(&self) -> Result<StoreGauges, StoreError> {
         let bytes = room::bytes_of(&self.path);
-        self.read(|db| gauge::gauges(db, bytes))
+        self.read(|db| queue::gauges(db, bytes))
     }
 
     fn declare(&mut self, agent: &Agent, at: Timestamp) -> Result<(), StoreError> {
@@ -313,9 +310,9 @@ impl RelayStore for SqliteStore {
         self.read(|db| keep::is_unused(db, digest, by))
     }
 
-    fn referring(&self, digest: Digest, most: usize) -> Result<Vec<Record>, StoreError> {
+    fn referring(&self, digest: Digest, limit: usize) -> Result<Vec<Record>, StoreError> {
         self.read(|db| {
-            let places = keep::referring(db, digest, most)?;
+            let places = keep::referring(db, digest, limit)?;
             inbox::taken(db, &places)
         })
     }
@@ -324,31 +321,31 @@ impl RelayStore for SqliteStore {
         &self,
         digest: Digest,
         now: Timestamp,
-        most: usize,
+        limit: usize,
     ) -> Result<BTreeSet<String>, StoreError> {
-        self.read(|db| keep::referring_parties(db, digest, now, most))
+        self.read(|db| keep::referring_parties(db, digest, now, limit))
     }
 
-    fn drop_blobs(&mut self, before: Timestamp, most: usize) -> Result<Vec<Digest>, StoreError> {
-        self.write(|db| keep::drop_blobs(db, before, most))
+    fn drop_blobs(&mut self, before: Timestamp, limit: usize) -> Result<Vec<Digest>, StoreError> {
+        self.write(|db| keep::drop_blobs(db, before, limit))
     }
 
     fn handovers(
         &self,
         thread: &str,
         after: u64,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<(u64, Vec<String>)>, StoreError> {
-        self.read(|db| inbox::handovers(db, thread, number(after), most))
+        self.read(|db| inbox::handovers(db, thread, number(after), limit))
     }
 
     fn due_polls(
         &self,
         now: Timestamp,
         within: Option<i64>,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<DuePoll>, StoreError> {
-        self.read(|db| poll::due(db, now, within, most))
+        self.read(|db| poll::due(db, now, within, limit))
     }
 
     fn next_poll_end(&self, within: Option<i64>) -> Result<Option<Timestamp>, StoreError> {
@@ -367,13 +364,4 @@ impl RelayStore for SqliteStore {
         }
         Ok(retired)
     }
-}
-
-/// A time in its column.
-fn time(millis: Option<i64>) -> Option<Timestamp> {
-    millis.map(Timestamp::from_millis)
-}
-
-fn number(value: impl TryInto<i64>) -> i64 {
-    value.try_into().unwrap_or(i64::MAX)
 }

@@ -2,17 +2,18 @@
 //! ([`plan_relocation`]); the envelope stays as it is.
 
 use crosstalk_protocol::store::{Link, Moved, Placement, Relocation, Wait, plan_relocation};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
 use super::accept::{by_id, row, thread_of};
-use super::fault::Step;
-use super::relay::progress;
+use super::fault::SqlResult;
+use super::relay::index;
 use super::{course, derive, settle};
+use crate::sqlite::sql::{Sql as _, tuple};
 
-/// Files a message with another one, or where it was filed first, and what answers it with it. Only inside of a transaction.
-pub(super) fn relocate(db: &Connection, id: &str, answers: Option<&str>) -> Step<Moved> {
-    progress::file_rest(db)?;
+/// Files a message with another one, or where it was filed first, and what answers it with it. Only inside a transaction.
+pub(super) fn relocate(db: &Connection, id: &str, answers: Option<&str>) -> SqlResult<Moved> {
+    index::index_rest(db)?;
     let Some(place) = by_id(db, id)? else {
         return Ok(Moved::Unknown);
     };
@@ -90,7 +91,7 @@ pub(super) fn relocate(db: &Connection, id: &str, answers: Option<&str>) -> Step
     if let Some(question) = after.answered() {
         settle::take_as_answer(db, question, place.seq, &after)?;
     }
-    let has_changed = |id: &Option<String>, before: bool| -> Step<Option<String>> {
+    let has_changed = |id: &Option<String>, before: bool| -> SqlResult<Option<String>> {
         let changed = settle::waits(db, id.as_deref())? != before;
         Ok(id.clone().filter(|_| changed))
     };
@@ -104,14 +105,13 @@ pub(super) fn relocate(db: &Connection, id: &str, answers: Option<&str>) -> Step
 }
 
 /// Where a message was filed before it was moved: the thread, and what it was taken to answer.
-fn first_filing(db: &Connection, seq: i64) -> Step<Option<(String, Option<String>)>> {
-    db.prepare_cached("SELECT thread, inferred FROM moved WHERE seq = ?1")?
-        .query_row(params![seq], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()
+fn first_filing(db: &Connection, seq: i64) -> SqlResult<Option<(String, Option<String>)>> {
+    let sql = "SELECT thread, inferred FROM moved WHERE seq = ?1";
+    db.find(sql, params![seq], tuple)
 }
 
 /// The thread that a message was filed in before it was moved.
-pub(super) fn first_thread(db: &Connection, id: &str) -> Step<Option<String>> {
+pub(super) fn first_thread(db: &Connection, id: &str) -> SqlResult<Option<String>> {
     let Some(place) = by_id(db, id)? else {
         return Ok(None);
     };
@@ -119,34 +119,34 @@ pub(super) fn first_thread(db: &Connection, id: &str) -> Step<Option<String>> {
 }
 
 /// The messages of a thread, each with the one that it answers.
-fn links(db: &Connection, thread: &str) -> Step<Vec<(String, Option<String>)>> {
-    let mut find =
-        db.prepare_cached("SELECT id, parent FROM message WHERE thread = ?1 ORDER BY seq")?;
-    let rows = find.query_map(params![thread], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    rows.collect()
+fn links(db: &Connection, thread: &str) -> SqlResult<Vec<(String, Option<String>)>> {
+    let sql = "SELECT id, parent FROM message WHERE thread = ?1 ORDER BY seq";
+    db.all(sql, params![thread], tuple)
 }
 
-/// Writes down where a message is filed from now on, and where it was filed first. Without `answers`, what it is taken to
+/// Records where a message is filed from now on, and where it was filed first. Without `answers`, what it is taken to
 /// answer stays.
-fn refile(db: &Connection, seq: i64, thread: &str, answers: Option<&Option<String>>) -> Step<()> {
-    db.prepare_cached(
-        "INSERT OR IGNORE INTO moved (seq, thread, inferred) SELECT seq, thread, inferred FROM intake WHERE seq = ?1",
-    )?
-    .execute(params![seq])?;
-    db.prepare_cached("UPDATE intake SET thread = ?2 WHERE seq = ?1")?
-        .execute(params![seq, thread])?;
+fn refile(
+    db: &Connection,
+    seq: i64,
+    thread: &str,
+    answers: Option<&Option<String>>,
+) -> SqlResult<()> {
+    let sql = "INSERT OR IGNORE INTO moved (seq, thread, inferred) SELECT seq, thread, inferred \
+        FROM intake WHERE seq = ?1";
+    db.run(sql, params![seq])?;
+    let sql = "UPDATE intake SET thread = ?2 WHERE seq = ?1";
+    db.run(sql, params![seq, thread])?;
     if let Some(answers) = answers {
-        db.prepare_cached("UPDATE intake SET inferred = ?2 WHERE seq = ?1")?
-            .execute(params![seq, answers])?;
+        let sql = "UPDATE intake SET inferred = ?2 WHERE seq = ?1";
+        db.run(sql, params![seq, answers])?;
     }
     let now = row(db, seq)?.arrival;
-    db.prepare_cached("UPDATE message SET thread = ?2, parent = ?3, settles = ?4 WHERE seq = ?1")?
-        .execute(params![seq, thread, now.answered(), now.settles()])?;
+    let sql = "UPDATE message SET thread = ?2, parent = ?3, settles = ?4 WHERE seq = ?1";
+    db.run(sql, params![seq, thread, now.answered(), now.settles()])?;
     // Back where it was first, it was not moved.
-    db.prepare_cached(
-        "DELETE FROM moved WHERE seq = ?1 \
-         AND (thread, coalesce(inferred, '')) = (SELECT thread, coalesce(inferred, '') FROM intake WHERE seq = ?1)",
-    )?
-    .execute(params![seq])?;
+    let sql = "DELETE FROM moved WHERE seq = ?1 AND (thread, coalesce(inferred, '')) = (SELECT \
+        thread, coalesce(inferred, '') FROM intake WHERE seq = ?1)";
+    db.run(sql, params![seq])?;
     Ok(())
 }

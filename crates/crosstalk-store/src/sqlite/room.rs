@@ -1,4 +1,4 @@
-//! Room on the disk for the file of the store.
+//! Free space on the disk for the file of the store.
 //!
 //! SQLite appends each change to a log, and later moves the log into the file, which grows by what is new. If the log takes
 //! the last room of the disk, the file can't grow, the log can't be moved, and so it does not begin anew: room that somebody
@@ -8,7 +8,7 @@
 use rusqlite::{Connection, ErrorCode};
 use std::path::Path;
 
-use super::fault::Step;
+use super::fault::SqlResult;
 use super::log_of;
 
 /// What a change takes besides the texts of its messages, roughly.
@@ -20,7 +20,7 @@ pub(super) const FEW_MESSAGES: usize = 4;
 
 /// Whether there is room for a change of about so many bytes, and for moving the log after it. Where room is short, this
 /// moves the log first, so that it can begin anew.
-pub(super) fn make_room(db: &Connection, path: &Path, change: u64) -> Step<bool> {
+pub(super) fn make_room(db: &Connection, path: &Path, change: u64) -> SqlResult<bool> {
     let log = length(&log_of(path));
     // In the log, and in the file, which grows by the pages of the log at most.
     if has_room(path, change.saturating_mul(2).saturating_add(log)) {
@@ -46,7 +46,7 @@ pub(super) fn make_room(db: &Connection, path: &Path, change: u64) -> Step<bool>
 }
 
 /// Whether a checkpoint moved all pages of the log.
-fn is_all_moved(row: &rusqlite::Row<'_>) -> Step<bool> {
+fn is_all_moved(row: &rusqlite::Row<'_>) -> SqlResult<bool> {
     let (pages, moved): (i64, i64) = (row.get(1)?, row.get(2)?);
     Ok(pages == moved)
 }

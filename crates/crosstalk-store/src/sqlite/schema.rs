@@ -124,7 +124,7 @@ INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
 /// line each (the handler, a space, the address); it is empty where the receiver gets it by its inbox. `session` is there
 /// where the envelope names no thread. A text is empty where the message was erased and its id is kept.
 ///
-/// `progress` has the place of the last message that is filed, and of the last one that was looked at because of its age.
+/// `progress` has the position of the last message that is filed, and of the last one that was looked at because of its age.
 /// `closing` and `steward` are about a thread (`kind` 0) or a session (1) by the name that envelopes use. The states of a
 /// delivery are 0 for queued, 1 for delivered, 2 for read, 3 for acknowledged, 4 for failed; the handlers 0 for inbox, 1
 /// for copy_paste, 2 and up for those that are active.
@@ -279,7 +279,7 @@ INSERT INTO progress (name, seq) VALUES ('scrubbed', 0);
 ///
 /// `raw` is the digest of the text byte for byte; `ends` is when it can't be approved any more; `choice` is empty while
 /// nobody has decided, then `approved`, `refused` or `lapsed`; `firm` is 1 where it is surely from its sender, and
-/// `authority` where that one may withdraw what others granted; `entry` is where in the log it says that the message is
+/// `authority` where that one may revoke what others granted; `entry` is where in the log it says that the message is
 /// held. `deciders` has the addresses of those who decide, a line each.
 pub(super) const HOLD: &str = "
 CREATE TABLE held (

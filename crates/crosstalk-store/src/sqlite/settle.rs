@@ -1,12 +1,12 @@
-//! Who has to act next: what settles a message, and what opens it again.
+//! Waits: who has to act on a message next, what settles it and what opens it again.
 
 use crosstalk_envelope::Intent;
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Answering, Arrival, Asking, CandidateQuestion, Wait, Way, party};
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 
-use super::derive::{unknown, wait_of};
-use super::fault::Step;
+use super::fault::SqlResult;
+use crate::sqlite::sql::{Columns as _, Sql as _, member, number, tuple, value};
 
 /// More waiting messages of a thread than these are not looked at: which of so many an answer means, nobody can tell.
 const WAITING: usize = 64;
@@ -14,7 +14,7 @@ const WAITING: usize = 64;
 const WAITING_ANYWHERE: usize = 1000;
 
 /// A message that asks, as its columns have it.
-struct Question {
+struct QuestionRow {
     seq: i64,
     id: String,
     sender: String,
@@ -30,8 +30,8 @@ struct Question {
 const QUESTION: &str =
     "SELECT seq, id, sender, receiver, targets, meaning, asks, trust, answered, needs FROM message";
 
-fn question(row: &Row<'_>) -> Step<Question> {
-    Ok(Question {
+fn question(row: &Row<'_>) -> SqlResult<QuestionRow> {
+    Ok(QuestionRow {
         seq: row.get("seq")?,
         id: row.get("id")?,
         sender: row.get("sender")?,
@@ -45,41 +45,31 @@ fn question(row: &Row<'_>) -> Step<Question> {
     })
 }
 
-impl Question {
-    fn asking(&self) -> Step<Asking<'_>> {
+impl QuestionRow {
+    fn asking(&self) -> SqlResult<Asking<'_>> {
         Ok(Asking {
             receiver: &self.receiver,
             targets: self.targets.lines().collect(),
             is_poll: self.meaning.as_deref() == Some(Intent::Poll.as_str()),
-            wait: wait_of(self.asks)?,
-            verdict: verdict(self.trust)?,
+            wait: member("wait", &Wait::ALL, self.asks)?,
+            verdict: member("trust", &Word::ALL, self.trust)?,
         })
     }
 }
 
-/// The verdict at its place among all.
-fn verdict(trust: i64) -> Step<Word> {
-    let found = usize::try_from(trust).ok().and_then(|n| Word::ALL.get(n));
-    found
-        .copied()
-        .ok_or_else(|| unknown("trust", &trust.to_string()))
-}
-
-fn find(db: &Connection, id: &str) -> Step<Option<Question>> {
+fn find(db: &Connection, id: &str) -> SqlResult<Option<QuestionRow>> {
     let sql = format!("{QUESTION} WHERE id = ?1 AND asks <> 0");
-    db.prepare_cached(&sql)?
-        .query_row(params![id], question)
-        .optional()
+    db.find(&sql, params![id], question)
 }
 
 /// Whether the message of an id waits.
-pub(super) fn waits(db: &Connection, id: Option<&str>) -> Step<bool> {
-    db.prepare_cached("SELECT 1 FROM message WHERE id = ?1 AND wait <> 0")?
-        .exists(params![id])
+pub(super) fn waits(db: &Connection, id: Option<&str>) -> SqlResult<bool> {
+    let sql = "SELECT 1 FROM message WHERE id = ?1 AND wait <> 0";
+    db.has(sql, params![id])
 }
 
 /// Counts one answer to a message. Others that came before are not looked at.
-pub(super) fn count(db: &Connection, id: &str, seq: i64, answer: &Arrival) -> Step<()> {
+pub(super) fn count(db: &Connection, id: &str, seq: i64, answer: &Arrival) -> SqlResult<()> {
     let Some(question) = find(db, id)?.filter(|q| q.seq != seq && q.answered < q.needs) else {
         return Ok(());
     };
@@ -90,7 +80,12 @@ pub(super) fn count(db: &Connection, id: &str, seq: i64, answer: &Arrival) -> St
 }
 
 /// Ends the wait of a message that a person filed as the answer to another one, whatever its intent says.
-pub(super) fn take_as_answer(db: &Connection, id: &str, seq: i64, answer: &Arrival) -> Step<()> {
+pub(super) fn take_as_answer(
+    db: &Connection,
+    id: &str,
+    seq: i64,
+    answer: &Arrival,
+) -> SqlResult<()> {
     let Some(question) = find(db, id)?.filter(|q| q.seq != seq) else {
         return Ok(());
     };
@@ -100,27 +95,26 @@ pub(super) fn take_as_answer(db: &Connection, id: &str, seq: i64, answer: &Arriv
     set_dismissed(db, seq, true)
 }
 
-/// Writes down whether a message waits for nobody because a person says so.
-pub(super) fn set_dismissed(db: &Connection, seq: i64, is_dismissed: bool) -> Step<()> {
-    db.prepare_cached("UPDATE intake SET dismissed = ?2 WHERE seq = ?1")?
-        .execute(params![seq, is_dismissed])?;
+/// Records whether a message waits for nobody because a person says so.
+pub(super) fn set_dismissed(db: &Connection, seq: i64, is_dismissed: bool) -> SqlResult<()> {
+    let sql = "UPDATE intake SET dismissed = ?2 WHERE seq = ?1";
+    db.run(sql, params![seq, is_dismissed])?;
     refresh(db, seq)
 }
 
-/// Writes down that somebody has answered. False if that was known.
-fn note(db: &Connection, question: i64, sender: &str) -> Step<bool> {
-    let mut add =
-        db.prepare_cached("INSERT OR IGNORE INTO answer (question, party) VALUES (?1, ?2)")?;
-    let is_new = add.execute(params![question, party(sender)])? > 0;
+/// Records that somebody has answered. False if that was known.
+fn note(db: &Connection, question: i64, sender: &str) -> SqlResult<bool> {
+    let sql = "INSERT OR IGNORE INTO answer (question, party) VALUES (?1, ?2)";
+    let is_new = db.run(sql, params![question, party(sender)])? > 0;
     if is_new {
-        db.prepare_cached("UPDATE message SET answered = answered + 1 WHERE seq = ?1")?
-            .execute(params![question])?;
+        let sql = "UPDATE message SET answered = answered + 1 WHERE seq = ?1";
+        db.run(sql, params![question])?;
     }
     Ok(is_new)
 }
 
 /// Counts all answers to the message of an id again.
-pub(super) fn judge(db: &Connection, id: &str) -> Step<()> {
+pub(super) fn judge(db: &Connection, id: &str) -> SqlResult<()> {
     let Some(question) = find(db, id)? else {
         return Ok(());
     };
@@ -128,7 +122,7 @@ pub(super) fn judge(db: &Connection, id: &str) -> Step<()> {
         "DELETE FROM answer WHERE question = ?1",
         "UPDATE message SET answered = 0 WHERE seq = ?1",
     ] {
-        db.prepare_cached(sql)?.execute(params![question.seq])?;
+        db.run(sql, params![question.seq])?;
     }
     let asking = question.asking()?;
     let mut answers = db.prepare_cached(
@@ -141,7 +135,7 @@ pub(super) fn judge(db: &Connection, id: &str) -> Step<()> {
         let answer = Answering {
             sender: &sender,
             is_mine: row.get("mine")?,
-            verdict: verdict(row.get("trust")?)?,
+            verdict: row.member("trust", &Word::ALL)?,
         };
         if answer.settles(&asking) && note(db, question.seq, &sender)? {
             count += 1;
@@ -154,35 +148,28 @@ pub(super) fn judge(db: &Connection, id: &str) -> Step<()> {
 }
 
 /// Decides again who has to act on a message, by what was counted.
-pub(super) fn refresh(db: &Connection, seq: i64) -> Step<()> {
-    let mut look = db.prepare_cached(
-        "SELECT m.thread, m.wait, m.asks, i.dismissed = 0 AND m.answered < m.needs \
-         AND coalesce(iif(m.trust = 0, t.firm_seq, t.closed_seq), 0) < m.seq \
-         FROM message m JOIN intake i ON i.seq = m.seq JOIN thread t ON t.id = m.thread WHERE m.seq = ?1",
-    )?;
-    let (thread, before, asks, open): (String, i64, i64, bool) = look
-        .query_row(params![seq], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-        })?;
+pub(super) fn refresh(db: &Connection, seq: i64) -> SqlResult<()> {
+    let sql = "SELECT m.thread, m.wait, m.asks, i.dismissed = 0 AND m.answered < m.needs AND \
+        coalesce(iif(m.trust = 0, t.firm_seq, t.closed_seq), 0) < m.seq FROM message m JOIN \
+        intake i ON i.seq = m.seq JOIN thread t ON t.id = m.thread WHERE m.seq = ?1";
+    let (thread, before, asks, open): (String, i64, i64, bool) =
+        db.one(sql, params![seq], tuple)?;
     let after = if open { asks } else { 0 };
     if after != before {
-        db.prepare_cached("UPDATE message SET wait = ?2 WHERE seq = ?1")?
-            .execute(params![seq, after])?;
-        db.prepare_cached(
-            "UPDATE thread SET waiting = waiting + (?3 IN (1, 2)) - (?2 IN (1, 2)), asked = asked + (?3 = 3) - (?2 = 3) \
-             WHERE id = ?1",
-        )?
-        .execute(params![thread, before, after])?;
+        let sql = "UPDATE message SET wait = ?2 WHERE seq = ?1";
+        db.run(sql, params![seq, after])?;
+        let sql = "UPDATE thread SET waiting = waiting + (?3 IN (1, 2)) - (?2 IN (1, 2)), asked \
+            = asked + (?3 = 3) - (?2 = 3) WHERE id = ?1";
+        db.run(sql, params![thread, before, after])?;
     }
     Ok(())
 }
 
 /// Ends the wait of a poll whose result is here.
-pub(super) fn end_poll(db: &Connection, id: &str) -> Step<()> {
-    let mut end = db.prepare_cached(
-        "UPDATE intake SET dismissed = 1 WHERE seq IN (SELECT seq FROM message WHERE id = ?1 AND meaning = ?2 AND wait <> 0)",
-    )?;
-    match end.execute(params![id, Intent::Poll.as_str()])? {
+pub(super) fn end_poll(db: &Connection, id: &str) -> SqlResult<()> {
+    let sql = "UPDATE intake SET dismissed = 1 WHERE seq IN (SELECT seq FROM message WHERE id = \
+        ?1 AND meaning = ?2 AND wait <> 0)";
+    match db.run(sql, params![id, Intent::Poll.as_str()])? {
         0 => Ok(()),
         _ => judge(db, id),
     }
@@ -190,28 +177,21 @@ pub(super) fn end_poll(db: &Connection, id: &str) -> Step<()> {
 
 /// Ends the waits that an older version left: of what exported chats asked, of pasted thanks, and of polls whose result is
 /// here.
-pub(super) fn end_stale_waits(db: &Connection) -> Step<()> {
-    let mut find = db.prepare(
-        "SELECT m.seq FROM message m JOIN intake i ON i.seq = m.seq WHERE m.asks <> 0 AND i.way IN (?1, ?2)",
-    )?;
+pub(super) fn end_stale_waits(db: &Connection) -> SqlResult<()> {
+    let sql = "SELECT m.seq FROM message m JOIN intake i ON i.seq = m.seq WHERE m.asks <> 0 AND \
+        i.way IN (?1, ?2)";
     let ways = params![Way::Filed.as_str(), Way::Pasted.as_str()];
-    let rows = find.query_map(ways, |row| row.get(0))?;
-    for seq in rows.collect::<Step<Vec<i64>>>()? {
+    for seq in db.all(sql, ways, value::<i64>)? {
         if super::accept::row(db, seq)?.arrival.wait() != Wait::Nobody {
             continue;
         }
-        db.prepare_cached("UPDATE message SET asks = 0 WHERE seq = ?1")?
-            .execute(params![seq])?;
+        db.run("UPDATE message SET asks = 0 WHERE seq = ?1", params![seq])?;
         refresh(db, seq)?;
     }
-    let mut find = db.prepare(
-        "SELECT a.seq, q.id FROM message q JOIN message a ON a.parent = q.id AND a.mine = 1 \
-         WHERE q.meaning = ?1 AND q.wait <> 0",
-    )?;
-    let rows = find.query_map(params![Intent::Poll.as_str()], |row| {
-        Ok((row.get(0)?, row.get(1)?))
-    })?;
-    for (answer, poll) in rows.collect::<Step<Vec<(i64, String)>>>()? {
+    let sql = "SELECT a.seq, q.id FROM message q JOIN message a ON a.parent = q.id AND a.mine = 1 \
+        WHERE q.meaning = ?1 AND q.wait <> 0";
+    let polls = db.all(sql, params![Intent::Poll.as_str()], tuple::<(i64, String)>)?;
+    for (answer, poll) in polls {
         if super::accept::row(db, answer)?.arrival.ends_poll() {
             end_poll(db, &poll)?;
         }
@@ -221,19 +201,16 @@ pub(super) fn end_stale_waits(db: &Connection) -> Step<()> {
 
 /// Clears the waits of a thread up to the message that closed it; those of verified messages up to one that is firm.
 /// Nothing if that message closed nothing.
-pub(super) fn close(db: &Connection, thread: &str, seq: i64) -> Step<()> {
-    let mut look = db.prepare_cached("SELECT 1 FROM thread WHERE id = ?1 AND closed_seq = ?2")?;
-    if !look.exists(params![thread, seq])? {
+pub(super) fn close(db: &Connection, thread: &str, seq: i64) -> SqlResult<()> {
+    let sql = "SELECT 1 FROM thread WHERE id = ?1 AND closed_seq = ?2";
+    if !db.has(sql, params![thread, seq])? {
         return Ok(());
     }
-    let mut find = db.prepare_cached(
-        "SELECT seq FROM message WHERE thread = ?1 AND wait <> 0 AND trust > 0 \
-         AND seq < (SELECT coalesce(closed_seq, 0) FROM thread WHERE id = ?1) UNION ALL \
-         SELECT seq FROM message WHERE thread = ?1 AND wait <> 0 AND trust = 0 \
-         AND seq < (SELECT coalesce(firm_seq, 0) FROM thread WHERE id = ?1)",
-    )?;
-    let rows = find.query_map(params![thread], |row| row.get(0))?;
-    for seq in rows.collect::<Step<Vec<i64>>>()? {
+    let sql = "SELECT seq FROM message WHERE thread = ?1 AND wait <> 0 AND trust > 0 AND seq < \
+        (SELECT coalesce(closed_seq, 0) FROM thread WHERE id = ?1) UNION ALL SELECT seq FROM \
+        message WHERE thread = ?1 AND wait <> 0 AND trust = 0 AND seq < (SELECT \
+        coalesce(firm_seq, 0) FROM thread WHERE id = ?1)";
+    for seq in db.all(sql, params![thread], value::<i64>)? {
         refresh(db, seq)?;
     }
     Ok(())
@@ -245,7 +222,7 @@ pub(super) fn open_to(
     db: &Connection,
     thread: Option<&str>,
     sender: &str,
-) -> Step<Vec<CandidateQuestion>> {
+) -> SqlResult<Vec<CandidateQuestion>> {
     let (sql, most) = match thread {
         Some(_) => (
             format!("{QUESTION} WHERE thread = ?1 AND wait <> 0 ORDER BY seq LIMIT ?2"),
@@ -258,10 +235,8 @@ pub(super) fn open_to(
             WAITING_ANYWHERE,
         ),
     };
-    let limit = i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1);
-    let mut find = db.prepare_cached(&sql)?;
-    let rows = find.query_map(params![thread, limit], question)?;
-    let rows = rows.collect::<Step<Vec<Question>>>()?;
+    let limit = number(most).saturating_add(1);
+    let rows = db.all(&sql, params![thread, limit], question)?;
     if rows.len() > most {
         return Ok(Vec::new());
     }
@@ -279,7 +254,7 @@ pub(super) fn open_to(
 
 /// The thread of a question that does not wait for somebody: they have answered it so that it counts, or it asks others. A
 /// poll that asks them is left out: a voter may vote again.
-pub(super) fn not_waiting_in(db: &Connection, id: &str, sender: &str) -> Step<Option<String>> {
+pub(super) fn not_waiting_in(db: &Connection, id: &str, sender: &str) -> SqlResult<Option<String>> {
     let Some(question) = find(db, id)? else {
         return Ok(None);
     };
@@ -293,8 +268,7 @@ pub(super) fn not_waiting_in(db: &Connection, id: &str, sender: &str) -> Step<Op
 }
 
 /// Who has answered a message so that it counts.
-fn answered_by(db: &Connection, question: i64) -> Step<Vec<String>> {
-    let mut find = db.prepare_cached("SELECT party FROM answer WHERE question = ?1")?;
-    let rows = find.query_map(params![question], |row| row.get(0))?;
-    rows.collect()
+fn answered_by(db: &Connection, question: i64) -> SqlResult<Vec<String>> {
+    let sql = "SELECT party FROM answer WHERE question = ?1";
+    db.all(sql, params![question], value)
 }

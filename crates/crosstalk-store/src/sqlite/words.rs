@@ -1,4 +1,4 @@
-//! Whether the index of words has the words of the messages, and no others.
+//! Check that the index of words has the words of the messages, and no others.
 //!
 //! It has no content of its own, so that SQLite looks at its form alone. The words are made again here, a few messages at a
 //! time, and compared with what is in it.
@@ -7,13 +7,13 @@ use rusqlite::{Connection, Row, params};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use super::derive::{self, FILED, Filed};
-use super::fault::Step;
+use super::derive::{self, INTAKE_ROW, IntakeRow};
+use super::fault::SqlResult;
+use super::relay::check::report;
+use crate::sqlite::sql::Sql as _;
 
 /// How many messages are in memory at once.
 const ROWS: i64 = 256;
-/// How many messages are named.
-const NAMED: usize = 10;
 /// The columns of the index, in their order.
 const COLUMNS: [&str; 5] = ["body", "context", "sender", "receiver", "intent"];
 
@@ -30,8 +30,8 @@ CREATE VIRTUAL TABLE temp.wanted USING fts5vocab (temp, fresh, instance);
 /// How many messages there are in an index, and how many words in each of its columns.
 type Totals = [u64; 1 + COLUMNS.len()];
 
-/// What is wrong, one sentence each. Only inside of a transaction that is not kept.
-pub(super) fn check(db: &Connection) -> Step<Vec<String>> {
+/// What is wrong, one sentence each. Only inside a transaction that is not kept.
+pub(super) fn check(db: &Connection) -> SqlResult<Vec<String>> {
     db.execute_batch(FRESH)?;
     // What each message has in the index and should not, or the other way round: nothing is zero.
     let mut odd: BTreeMap<i64, u64> = BTreeMap::new();
@@ -57,17 +57,9 @@ pub(super) fn check(db: &Connection) -> Step<Vec<String>> {
     }
     odd.retain(|_, sum| *sum != 0);
     let mut found = Vec::new();
-    if !odd.is_empty() {
-        let named: Vec<String> = odd.keys().take(NAMED).map(ToString::to_string).collect();
-        let others = match odd.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        found.push(format!(
-            "the index of words has other words than the messages: {}{others}",
-            named.join(", ")
-        ));
-    }
+    let odd: Vec<i64> = odd.into_keys().collect();
+    let sentence = "the index of words has other words than the messages";
+    report(&mut found, sentence, &odd);
     if kept(db)? != Some(totals) {
         found.push("the words of the index are counted wrongly".into());
     }
@@ -75,22 +67,21 @@ pub(super) fn check(db: &Connection) -> Step<Vec<String>> {
 }
 
 /// Makes the words of the next messages. The last of them; nothing if there are no more.
-fn fill(db: &Connection, after: i64, totals: &mut Totals) -> Step<Option<i64>> {
+fn fill(db: &Connection, after: i64, totals: &mut Totals) -> SqlResult<Option<i64>> {
     db.execute("INSERT INTO temp.fresh (fresh) VALUES ('delete-all')", [])?;
     let sql = format!(
-        "SELECT {FILED} FROM intake i WHERE seq > ?1 AND text <> '' \
+        "SELECT {INTAKE_ROW} FROM intake i WHERE seq > ?1 AND text <> '' \
          AND EXISTS (SELECT 1 FROM message m WHERE m.seq = i.seq) ORDER BY seq LIMIT ?2"
     );
     let mut find = db.prepare_cached(&sql)?;
     let mut rows = find.query(params![after, ROWS])?;
     let mut last = None;
     while let Some(row) = rows.next()? {
-        let Filed { seq, arrival, .. } = derive::filed(row)?;
+        let IntakeRow { seq, arrival, .. } = derive::intake_row(row)?;
         let [body, context, sender, receiver, intent] = derive::words(&arrival);
-        db.prepare_cached(
-            "INSERT INTO temp.fresh (rowid, body, context, sender, receiver, intent) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute(params![seq, body, context, sender, receiver, intent])?;
+        let sql = "INSERT INTO temp.fresh (rowid, body, context, sender, receiver, intent) \
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        db.run(sql, params![seq, body, context, sender, receiver, intent])?;
         let [messages, ..] = totals;
         *messages += 1;
         last = Some(seq);
@@ -98,7 +89,11 @@ fn fill(db: &Connection, after: i64, totals: &mut Totals) -> Step<Option<i64>> {
     Ok(last)
 }
 
-fn each(db: &Connection, table: &str, mut look: impl FnMut(&Row<'_>) -> Step<()>) -> Step<()> {
+fn each(
+    db: &Connection,
+    table: &str,
+    mut look: impl FnMut(&Row<'_>) -> SqlResult<()>,
+) -> SqlResult<()> {
     let mut ask = db.prepare_cached(&format!("SELECT term, doc, col, offset FROM temp.{table}"))?;
     let mut rows = ask.query([])?;
     while let Some(row) = rows.next()? {
@@ -108,7 +103,7 @@ fn each(db: &Connection, table: &str, mut look: impl FnMut(&Row<'_>) -> Step<()>
 }
 
 /// A number for a word at its place in a message.
-fn fingerprint(row: &Row<'_>) -> Step<u64> {
+fn fingerprint(row: &Row<'_>) -> SqlResult<u64> {
     let mut hasher = DefaultHasher::new();
     row.get_ref("term")?.as_bytes_or_null()?.hash(&mut hasher);
     row.get_ref("col")?.as_bytes_or_null()?.hash(&mut hasher);
@@ -117,7 +112,7 @@ fn fingerprint(row: &Row<'_>) -> Step<u64> {
 }
 
 /// The totals that the index keeps: six numbers as SQLite writes them, seven bits a byte.
-fn kept(db: &Connection) -> Step<Option<Totals>> {
+fn kept(db: &Connection) -> SqlResult<Option<Totals>> {
     let bytes: Vec<u8> = db.query_row("SELECT block FROM words_data WHERE id = 1", [], |row| {
         row.get(0)
     })?;

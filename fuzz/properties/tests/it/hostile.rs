@@ -188,7 +188,7 @@ const INNER: &[&str] = &[
     "Lines: 1",
 ];
 
-/// What a transport does to a whole message; all of it keeps the indent of the body.
+/// Changes of a transport to a whole message; each keeps the indent of the body.
 fn wrap(text: &str, random: &mut Random) -> String {
     let each = |prefix: &str| {
         text.lines()
@@ -229,7 +229,7 @@ fn outer(inner: &[&str], most: usize, random: &mut Random) -> String {
 
 /// No envelope that is quoted inside another is ever extracted.
 #[test]
-fn what_is_quoted_inside_a_message_is_never_a_message() {
+fn a_quote_inside_a_message_is_never_a_message() {
     let mut random = Random::new(2);
     let (mut read, rounds) = (0, tier::size(10_000, 150_000));
     for _ in 0..rounds {

@@ -1,13 +1,13 @@
 //! A verifier that is lax in one way: it looks again at what ours does not verify.
 
-use super::keys::accept;
-use crosstalk_conform::judge::{Keys as _, VerifyRequest};
-use crosstalk_conformance::Ours;
+use super::trust::accept;
+use super::{input, ours};
+use crosstalk_conform::CaseQuestion;
 use crosstalk_envelope::{Document, Reading, base64, scan};
 use ed25519_dalek::Verifier as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-/// What it does not care about.
+/// The part of a signature that it does not check.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Laxness {
     /// Points of small order and their encodings.
@@ -27,38 +27,27 @@ pub(super) enum Laxness {
 }
 
 /// The verdicts of ours, but `verified` where a lax look at the signature finds that it fits.
-pub(super) fn verify(
-    text: &[u8],
-    asked: &VerifyRequest<'_>,
-    laxness: Laxness,
-) -> Result<Vec<Value>, Value> {
-    let ours = Ours.verify(text, asked);
-    let found = std::str::from_utf8(text).map(|t| scan(t, Reading::Paste));
-    let Ok([document]) = found.as_ref().map(|f| f.documents.as_slice()) else {
+pub(super) fn verify(q: &CaseQuestion, laxness: Laxness) -> Value {
+    let ours = ours(q);
+    let text = input(q);
+    let found = scan(&text, Reading::Paste);
+    let [document] = found.documents.as_slice() else {
         return ours;
     };
-    let is_verified = ours
-        .as_ref()
-        .is_ok_and(|v| v.iter().all(|v| v["envelope"].is_string()));
-    if is_verified || !fits(document, &records(text, asked), laxness) {
+    let verdicts = ours["verdicts"].as_array();
+    let is_verified = verdicts.is_some_and(|v| v.iter().all(|v| v["envelope"].is_string()));
+    if is_verified || !fits(document, &records(&text, q), laxness) {
         return ours;
     }
-    let mut verdict =
-        serde_json::json!({"schema": "crosstalk.verify/1", "sentence": "x", "next": "x"});
-    accept(&mut verdict, text);
-    Ok(vec![verdict])
+    let mut verdict = json!({"schema": "crosstalk.verify/1", "sentence": "x", "next": "x"});
+    accept(&mut verdict, q);
+    json!({"verdicts": [verdict]})
 }
 
 /// Every record in the text and in what is known besides.
-fn records(text: &[u8], asked: &VerifyRequest<'_>) -> Vec<String> {
-    let dns = asked.dns.as_ref().map_or(String::new(), Value::to_string);
-    let known = [
-        &*String::from_utf8_lossy(text),
-        asked.trust,
-        asked.key.unwrap_or_default(),
-        &dns,
-    ]
-    .join("\n");
+fn records(text: &str, q: &CaseQuestion) -> Vec<String> {
+    let get = |key| q.get(key).unwrap_or_default();
+    let known = [text, get("trust"), get("key"), &q.value("dns").to_string()].join("\n");
     known
         .split(|c: char| c.is_whitespace() || c == '"')
         .filter(|word| word.contains(":pk="))
@@ -165,9 +154,9 @@ fn plain(der: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Refuses every secp256r1 signature with an s of the upper half.
-pub(super) fn low_s_only(text: &[u8], asked: &VerifyRequest<'_>) -> Result<Vec<Value>, Value> {
-    let mut verdicts = Ours.verify(text, asked)?;
-    for verdict in &mut verdicts {
+pub(super) fn low_s_only(q: &CaseQuestion) -> Value {
+    let mut result = ours(q);
+    for verdict in result["verdicts"].as_array_mut().into_iter().flatten() {
         let envelope = verdict["envelope"].as_str().unwrap_or_default();
         let signature = envelope
             .split_once("secp256r1:pkid=")
@@ -178,5 +167,5 @@ pub(super) fn low_s_only(text: &[u8], asked: &VerifyRequest<'_>) -> Result<Vec<V
             verdict["envelope"] = Value::Null;
         }
     }
-    Ok(verdicts)
+    result
 }

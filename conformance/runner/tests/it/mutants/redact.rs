@@ -1,63 +1,41 @@
 //! Implementations that are wrong about personal data.
 
-use super::{Mutant, UNBROKEN};
-use crosstalk_conform::judge::{Redact, RedactRequest, RedactedText};
-use crosstalk_conformance::Ours;
-use serde_json::Value;
-
-/// What is done instead; ours, where nothing is wrong.
-pub(super) type Fault = fn(&[u8], &RedactRequest<'_>) -> Result<RedactedText, Value>;
-
-pub(super) const FAULTLESS: Fault = |text, wanted| Ours.redact(text, wanted);
-
-impl Redact for Mutant {
-    fn redact(&self, text: &[u8], wanted: &RedactRequest<'_>) -> Result<RedactedText, Value> {
-        (self.redact)(text, wanted)
-    }
-}
+use super::{Mutant, UNBROKEN, input, ours};
+use crosstalk_conform::CaseQuestion;
+use serde_json::{Value, json};
 
 /// Ours, with the text changed before it is read.
-fn reading(
-    text: &[u8],
-    wanted: &RedactRequest<'_>,
-    change: impl Fn(&str) -> String,
-) -> Result<RedactedText, Value> {
-    let text = change(std::str::from_utf8(text).unwrap());
-    Ours.redact(text.as_bytes(), wanted)
+fn reading(q: &CaseQuestion, change: impl Fn(&str) -> String) -> Value {
+    with(q, "input", change(&input(q)))
 }
 
 /// Ours, with the text changed after it was written.
-fn writing(
-    text: &[u8],
-    wanted: &RedactRequest<'_>,
-    change: impl Fn(&str) -> String,
-) -> Result<RedactedText, Value> {
-    let mut cleaned = Ours.redact(text, wanted)?;
-    let written = String::from_utf8(cleaned.text).unwrap();
-    cleaned.text = change(&written).into_bytes();
-    Ok(cleaned)
+fn writing(q: &CaseQuestion, change: impl Fn(&str) -> String) -> Value {
+    let mut result = ours(q);
+    if let Some(text) = result["output"].as_str() {
+        result["output"] = change(text).into();
+    }
+    result
+}
+
+/// The texts of a list of a question.
+fn list<'q>(q: &'q CaseQuestion, key: &str) -> Vec<&'q str> {
+    let list = q.value(key).as_array().into_iter().flatten();
+    list.filter_map(Value::as_str).collect()
 }
 
 /// Ours, without some kinds.
-fn blind(text: &[u8], wanted: &RedactRequest<'_>, kind: &str) -> Result<RedactedText, Value> {
+fn blind(q: &CaseQuestion, kind: &str) -> Value {
     let all = ["iban", "card", "nin", "email", "ip", "phone", "name"];
-    let asked = |k: &&str| wanted.only.is_empty() || wanted.only.contains(k);
-    let only = all.into_iter().filter(|k| *k != kind && asked(k)).collect();
-    Ours.redact(text, &with(wanted, |w| w.only = only))
+    let asked = list(q, "only");
+    let is_asked = |k: &&str| asked.is_empty() || asked.contains(k);
+    let only = all.into_iter().filter(|k| *k != kind && is_asked(k));
+    with(q, "only", only.collect::<Vec<_>>())
 }
 
-fn with<'c>(
-    wanted: &RedactRequest<'c>,
-    change: impl FnOnce(&mut RedactRequest<'c>),
-) -> RedactRequest<'c> {
-    let mut copy = RedactRequest {
-        envelope: wanted.envelope,
-        only: wanted.only.clone(),
-        names: wanted.names.clone(),
-        drop_signature: wanted.drop_signature,
-    };
-    change(&mut copy);
-    copy
+/// Ours, with another value of a parameter.
+fn with(q: &CaseQuestion, key: &str, value: impl Into<Value>) -> Value {
+    ours(&q.clone().with(key, value))
 }
 
 /// Without the four digits that a card keeps.
@@ -70,32 +48,50 @@ fn without_card_digits(text: &str) -> String {
 }
 
 /// Digits as words, so that no placeholder protects them.
-fn without_placeholders(text: &[u8], wanted: &RedactRequest<'_>) -> Result<RedactedText, Value> {
-    reading(text, wanted, |t| {
+fn without_placeholders(q: &CaseQuestion) -> Value {
+    reading(q, |t| {
         t.replace("[EMAIL]", "<EMAIL>").replace("[NAME]", "<NAME>")
     })
 }
 
+/// Ours, without the names that are not ASCII, where all stand in the text as they are written.
+fn without_folding(q: &CaseQuestion) -> Value {
+    let (text, mut names) = (input(q), list(q, "names"));
+    if !names.iter().all(|name| text.contains(name)) {
+        return blind(q, "name");
+    }
+    names.retain(|name| name.is_ascii());
+    with(q, "names", names)
+}
+
+const fn mutant(name: &'static str, redact: fn(&CaseQuestion) -> Value) -> Mutant {
+    Mutant {
+        name,
+        instead: ("redact", redact),
+        ..UNBROKEN
+    }
+}
+
 #[rustfmt::skip]
 pub(super) const MUTANTS: &[Mutant] = &[
-    Mutant { name: "does not know mail addresses", redact: |t, w| blind(t, w, "email"), ..UNBROKEN },
-    Mutant { name: "does not know phone numbers", redact: |t, w| blind(t, w, "phone"), ..UNBROKEN },
-    Mutant { name: "does not know cards", redact: |t, w| blind(t, w, "card"), ..UNBROKEN },
-    Mutant { name: "does not know account numbers", redact: |t, w| blind(t, w, "iban"), ..UNBROKEN },
-    Mutant { name: "does not know national numbers", redact: |t, w| blind(t, w, "nin"), ..UNBROKEN },
-    Mutant { name: "does not know IP addresses", redact: |t, w| blind(t, w, "ip"), ..UNBROKEN },
-    Mutant { name: "does not know names", redact: |t, w| blind(t, w, "name"), ..UNBROKEN },
-    Mutant { name: "looks for kinds that nobody asked for", redact: |t, w| Ours.redact(t, &with(w, |w| w.only.clear())), ..UNBROKEN },
-    Mutant { name: "keeps no digits of a card", redact: |t, w| writing(t, w, without_card_digits), ..UNBROKEN },
-    Mutant { name: "removes invisible characters for good", redact: |t, w| reading(t, w, |t| t.replace(['’', '²'], "")), ..UNBROKEN },
-    Mutant { name: "looks into placeholders", redact: without_placeholders, ..UNBROKEN },
-    Mutant { name: "trims what it writes", redact: |t, w| writing(t, w, |t| t.lines().map(|l| l.trim().to_owned() + "\n").collect()), ..UNBROKEN },
-    Mutant { name: "takes any number for an IP address", redact: |t, w| reading(t, w, |t| t.replace("version ", "machine ")), ..UNBROKEN },
-    Mutant { name: "needs no label", redact: |t, w| reading(t, w, |t| if t.contains("BSN") { t.replace('\n', " ").trim_end().to_owned() + "\n" } else { t.to_owned() }), ..UNBROKEN },
-    Mutant { name: "redacts an envelope as any text", redact: |t, w| Ours.redact(t, &with(w, |w| w.envelope = false)), ..UNBROKEN },
-    Mutant { name: "says nothing about what it did", redact: |t, w| writing(t, w, |t| t.replace("PII: redacted\n", "").replace("Redacted-Fields", "X-Fields")), ..UNBROKEN },
-    Mutant { name: "claims that all is redacted", redact: |t, w| writing(t, w, |t| t.replace("PII: present", "PII: redacted")), ..UNBROKEN },
-    Mutant { name: "drops signatures unasked", redact: |t, w| Ours.redact(t, &with(w, |w| w.drop_signature = true)), ..UNBROKEN },
-    Mutant { name: "never drops a signature", redact: |t, w| Ours.redact(t, &with(w, |w| w.drop_signature = false)), ..UNBROKEN },
-    Mutant { name: "knows names in their own spelling alone", redact: |t, w| if w.names.iter().all(|n| String::from_utf8_lossy(t).contains(n)) { Ours.redact(t, &with(w, |w| w.names.retain(|n| n.is_ascii()))) } else { blind(t, w, "name") }, ..UNBROKEN },
+    mutant("does not know mail addresses", |q| blind(q, "email")),
+    mutant("does not know phone numbers", |q| blind(q, "phone")),
+    mutant("does not know cards", |q| blind(q, "card")),
+    mutant("does not know account numbers", |q| blind(q, "iban")),
+    mutant("does not know national numbers", |q| blind(q, "nin")),
+    mutant("does not know IP addresses", |q| blind(q, "ip")),
+    mutant("does not know names", |q| blind(q, "name")),
+    mutant("looks for kinds that nobody asked for", |q| with(q, "only", json!([]))),
+    mutant("keeps no digits of a card", |q| writing(q, without_card_digits)),
+    mutant("removes invisible characters for good", |q| reading(q, |t| t.replace(['’', '²'], ""))),
+    mutant("looks into placeholders", without_placeholders),
+    mutant("trims what it writes", |q| writing(q, |t| t.lines().map(|l| l.trim().to_owned() + "\n").collect())),
+    mutant("takes any number for an IP address", |q| reading(q, |t| t.replace("version ", "machine "))),
+    mutant("needs no label", |q| reading(q, |t| if t.contains("BSN") { t.replace('\n', " ").trim_end().to_owned() + "\n" } else { t.to_owned() })),
+    mutant("redacts an envelope as any text", |q| with(q, "as", Value::Null)),
+    mutant("says nothing about what it did", |q| writing(q, |t| t.replace("PII: redacted\n", "").replace("Redacted-Fields", "X-Fields"))),
+    mutant("claims that all is redacted", |q| writing(q, |t| t.replace("PII: present", "PII: redacted"))),
+    mutant("drops signatures unasked", |q| with(q, "drop_signature", true)),
+    mutant("never drops a signature", |q| with(q, "drop_signature", false)),
+    mutant("knows names in their own spelling alone", without_folding),
 ];

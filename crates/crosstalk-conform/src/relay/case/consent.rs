@@ -1,18 +1,18 @@
 //! Consents that a signed REVOKE ends (CON-030, CON-032, CON-034).
 
 use super::code;
-use crate::relay::Run;
+use crate::relay::CaseFunction;
 use crate::relay::probe::{
-    Letter, Probe, Step, encoded, failed, from_now, need, object, refused, same, skipped, word,
-    words,
+    CaseStep, Probe, SuiteMessage, encoded, equal, failed, from_now, holds, need, object, rejected,
+    same, skipped, word, words,
 };
-use crate::relay::wire::{Answer, Request};
+use crate::relay::wire::{SuiteAnswer, SuiteRequest};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading};
 use serde_json::Value;
 
-pub(super) const CODE: &[(&str, Run)] = &[
+pub(super) const CODE: &[(&str, CaseFunction)] = &[
     code!("revoke-other", other),
     code!("revoke-ends", ends),
     code!("revoke-after", after),
@@ -23,7 +23,7 @@ fn path(id: &str) -> String {
 }
 
 /// A message with a consent under a name.
-fn granted(p: &Probe, name: &str) -> Step<Letter> {
+fn granted(p: &Probe, name: &str) -> CaseStep<SuiteMessage> {
     p.letter("REQUEST", &p.person("a"), &p.address("b"), |b| {
         b.meta("privacy", "Consent", "explicit_yes")
             .meta("privacy", "Scope", "medical")
@@ -31,21 +31,20 @@ fn granted(p: &Probe, name: &str) -> Step<Letter> {
     })
 }
 
-async fn get(p: &Probe, id: &str) -> Step<Answer> {
-    p.send(Request::get(path(id)).accept("application/json"))
+async fn get(p: &Probe, id: &str) -> CaseStep<SuiteAnswer> {
+    p.send(SuiteRequest::get(path(id)).accept("application/json"))
         .await
 }
 
-fn need_holds(consent: &Value, name: &str, letter: &Letter, p: &Probe) -> Step {
+fn need_holds(consent: &Value, name: &str, letter: &SuiteMessage, p: &Probe) -> CaseStep {
     same("id", name, word(consent, "id"))?;
     same("granter", &p.person("a"), word(consent, "granter"))?;
     same("standing", "holds", word(consent, "standing"))?;
     same("message", &letter.id, word(consent, "message"))?;
     let (scopes, to) = (words(consent, "scopes"), words(consent, "to"));
-    need(
-        scopes == ["medical"] && to == [p.address("b")],
-        "the scope and the recipient of the message",
-        consent.to_string(),
+    equal(
+        &(scopes, to),
+        &(vec!["medical".to_owned()], vec![p.address("b")]),
     )
 }
 
@@ -60,11 +59,11 @@ fn texts(consent: &Value) -> Vec<(String, bool)> {
 }
 
 /// A REVOKE of a consent, which is to be signed.
-fn revoke(p: &Probe, from: &str, name: &str) -> Step<Letter> {
+fn revoke(p: &Probe, from: &str, name: &str) -> CaseStep<SuiteMessage> {
     let letter = p.letter("BROADCAST", &p.person(from), &p.address("b"), |b| {
         b.meta("revocation", "Consent-ID", name)
     })?;
-    Ok(Letter {
+    Ok(SuiteMessage {
         text: letter
             .text
             .replacen("intent: BROADCAST", "intent: REVOKE", 1),
@@ -72,12 +71,12 @@ fn revoke(p: &Probe, from: &str, name: &str) -> Step<Letter> {
     })
 }
 
-fn new_key() -> Step<PrivateKey> {
+fn new_key() -> CaseStep<PrivateKey> {
     PrivateKey::generate(Algorithm::Ed25519)
         .or_else(|_| skipped("the system gives no random numbers"))
 }
 
-async fn other(p: &Probe) -> Step {
+async fn other(p: &Probe) -> CaseStep {
     let name = p.word("other");
     let letter = granted(p, &name)?;
     p.take(&letter).await?;
@@ -85,14 +84,14 @@ async fn other(p: &Probe) -> Step {
     let known = p.request(&p.person("x"), &p.address("y"))?;
     p.take(&signed(p, &key, &known)?).await?;
     let revoke = signed(p, &key, &revoke(p, "x", &name)?)?;
-    refused(&p.post(revoke.text).await?, 403, ErrorCode::Perm)?;
+    rejected(&p.post(revoke.text).await?, 403, ErrorCode::Perm)?;
     let consent = object(&get(p, &name).await?, 200)?;
     need_holds(&consent, &name, &letter, p)?;
     p.entry(&p.address("b"), &letter.id).await.map(drop)
 }
 
 /// Signs an envelope with a key that comes with it.
-fn signed(p: &Probe, key: &PrivateKey, letter: &Letter) -> Step<Letter> {
+fn signed(p: &Probe, key: &PrivateKey, letter: &SuiteMessage) -> CaseStep<SuiteMessage> {
     let pkid = p.word("key");
     let block = [
         ("Key-ID", pkid.clone()),
@@ -106,7 +105,7 @@ fn signed(p: &Probe, key: &PrivateKey, letter: &Letter) -> Step<Letter> {
     };
     let document = Document::parse(&letter.text, Reading::Strict);
     match signer.sign(&document) {
-        Ok(text) => Ok(Letter {
+        Ok(text) => Ok(SuiteMessage {
             text,
             ..letter.clone()
         }),
@@ -115,7 +114,7 @@ fn signed(p: &Probe, key: &PrivateKey, letter: &Letter) -> Step<Letter> {
 }
 
 /// Gives a consent, and withdraws it. The message under it.
-async fn withdrawn(p: &Probe, name: &str) -> Step<Letter> {
+async fn withdrawn(p: &Probe, name: &str) -> CaseStep<SuiteMessage> {
     let key = new_key()?;
     let letter = signed(p, &key, &granted(p, name)?)?;
     p.take(&letter).await?;
@@ -128,34 +127,30 @@ async fn withdrawn(p: &Probe, name: &str) -> Step<Letter> {
     }
 }
 
-async fn ends(p: &Probe) -> Step {
+async fn ends(p: &Probe) -> CaseStep {
     let name = p.word("ends");
     let letter = withdrawn(p, &name).await?;
     let consent = object(&get(p, &name).await?, 200)?;
     same("standing", "revoked", word(&consent, "standing"))?;
-    need(
-        texts(&consent) == [(letter.id.clone(), false)],
-        "the message under it, without its text",
-        consent.to_string(),
-    )?;
+    equal(&texts(&consent), &[(letter.id.clone(), false)])?;
     let ids = p.inbox_ids(&p.address("b")).await?;
-    need(
+    holds(
         !ids.contains(&letter.id),
         "an inbox without the message",
-        format!("{ids:?}"),
+        &ids,
     )?;
     let holding = format!(
         "/crosstalk/consents?holding=true&by={}",
         encoded(&p.person("a"))
     );
-    let all = p.json(Request::get(holding)).await?;
+    let all = p.json(SuiteRequest::get(holding)).await?;
     let is_there = all.to_string().contains(&name);
     need(!is_there, "no consent that holds", all.to_string())
 }
 
-async fn after(p: &Probe) -> Step {
+async fn after(p: &Probe) -> CaseStep {
     let name = p.word("after");
     withdrawn(p, &name).await?;
     let again = granted(p, &name)?;
-    refused(&p.post(again.text).await?, 403, ErrorCode::Consent).map(drop)
+    rejected(&p.post(again.text).await?, 403, ErrorCode::Consent).map(drop)
 }

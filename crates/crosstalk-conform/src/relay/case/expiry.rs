@@ -1,25 +1,25 @@
 //! Times that pass while a case runs: deadlines, and consents that expire.
 
 use super::code;
-use crate::relay::Run;
+use crate::relay::CaseFunction;
 use crate::relay::play::make_token;
 use crate::relay::probe::{
-    Probe, Step, by, encoded, failed, ids, in_time, is_over, listed, need, reports, same, skipped,
-    strict, wait_until_past, word,
+    CaseStep, Probe, by, encoded, equal, failed, holds, ids, in_time, is_over, listed, need,
+    reports, same, skipped, strict, wait_until_past, word,
 };
-use crate::relay::wire::Request;
+use crate::relay::wire::SuiteRequest;
 use crosstalk_envelope::Intent;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use serde_json::json;
 
-pub(super) const CODE: &[(&str, Run)] = &[
+pub(super) const CODE: &[(&str, CaseFunction)] = &[
     code!("deadline-passes", deadline_passes),
     code!("deadline-kept", deadline_kept),
     code!("hold-ended", hold_ended),
 ];
 
-async fn deadline_passes(p: &Probe) -> Step {
+async fn deadline_passes(p: &Probe) -> CaseStep {
     let to = p.address("b");
     // A relay rejects a message that comes after its deadline.
     let ((from, letter), _) = in_time(|seconds, end| {
@@ -34,7 +34,7 @@ async fn deadline_passes(p: &Probe) -> Step {
     })
     .await?;
     let path = format!("/crosstalk/inbox?for={}&wait=60", encoded(&from));
-    let inbox = p.json(Request::get(path)).await?;
+    let inbox = p.json(SuiteRequest::get(path)).await?;
     let Some(entry) = listed(&inbox)?.first() else {
         return failed(
             "an ERROR with E-TIMEOUT in the inbox of the sender",
@@ -52,7 +52,7 @@ async fn deadline_passes(p: &Probe) -> Step {
     same("receiver", &from, error.receiver())
 }
 
-async fn deadline_kept(p: &Probe) -> Step {
+async fn deadline_kept(p: &Probe) -> CaseStep {
     let to = p.address("b");
     let ((from, answer), end) = in_time(|seconds, end| {
         let (from, to) = (p.address(&format!("a{seconds}")), &to);
@@ -74,11 +74,7 @@ async fn deadline_kept(p: &Probe) -> Step {
     })
     .await?;
     let inbox = p.inbox(&from).await?;
-    need(
-        ids(&inbox) == [answer.id.clone()],
-        "the RESPOND",
-        format!("{:?}", ids(&inbox)),
-    )?;
+    equal(&ids(&inbox), &[answer.id.as_str()])?;
     // Behind the RESPOND nothing comes, also after the deadline.
     wait_until_past(end).await;
     let path = format!(
@@ -86,11 +82,11 @@ async fn deadline_kept(p: &Probe) -> Step {
         encoded(&from),
         encoded(word(&inbox, "cursor"))
     );
-    let later = p.json(Request::get(path)).await?;
+    let later = p.json(SuiteRequest::get(path)).await?;
     need(ids(&later).is_empty(), "nothing else", later.to_string())
 }
 
-async fn hold_ended(p: &Probe) -> Step {
+async fn hold_ended(p: &Probe) -> CaseStep {
     let to = p.address("b");
     let decider = match p.wire.has_token() {
         true => Some(
@@ -122,7 +118,7 @@ async fn hold_ended(p: &Probe) -> Step {
         return failed("a canonical form", "none");
     };
     let path = format!("/crosstalk/approvals/{}", encoded(&letter.id));
-    let request = Request::new("POST", path).json(&json!({
+    let request = SuiteRequest::new("POST", path).json(&json!({
         "digest": digest.to_string(),
         "raw": Digest::of(letter.text.as_bytes()).to_string(),
         "decision": "approve",
@@ -133,7 +129,7 @@ async fn hold_ended(p: &Probe) -> Step {
         None => request,
     };
     let answer = p.send(request.accept("application/json")).await?;
-    need(answer.status == 409, "409", answer.shown())?;
+    answer.has_status(409)?;
     let ids = p.inbox_ids(&to).await?;
-    need(ids.is_empty(), "an empty inbox", format!("{ids:?}"))
+    holds(ids.is_empty(), "an empty inbox", &ids)
 }

@@ -1,14 +1,14 @@
 //! Hops: what is handed out, and where it ends (HTP-071 to HTP-073).
 
 use super::code;
-use crate::relay::Run;
-use crate::relay::probe::{Probe, Step, acked, failed, from_now, refused, same, strict, word};
+use crate::relay::CaseFunction;
+use crate::relay::probe::{CaseStep, Probe, acked, failed, from_now, rejected, same, strict, word};
 use crosstalk_envelope::Document;
 use crosstalk_envelope::limit::HEADERS;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::relay::{HOPS, add_hop, hops_of};
 
-pub(super) const CODE: &[(&str, Run)] = &[
+pub(super) const CODE: &[(&str, CaseFunction)] = &[
     code!("handed-out-bytes", unchanged),
     code!("handed-out-hop", hop),
     code!("handed-out-chain", chain),
@@ -18,7 +18,7 @@ pub(super) const CODE: &[(&str, Run)] = &[
     code!("replay-hops", over_hops),
 ];
 
-fn with_hops(text: &str, number: usize) -> Step<String> {
+fn with_hops(text: &str, number: usize) -> CaseStep<String> {
     let mut text = text.to_owned();
     for _ in 0..number {
         match add_hop(&text, from_now(-60), "conform.invalid", None) {
@@ -32,7 +32,7 @@ fn with_hops(text: &str, number: usize) -> Step<String> {
 }
 
 /// An envelope with more in it than most: unknown headers and META, odd spaces, an empty value.
-fn rich(p: &Probe) -> Step<(String, String)> {
+fn rich(p: &Probe) -> CaseStep<(String, String)> {
     let letter = p.letter("REQUEST", &p.address("a"), &p.address("b"), |b| {
         b.header("X-Mood", "curious")
             .meta("custom-conform", "Ticket", "4711")
@@ -45,13 +45,13 @@ fn rich(p: &Probe) -> Step<(String, String)> {
 }
 
 /// Hands a text in; the receipt, and what is handed out.
-async fn through(p: &Probe, text: &str, id: &str) -> Step<(Document<'static>, String)> {
+async fn through(p: &Probe, text: &str, id: &str) -> CaseStep<(Document<'static>, String)> {
     let ack = acked(&p.post(text.to_owned()).await?)?;
     let entry = p.entry(&p.address("b"), id).await?;
     Ok((ack, word(&entry, "envelope").to_owned()))
 }
 
-fn digest(text: &str) -> Step<String> {
+fn digest(text: &str) -> CaseStep<String> {
     let document = strict(text)?;
     Ok(document.digest().map(|d| d.to_string()).unwrap_or_default())
 }
@@ -72,14 +72,14 @@ fn rest(text: &str) -> String {
     out
 }
 
-async fn unchanged(p: &Probe) -> Step {
+async fn unchanged(p: &Probe) -> CaseStep {
     let (text, id) = rich(p)?;
     let (_, out) = through(p, &text, &id).await?;
     same("text without the hop", &rest(&text), &rest(&out))
 }
 
 /// Checks the last of so many hops.
-fn need_hop(ack: &Document<'_>, out: &str, number: usize) -> Step {
+fn need_hop(ack: &Document<'_>, out: &str, number: usize) -> CaseStep {
     let document = strict(out)?;
     let hops = hops_of(&document);
     let Some(Some(last)) = hops.last().filter(|_| hops.len() == number) else {
@@ -124,20 +124,20 @@ fn need_hop(ack: &Document<'_>, out: &str, number: usize) -> Step {
     )
 }
 
-async fn hop(p: &Probe) -> Step {
+async fn hop(p: &Probe) -> CaseStep {
     let (text, id) = rich(p)?;
     let (ack, out) = through(p, &text, &id).await?;
     need_hop(&ack, &out, 1)
 }
 
-async fn chain(p: &Probe) -> Step {
+async fn chain(p: &Probe) -> CaseStep {
     let (text, id) = rich(p)?;
     let (ack, out) = through(p, &with_hops(&text, 2)?, &id).await?;
     need_hop(&ack, &out, 3)
 }
 
 /// A message with so many hops that say nothing but their number: whole ones would be too many lines.
-fn far_travelled(p: &Probe, hops: usize) -> Step<String> {
+fn far_travelled(p: &Probe, hops: usize) -> CaseStep<String> {
     let mut text = p.request(&p.address("a"), &p.address("b"))?.text;
     for hop in 1..=hops {
         text = text.replacen(
@@ -149,16 +149,16 @@ fn far_travelled(p: &Probe, hops: usize) -> Step<String> {
     Ok(text)
 }
 
-async fn limit(p: &Probe) -> Step {
+async fn limit(p: &Probe) -> CaseStep {
     let answer = p.post(far_travelled(p, HOPS)?).await?;
-    refused(&answer, 404, ErrorCode::Route).map(drop)
+    rejected(&answer, 404, ErrorCode::Route).map(drop)
 }
 
-async fn last(p: &Probe) -> Step {
+async fn last(p: &Probe) -> CaseStep {
     acked(&p.post(far_travelled(p, HOPS - 1)?).await?).map(drop)
 }
 
-async fn full(p: &Probe) -> Step {
+async fn full(p: &Probe) -> CaseStep {
     let letter = p.letter("REQUEST", &p.address("a"), &p.address("b"), |b| {
         (0..HEADERS - 6).fold(b, |b, n| b.header(format!("X-{n}"), "x"))
     })?;
@@ -166,7 +166,7 @@ async fn full(p: &Probe) -> Step {
     same("digest", &digest(&letter.text)?, &digest(&out)?)
 }
 
-async fn over_hops(p: &Probe) -> Step {
+async fn over_hops(p: &Probe) -> CaseStep {
     let to = p.address("b");
     let letter = p.request(&p.address("a"), &to)?;
     let first = p.post(letter.text.clone()).await?;

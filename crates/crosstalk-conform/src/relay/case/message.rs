@@ -1,15 +1,17 @@
 //! Handing in: bytes that are no text, exact sizes, batches, many recipients.
 
 use super::code;
-use crate::relay::Run;
-use crate::relay::probe::{Probe, Step, acked, need, refused, same, strict, word};
-use crate::relay::wire::{Answer, Request};
+use crate::relay::CaseFunction;
+use crate::relay::probe::{
+    CaseStep, Probe, acked, equal, holds, need, rejected, same, strict, word,
+};
+use crate::relay::wire::{SuiteAnswer, SuiteRequest};
 use crosstalk_envelope::limit::{ENVELOPE_BYTES, LINE_BYTES};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{CoreHeader, Document, Intent};
 use serde_json::Value;
 
-pub(super) const CODE: &[(&str, Run)] = &[
+pub(super) const CODE: &[(&str, CaseFunction)] = &[
     code!("strict-not-utf8", not_utf8),
     code!("limit-envelope", too_large),
     code!("limit-fits", largest),
@@ -24,22 +26,22 @@ pub(super) const CODE: &[(&str, Run)] = &[
 ];
 
 /// A good REQUEST between two fresh addresses.
-fn good(p: &Probe) -> Step<String> {
+fn good(p: &Probe) -> CaseStep<String> {
     Ok(p.request(&p.address("a"), &p.address("b"))?.text)
 }
 
-async fn not_utf8(p: &Probe) -> Step {
+async fn not_utf8(p: &Probe) -> CaseStep {
     let mut bytes = good(p)?.replace("A message", "\u{1}message").into_bytes();
     for byte in &mut bytes {
         if *byte == 1 {
             *byte = 0xff;
         }
     }
-    refused(&p.post(bytes).await?, 400, ErrorCode::Format).map(drop)
+    rejected(&p.post(bytes).await?, 400, ErrorCode::Format).map(drop)
 }
 
 /// A good envelope of this many bytes.
-fn sized(p: &Probe, bytes: usize) -> Step<String> {
+fn sized(p: &Probe, bytes: usize) -> CaseStep<String> {
     let text = good(p)?;
     let mut missing = bytes.saturating_sub(text.len());
     let mut lines = String::new();
@@ -54,16 +56,16 @@ fn sized(p: &Probe, bytes: usize) -> Step<String> {
     Ok(text.replace("  A message", &format!("{lines}  A message")))
 }
 
-async fn too_large(p: &Probe) -> Step {
+async fn too_large(p: &Probe) -> CaseStep {
     let answer = p.post(sized(p, ENVELOPE_BYTES + 1)?).await?;
-    refused(&answer, 413, ErrorCode::TooLarge).map(drop)
+    rejected(&answer, 413, ErrorCode::TooLarge).map(drop)
 }
 
-async fn largest(p: &Probe) -> Step {
+async fn largest(p: &Probe) -> CaseStep {
     acked(&p.post(sized(p, ENVELOPE_BYTES)?).await?).map(drop)
 }
 
-async fn grows(p: &Probe) -> Step {
+async fn grows(p: &Probe) -> CaseStep {
     // U+1D160 has four bytes, and twelve in NFC.
     let line = format!("  {}\n", "\u{1d160}".repeat(1000));
     let text = good(p)?.replace("  A message", &format!("{}  A message", line.repeat(100)));
@@ -72,13 +74,13 @@ async fn grows(p: &Probe) -> Step {
         "a text that is small enough",
         "a fault of the suite",
     )?;
-    refused(&p.post(text).await?, 413, ErrorCode::TooLarge).map(drop)
+    rejected(&p.post(text).await?, 413, ErrorCode::TooLarge).map(drop)
 }
 
-async fn long_line(p: &Probe) -> Step {
+async fn long_line(p: &Probe) -> CaseStep {
     let line = "x".repeat(LINE_BYTES);
     let text = good(p)?.replace("  A message", &format!("  {line}\n  A message"));
-    refused(&p.post(text).await?, 413, ErrorCode::TooLarge).map(drop)
+    rejected(&p.post(text).await?, 413, ErrorCode::TooLarge).map(drop)
 }
 
 const BATCH: &str = "application/vnd.crosstalk.batch";
@@ -86,18 +88,18 @@ const BATCH: &str = "application/vnd.crosstalk.batch";
 /// The most pieces of a batch.
 const PIECES: usize = 10_000;
 
-async fn post(p: &Probe, texts: &[String]) -> Step<Answer> {
-    let request = Request::new("POST", "/crosstalk/receive").header("Content-Type", BATCH);
+async fn post(p: &Probe, texts: &[String]) -> CaseStep<SuiteAnswer> {
+    let request = SuiteRequest::new("POST", "/crosstalk/receive").header("Content-Type", BATCH);
     p.send(request.body(texts.join("\n"))).await
 }
 
 /// The answers of a batch.
-fn pieces(answer: &Answer) -> Step<Vec<Document<'static>>> {
-    need(answer.status == 200, "200", answer.shown())?;
+fn pieces(answer: &SuiteAnswer) -> CaseStep<Vec<Document<'static>>> {
+    answer.has_status(200)?;
     answers(answer)
 }
 
-fn answers(answer: &Answer) -> Step<Vec<Document<'static>>> {
+fn answers(answer: &SuiteAnswer) -> CaseStep<Vec<Document<'static>>> {
     same("type", BATCH, &answer.kind())?;
     let text = answer.text();
     let ends = text.split_inclusive("\n[[END]]\n");
@@ -112,7 +114,7 @@ fn parents(answers: &[Document<'_>]) -> Vec<String> {
     answers.iter().map(parent).collect()
 }
 
-async fn order(p: &Probe) -> Step {
+async fn order(p: &Probe) -> CaseStep {
     let to = p.address("b");
     let mut texts = Vec::new();
     let mut ids = Vec::new();
@@ -122,24 +124,16 @@ async fn order(p: &Probe) -> Step {
         ids.push(letter.id);
     }
     let answers = pieces(&post(p, &texts).await?)?;
-    need(
-        parents(&answers) == ids,
-        format!("answers to {ids:?}"),
-        format!("{:?}", parents(&answers)),
-    )?;
+    equal(&parents(&answers), &ids)?;
     let are_acks = answers
         .iter()
         .all(|a| a.envelope().meaning() == Some(Intent::Ack));
     need(are_acks, "an ACK for each", "something else")?;
     let kept = p.inbox_ids(&to).await?;
-    need(
-        kept == ids,
-        format!("{ids:?} in the inbox"),
-        format!("{kept:?}"),
-    )
+    equal(&kept, &ids)
 }
 
-async fn mixed(p: &Probe) -> Step {
+async fn mixed(p: &Probe) -> CaseStep {
     let to = p.address("b");
     let one = p.request(&p.address("a"), &to)?;
     let refused = p.letter("REQUEST", &p.address("a"), &to, |b| {
@@ -163,16 +157,12 @@ async fn mixed(p: &Probe) -> Step {
         })
         .collect();
     let wanted = ["ACK", "E-CONSENT", "E-FORMAT", "ACK"];
-    need(came == wanted, format!("{wanted:?}"), format!("{came:?}"))?;
+    equal(&came, &wanted)?;
     let kept = p.inbox_ids(&to).await?;
-    need(
-        kept == [one.id.clone(), last.id.clone()],
-        format!("[{}, {}]", one.id, last.id),
-        format!("{kept:?}"),
-    )
+    equal(&kept, &[one.id.clone(), last.id.clone()])
 }
 
-async fn again(p: &Probe) -> Step {
+async fn again(p: &Probe) -> CaseStep {
     let to = p.address("b");
     let texts = [
         p.request(&p.address("a"), &to)?.text,
@@ -183,45 +173,41 @@ async fn again(p: &Probe) -> Step {
     let second = post(p, &texts).await?;
     same("answer", &first.text(), &second.text())?;
     let kept = p.inbox_ids(&to).await?;
-    need(kept.len() == 2, "two messages", format!("{kept:?}"))
+    holds(kept.len() == 2, "two messages", &kept)
 }
 
-async fn batch_limit(p: &Probe) -> Step {
-    // Pieces that would each be refused, so that a relay without the batch_limit keeps nothing.
+async fn batch_limit(p: &Probe) -> CaseStep {
+    // Pieces that a relay rejects one by one, so that a relay without the limit keeps nothing.
     let texts = vec!["[[A→B v1]]\n[[END]]\n".to_owned(); PIECES + 1];
     let answer = post(p, &texts).await?;
     if answer.kind() != BATCH {
-        return refused(&answer, 413, ErrorCode::TooLarge).map(drop);
+        return rejected(&answer, 413, ErrorCode::TooLarge).map(drop);
     }
     // It read them as they came: the answers so far, then why there are no more.
-    need(answer.status == 413, "413", answer.shown())?;
+    answer.has_status(413)?;
     let answers = answers(&answer)?;
-    need(
-        answers.len() == PIECES + 1,
-        format!("{} answers", PIECES + 1),
-        answers.len().to_string(),
-    )?;
+    equal(&answers.len(), &(PIECES + 1))?;
     let last = answers.last().and_then(|a| a.meta("error", "Code"));
     same("Code", "E-TOO-LARGE", last.unwrap_or("none"))
 }
 
-async fn too_many(p: &Probe) -> Step {
+async fn too_many(p: &Probe) -> CaseStep {
     let all: Vec<String> = (0..257).map(|n| p.address(&n.to_string())).collect();
     let letter = p.letter("BROADCAST", &p.address("a"), &p.address("all"), |b| {
         b.meta("routing", "Targets", all.join(", "))
     })?;
-    refused(&p.post(letter.text).await?, 413, ErrorCode::TooLarge).map(drop)
+    rejected(&p.post(letter.text).await?, 413, ErrorCode::TooLarge).map(drop)
 }
 
-async fn elsewhere(p: &Probe) -> Step {
+async fn elsewhere(p: &Probe) -> CaseStep {
     let letter = p.letter("ESCALATE", &p.address("a"), &p.address("b"), |b| b)?;
     let answer = p.post(letter.text).await?;
     if answer.status != 200 {
-        return refused(&answer, 404, ErrorCode::Route).map(drop);
+        return rejected(&answer, 404, ErrorCode::Route).map(drop);
     }
     acked(&answer)?;
     let status = p
-        .json(Request::get(format!(
+        .json(SuiteRequest::get(format!(
             "/crosstalk/messages/{}/status",
             letter.id
         )))

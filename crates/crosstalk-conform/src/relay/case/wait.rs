@@ -1,17 +1,17 @@
 //! Messages at the same moment, answers while somebody waits, streams, pages.
 
 use super::code;
-use crate::relay::Run;
+use crate::relay::CaseFunction;
 use crate::relay::probe::{
-    Letter, Probe, Step, acked, encoded, envelope, failed, ids, inbox_path, listed, need, receive,
-    same, strict, word,
+    CaseStep, Probe, SuiteMessage, acked, encoded, envelope, equal, failed, holds, ids, inbox_path,
+    listed, need, receive, same, strict, word,
 };
-use crate::relay::wire::{Answer, Event, Events, Request};
+use crate::relay::wire::{EventStream, StreamEvent, SuiteAnswer, SuiteRequest};
 use crosstalk_envelope::{CoreHeader, Intent};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-pub(super) const CODE: &[(&str, Run)] = &[
+pub(super) const CODE: &[(&str, CaseFunction)] = &[
     code!("replay-at-once", at_once),
     code!("wait-answer", wait_answer),
     code!("wait-without-id", wait_without_id),
@@ -24,17 +24,17 @@ pub(super) const CODE: &[(&str, Run)] = &[
     code!("wait-nothing", wait_nothing),
 ];
 
-pub(super) fn same_answer(first: &Answer, again: &Answer) -> Step {
+pub(super) fn same_answer(first: &SuiteAnswer, again: &SuiteAnswer) -> CaseStep {
     acked(again)?;
     same("answer", &first.text(), &again.text())
 }
 
-pub(super) async fn once(p: &Probe, to: &str, id: &str) -> Step {
+pub(super) async fn once(p: &Probe, to: &str, id: &str) -> CaseStep {
     let ids = p.inbox_ids(to).await?;
-    need(ids == [id], format!("{id}, once"), format!("{ids:?}"))
+    equal(&ids, &[id])
 }
 
-async fn at_once(p: &Probe) -> Step {
+async fn at_once(p: &Probe) -> CaseStep {
     let to = p.address("b");
     let letter = p.request(&p.address("a"), &to)?;
     let send = || p.post(letter.text.clone());
@@ -52,13 +52,15 @@ async fn at_once(p: &Probe) -> Step {
 async fn answered(
     p: &Probe,
     text: String,
-    known: Option<&Letter>,
+    known: Option<&SuiteMessage>,
     wait: &str,
-) -> Step<(Answer, Letter)> {
+) -> CaseStep<(SuiteAnswer, SuiteMessage)> {
     let (from, to) = (p.address("a"), p.address("b"));
     let ask = p.send(receive(text).header("Prefer", format!("wait={wait}")));
     let reply = async {
-        let inbox = p.json(Request::get(inbox_path(&to, "&wait=30"))).await?;
+        let inbox = p
+            .json(SuiteRequest::get(inbox_path(&to, "&wait=30")))
+            .await?;
         let answer = match (known, ids(&inbox).pop()) {
             (Some(letter), _) => p.letter("RESPOND", &to, &from, |b| {
                 b.thread(&letter.thread)
@@ -71,39 +73,30 @@ async fn answered(
             (None, None) => return failed("the message in the inbox", inbox.to_string()),
         };
         p.take(&answer).await?;
-        Step::Ok(answer)
+        CaseStep::Ok(answer)
     };
     let (answer, reply) = tokio::join!(ask, reply);
     Ok((answer?, reply?))
 }
 
-async fn asked(p: &Probe, wait: &str) -> Step<(Answer, Letter)> {
+async fn asked(p: &Probe, wait: &str) -> CaseStep<(SuiteAnswer, SuiteMessage)> {
     let letter = p.request(&p.address("a"), &p.address("b"))?;
     answered(p, letter.text.clone(), Some(&letter), wait).await
 }
 
-async fn wait_answer(p: &Probe) -> Step {
+async fn wait_answer(p: &Probe) -> CaseStep {
     let (answer, reply) = asked(p, "30").await?;
-    need(answer.status == 200, "200 and the RESPOND", answer.shown())?;
+    answer.require(answer.status == 200, "200 and the RESPOND")?;
     let came = envelope(&answer)?;
-    need(
+    answer.require(
         came.envelope().meaning() == Some(Intent::Respond),
         "the RESPOND",
-        answer.shown(),
     )?;
-    same(
-        "message",
-        &reply.id,
-        came.header(CoreHeader::Message).unwrap_or("none"),
-    )?;
-    same(
-        "Preference-Applied",
-        "wait=30",
-        answer.header("preference-applied"),
-    )
+    equal(&came.header(CoreHeader::Message), &Some(reply.id.as_str()))?;
+    answer.has_header("preference-applied", "wait=30")
 }
 
-async fn wait_without_id(p: &Probe) -> Step {
+async fn wait_without_id(p: &Probe) -> CaseStep {
     let letter = p.letter("QUESTION", &p.address("a"), &p.address("b"), |b| {
         b.session(format!("2025-10-09T16Z {}", p.word("session")))
     })?;
@@ -111,28 +104,20 @@ async fn wait_without_id(p: &Probe) -> Step {
     let lines = letter.text.split_inclusive('\n').filter(is_id);
     let (answer, reply) = answered(p, lines.collect(), None, "30").await?;
     let came = envelope(&answer)?;
-    same(
-        "message",
-        &reply.id,
-        came.header(CoreHeader::Message).unwrap_or("none"),
-    )
+    equal(&came.header(CoreHeader::Message), &Some(reply.id.as_str()))
 }
 
-async fn wait_inbox(p: &Probe) -> Step {
+async fn wait_inbox(p: &Probe) -> CaseStep {
     let (_, reply) = asked(p, "30").await?;
     p.entry(&p.address("a"), &reply.id).await.map(drop)
 }
 
-async fn wait_long(p: &Probe) -> Step {
+async fn wait_long(p: &Probe) -> CaseStep {
     let (answer, _) = asked(p, "86400").await?;
-    same(
-        "Preference-Applied",
-        "wait=60",
-        answer.header("preference-applied"),
-    )
+    answer.has_header("preference-applied", "wait=60")
 }
 
-async fn some(p: &Probe, number: usize) -> Step<Vec<String>> {
+async fn some(p: &Probe, number: usize) -> CaseStep<Vec<String>> {
     let mut ids = Vec::new();
     for _ in 0..number {
         ids.push(one(p).await?.id);
@@ -140,51 +125,44 @@ async fn some(p: &Probe, number: usize) -> Step<Vec<String>> {
     Ok(ids)
 }
 
-async fn one(p: &Probe) -> Step<Letter> {
+async fn one(p: &Probe) -> CaseStep<SuiteMessage> {
     let letter = p.request(&p.address("a"), &p.address("b"))?;
     p.take(&letter).await?;
     Ok(letter)
 }
 
 /// The inbox of the recipient, with further parameters.
-async fn get(p: &Probe, more: &str) -> Step<Value> {
+async fn get(p: &Probe, more: &str) -> CaseStep<Value> {
     let inbox = p
-        .json(Request::get(inbox_path(&p.address("b"), more)))
+        .json(SuiteRequest::get(inbox_path(&p.address("b"), more)))
         .await?;
     listed(&inbox)?;
     Ok(inbox)
 }
 
-async fn open(p: &Probe, last: Option<&str>) -> Step<Events> {
-    let mut request = Request::get(inbox_path(&p.address("b"), "")).accept("text/event-stream");
+async fn open(p: &Probe, last: Option<&str>) -> CaseStep<EventStream> {
+    let mut request =
+        SuiteRequest::get(inbox_path(&p.address("b"), "")).accept("text/event-stream");
     if let Some(id) = last {
         request = request.header("Last-Event-ID", id);
     }
     let events = p.events(request).await?;
     let good = events.head.status == 200 && events.head.kind() == "text/event-stream";
-    need(good, "200 and text/event-stream", events.head.shown())?;
+    events.head.require(good, "200 and text/event-stream")?;
     Ok(events)
 }
 
-async fn next(events: &mut Events, id: &str) -> Step<Event> {
+async fn next(events: &mut EventStream, id: &str) -> CaseStep<StreamEvent> {
     let event = events.next().await?;
     same("event", "message", &event.name)?;
-    need(
-        !event.id.is_empty(),
-        "an event with an id",
-        format!("{event:?}"),
-    )?;
+    holds(!event.id.is_empty(), "an event with an id", &event)?;
     let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
-    need(
-        word(&data, "id") == id,
-        format!("data: the entry of {id}"),
-        event.data.clone(),
-    )?;
+    equal(word(&data, "id"), id)?;
     strict(word(&data, "envelope"))?;
     Ok(event)
 }
 
-async fn stream(p: &Probe) -> Step {
+async fn stream(p: &Probe) -> CaseStep {
     let first = one(p).await?;
     let mut events = open(p, None).await?;
     next(&mut events, &first.id).await?;
@@ -192,7 +170,7 @@ async fn stream(p: &Probe) -> Step {
     next(&mut events, &second.id).await.map(drop)
 }
 
-async fn continued(p: &Probe) -> Step {
+async fn continued(p: &Probe) -> CaseStep {
     let first = one(p).await?;
     let second = one(p).await?;
     let event = next(&mut open(p, None).await?, &first.id).await?;
@@ -201,7 +179,7 @@ async fn continued(p: &Probe) -> Step {
         .map(drop)
 }
 
-async fn pages(p: &Probe) -> Step {
+async fn pages(p: &Probe) -> CaseStep {
     let sent = some(p, 5).await?;
     let (mut came, mut more) = (Vec::new(), String::new());
     for _ in 0..4 {
@@ -210,17 +188,13 @@ async fn pages(p: &Probe) -> Step {
         came.extend(ids(&page));
         more = format!("&after={}", encoded(word(&page, "cursor")));
     }
-    need(came == sent, format!("{sent:?}"), format!("{came:?}"))?;
+    equal(&came, &sent)?;
     let last = one(p).await?;
     let rest = ids(&get(p, &more).await?);
-    need(
-        rest == [last.id.clone()],
-        format!("[{}] behind the last cursor", last.id),
-        format!("{rest:?}"),
-    )
+    equal(&rest, &[last.id.as_str()])
 }
 
-async fn wait(p: &Probe) -> Step {
+async fn wait(p: &Probe) -> CaseStep {
     let held = get(p, "&wait=30");
     tokio::pin!(held);
     // The answer must not come while there is nothing.
@@ -236,14 +210,11 @@ async fn wait(p: &Probe) -> Step {
     }
 }
 
-async fn wait_nothing(p: &Probe) -> Step {
+async fn wait_nothing(p: &Probe) -> CaseStep {
     let began = Instant::now();
     let came = ids(&get(p, "&wait=2").await?);
-    need(came.is_empty(), "[]", format!("{came:?}"))?;
+    equal(&came, &[""; 0])?;
     let time = began.elapsed();
-    need(
-        time > Duration::from_millis(1900),
-        "[] after two seconds",
-        format!("{time:?}"),
-    )
+    let is_late = time > Duration::from_millis(1900);
+    holds(is_late, "[] after two seconds", &time)
 }

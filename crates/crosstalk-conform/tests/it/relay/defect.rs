@@ -1,4 +1,4 @@
-//! What the relay of these tests can do wrong, and which rules that breaks.
+//! Defects of the relay of these tests, and the rules that each breaks.
 
 /// A defect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

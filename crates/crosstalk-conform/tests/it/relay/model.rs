@@ -70,7 +70,7 @@ impl Delivery {
     }
 }
 
-/// What became of a text that was handed in.
+/// The result of handing a text in.
 pub(super) struct Outcome {
     pub(super) status: u16,
     pub(super) text: String,
@@ -451,7 +451,7 @@ impl Model {
             "intent": intent, "received_at": message.at.to_string(), "envelope": self.handed_out(number)})
     }
 
-    /// What an address has not acknowledged, with the place of each entry.
+    /// The messages that an address has not acknowledged, with the position of each.
     pub(super) fn inbox(
         &mut self,
         address: &str,

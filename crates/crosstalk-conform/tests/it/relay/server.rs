@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 
 /// The token of the administrator.
 pub(super) const ADMIN: &str = "xt_0123456789012345678901234567890123456789012";
-/// What a relay expects of its clients.
+/// The requirements of a relay for its clients.
 #[derive(Clone, Copy)]
 pub(super) struct Manners {
     /// Requests that one token has before it is told to wait.
@@ -327,7 +327,7 @@ impl Server {
         reply
     }
 
-    /// Who asks for what.
+    /// The caller and the request.
     async fn asked(&self, head: http::request::Parts, body: Incoming) -> Result<Asked, Fault> {
         let header = |name: &str| {
             head.headers
@@ -545,7 +545,7 @@ impl Server {
         place.ok_or_else(|| fault(ErrorCode::Format, "A strange cursor"))
     }
 
-    /// What is in an inbox behind a place.
+    /// The messages of an inbox behind a position.
     fn behind(&self, address: &str, after: usize, limit: usize) -> Vec<(usize, Value)> {
         let mut found = self.model.lock().unwrap().inbox(address, after, limit);
         if self.has(Defect::SkipsOne) && after > 0 && !found.is_empty() {

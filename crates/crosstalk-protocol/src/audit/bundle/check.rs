@@ -36,7 +36,7 @@ pub struct Checked {
     pub kinds: BTreeMap<EventKind, u64>,
     /// How many messages are there.
     pub messages: u64,
-    /// How many messages were taken, and are not there because they were erased.
+    /// How many messages were accepted, and are not there because they were erased.
     pub erased: u64,
     /// How many details are withheld or erased.
     pub withheld: u64,
@@ -120,7 +120,7 @@ pub fn check<F: Files + ?Sized>(
         opened(note, &key).map_err(|e| wrong(Trouble::Broken, CHECKPOINT, None, e.to_string()))?;
     let list = needed(files, ENTRIES)?;
     let (scope, entries) = entries(text(&list, ENTRIES)?)?;
-    let is_all = scope == Scope::All;
+    let is_all = scope == BundleScope::All;
     known_files(files, is_all)?;
     let mut checked = Checked {
         kinds: BTreeMap::new(),
@@ -149,8 +149,8 @@ pub fn check<F: Files + ?Sized>(
     messages(files, &entries, &mut checked, progress)?;
     details(files, &entries, &mut checked)?;
     let roots = match scope {
-        Scope::All => HashMap::new(),
-        Scope::Some(count) => older(files, count, &checked.checkpoint)?,
+        BundleScope::All => HashMap::new(),
+        BundleScope::Some(count) => older(files, count, &checked.checkpoint)?,
     };
     for held in against.held {
         extended(held, note, &checked, tree.as_ref(), &roots)?;
@@ -185,20 +185,20 @@ fn opened(note: &str, key: &NoteKey) -> Result<Checkpoint, NoteError> {
 
 /// Which entries there are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
+enum BundleScope {
     All,
     /// A part, with so many proofs from older checkpoints.
     Some(u64),
 }
 
-fn entries(list: &str) -> Result<(Scope, Vec<Entry<'_>>), Wrong> {
+fn entries(list: &str) -> Result<(BundleScope, Vec<Entry<'_>>), Wrong> {
     let bad = |line, what: &str| wrong(Trouble::Form, ENTRIES, Some(line), what);
     let mut all = lines(list, ENTRIES)?;
     let head = all.next().map_or("", |(_, line)| line);
     let words: Vec<&str> = head.split(' ').collect();
     let (scope, count) = match words.as_slice() {
-        [HEADER, "all", count] => (Some(Scope::All), *count),
-        [HEADER, "some", count, older] => (number(older).map(Scope::Some), *count),
+        [HEADER, "all", count] => (Some(BundleScope::All), *count),
+        [HEADER, "some", count, older] => (number(older).map(BundleScope::Some), *count),
         _ => (None, ""),
     };
     let scope = scope.ok_or_else(|| bad(1, "this is no list of entries"))?;
@@ -210,7 +210,7 @@ fn entries(list: &str) -> Result<(Scope, Vec<Entry<'_>>), Wrong> {
         });
         let entry = parsed.ok_or_else(|| bad(place, "this is no entry of a log"))?;
         let after = entries.last().map_or(0, |last| last.index + 1);
-        if entry.index < after || (scope == Scope::All && entry.index != after) {
+        if entry.index < after || (scope == BundleScope::All && entry.index != after) {
             return Err(bad(place, "the entries are not in their order"));
         }
         entries.push(entry);
@@ -302,7 +302,7 @@ fn paths(text: &str, file: &str) -> Result<Vec<Path>, Wrong> {
     lines(text, file)?.map(read).collect()
 }
 
-/// The messages are those that were taken; only what was erased, or is kept in a better text, is not there.
+/// The messages are those that were accepted; only what was erased, or is kept in a better text, is not there.
 fn messages<F: Files + ?Sized>(
     files: &F,
     entries: &[Entry<'_>],

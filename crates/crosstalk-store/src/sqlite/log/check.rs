@@ -1,18 +1,17 @@
-//! Whether the log is whole: no gap, the hashes those of the entries, the checkpoints those of the hashes, the texts those that
-//! were taken.
+//! Check that the log is whole: no gap, the hashes those of the entries, the checkpoints those of the hashes, the texts those that
+//! were accepted.
 
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::audit::{Detail, Hash, Note, Tree, leaf_hash};
 use rusqlite::{Connection, params};
 
-use super::{checkpoint, entry, number_of, signed, tile};
-use crate::sqlite::fault::Step;
-
-/// How many entries are named of each kind of trouble.
-const NAMED: usize = 10;
+use super::{all_checkpoints, entry, tile};
+use crate::sqlite::fault::SqlResult;
+use crate::sqlite::relay::check::report;
+use crate::sqlite::sql::{number, to_u64};
 
 /// What is wrong, one sentence each.
-pub(in crate::sqlite) fn check(db: &Connection) -> Step<Vec<String>> {
+pub(in crate::sqlite) fn check(db: &Connection) -> SqlResult<Vec<String>> {
     let mut found = Vec::new();
     let leaves = entries(db, &mut found)?;
     found.extend(tile::check(db, &leaves)?);
@@ -22,13 +21,13 @@ pub(in crate::sqlite) fn check(db: &Connection) -> Step<Vec<String>> {
 }
 
 /// Reads every entry. Their hashes.
-fn entries(db: &Connection, found: &mut Vec<String>) -> Step<Vec<Hash>> {
+fn entries(db: &Connection, found: &mut Vec<String>) -> SqlResult<Vec<Hash>> {
     let mut ask = db.prepare("SELECT * FROM log ORDER BY place")?;
     let mut rows = ask.query([])?;
     let (mut leaves, mut bare, mut gap) = (Vec::new(), Vec::new(), None);
     while let Some(row) = rows.next()? {
         let place: i64 = row.get("place")?;
-        if place != signed(number_of(leaves.len())) {
+        if place != number(to_u64(leaves.len())) {
             gap = gap.or(Some(leaves.len()));
         }
         let leaf = match entry::leaf(row) {
@@ -54,25 +53,13 @@ fn entries(db: &Connection, found: &mut Vec<String>) -> Step<Vec<Hash>> {
     if let Some(gap) = gap {
         found.push(format!("entry {gap} of the log is missing"));
     }
-    tell(found, "details of entries are not those of the log", &bare);
+    report(found, "details of entries are not those of the log", &bare);
     Ok(leaves)
 }
 
-fn tell(found: &mut Vec<String>, what: &str, places: &[i64]) {
-    if places.is_empty() {
-        return;
-    }
-    let named: Vec<String> = places.iter().take(NAMED).map(ToString::to_string).collect();
-    let others = match places.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    found.push(format!("{what}: {}{others}", named.join(", ")));
-}
-
-fn checkpoints(db: &Connection, leaves: &[Hash], found: &mut Vec<String>) -> Step<()> {
+fn checkpoints(db: &Connection, leaves: &[Hash], found: &mut Vec<String>) -> SqlResult<()> {
     let tree = Tree::of(leaves.iter().copied());
-    for sealed in checkpoint::all(db)? {
+    for sealed in all_checkpoints(db)? {
         let size = sealed.size;
         let claim = Note::parse(&sealed.note).and_then(|n| n.claim());
         let is_own = claim.is_ok_and(|c| (c.size, c.root) == (size, sealed.root));
@@ -90,8 +77,8 @@ fn checkpoints(db: &Connection, leaves: &[Hash], found: &mut Vec<String>) -> Ste
     Ok(())
 }
 
-/// The messages that are kept are those that were taken.
-fn texts(db: &Connection, found: &mut Vec<String>) -> Step<()> {
+/// The messages that are kept are those that were accepted.
+fn texts(db: &Connection, found: &mut Vec<String>) -> SqlResult<()> {
     let mut ask = db.prepare(
         "SELECT i.seq, i.digest, coalesce(i.received, i.text) AS text, l.kind, l.canonical, l.raw, l.seq AS own, \
          (SELECT seq FROM log f WHERE f.place = i.entry AND f.kind = 0) AS first \
@@ -113,7 +100,7 @@ fn texts(db: &Connection, found: &mut Vec<String>) -> Step<()> {
             wrong.push(seq);
         }
     }
-    tell(
+    report(
         found,
         "messages are not those that the log says were taken",
         &wrong,

@@ -4,25 +4,17 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::audit::{Detail, EventKind, Hash, Leaf, LogEntry, LogQuery, leaf_hash};
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
+use rusqlite::{Connection, Row, params, params_from_iter};
 
-use super::{number, signed};
-use crate::sqlite::derive::unknown;
-use crate::sqlite::fault::Step;
+use crate::sqlite::fault::SqlResult;
+use crate::sqlite::sql::{Columns as _, Sql as _, member, number, position, tuple, unknown, value};
 
 const ENTRY: &str = "l.place, l.kind, l.at, l.id, l.canonical, l.raw, l.sealed, l.salt, l.detail";
 
-fn kind(row: &Row<'_>) -> Step<EventKind> {
-    let number: i64 = row.get("kind")?;
-    let place = usize::try_from(number).ok();
-    let kind = place.and_then(|p| EventKind::ALL.get(p).copied());
-    kind.ok_or_else(|| unknown("kind of entry", &number.to_string()))
-}
-
-pub(super) fn leaf(row: &Row<'_>) -> Step<Leaf> {
+pub(super) fn leaf(row: &Row<'_>) -> SqlResult<Leaf> {
     Ok(Leaf {
-        kind: kind(row)?,
-        at: Timestamp::from_millis(row.get("at")?),
+        kind: member("kind of entry", &EventKind::ALL, row.get("kind")?)?,
+        at: row.time("at")?,
         canonical: row.get::<_, Option<Hash>>("canonical")?.map(Digest),
         raw: row.get::<_, Option<Hash>>("raw")?.map(Digest),
         detail: row.get::<_, Option<Hash>>("sealed")?.map(Digest),
@@ -30,7 +22,7 @@ pub(super) fn leaf(row: &Row<'_>) -> Step<Leaf> {
     })
 }
 
-fn entry(row: &Row<'_>) -> Step<LogEntry> {
+fn entry(row: &Row<'_>) -> SqlResult<LogEntry> {
     let place: i64 = row.get("place")?;
     let salt: Option<Vec<u8>> = row.get("salt")?;
     let detail: Option<String> = row.get("detail")?;
@@ -47,27 +39,24 @@ fn entry(row: &Row<'_>) -> Step<LogEntry> {
     })
 }
 
-/// The hashes of entries from a place on.
-pub(super) fn hashes(db: &Connection, from: u64, most: u64) -> Step<Vec<Hash>> {
+/// The hashes of entries from a position on.
+pub(super) fn hashes(db: &Connection, from: u64, limit: u64) -> SqlResult<Vec<Hash>> {
     let sql = format!("SELECT {ENTRY} FROM log l WHERE place >= ?1 AND place < ?2 ORDER BY place");
-    let mut find = db.prepare_cached(&sql)?;
-    let mut rows = find.query(params![signed(from), signed(from.saturating_add(most))])?;
-    let mut hashes = Vec::new();
-    while let Some(row) = rows.next()? {
-        hashes.push(leaf_hash(leaf(row)?.to_string().as_bytes()));
-    }
-    Ok(hashes)
+    let asked = params![number(from), number(from.saturating_add(limit))];
+    db.all(&sql, asked, |row| {
+        Ok(leaf_hash(leaf(row)?.to_string().as_bytes()))
+    })
 }
 
-pub(super) fn entries(db: &Connection, asked: &LogQuery) -> Step<Vec<LogEntry>> {
-    let mut given: Vec<Value> = vec![signed(asked.from).into()];
+pub(super) fn entries(db: &Connection, asked: &LogQuery) -> SqlResult<Vec<LogEntry>> {
+    let mut given: Vec<Value> = vec![number(asked.from).into()];
     let mut wanted = vec!["l.place >= ?1".to_owned()];
     let mut want = |text: &str, value: Value| {
         given.push(value);
         wanted.push(text.replace('?', &format!("?{}", given.len())));
     };
     if let Some(to) = asked.to {
-        want("l.place < ?", signed(to).into());
+        want("l.place < ?", number(to).into());
     }
     if let Some(since) = asked.since {
         want("l.at >= ?", since.as_millis().into());
@@ -76,7 +65,7 @@ pub(super) fn entries(db: &Connection, asked: &LogQuery) -> Step<Vec<LogEntry>> 
         want("l.at <= ?", until.as_millis().into());
     }
     if let Some(id) = &asked.id {
-        // By the index of what happened to it, and by where it was taken.
+        // By the index of what happened to it, and by where it was accepted.
         want(
             "(l.kind <> 0 AND l.id = ? OR l.place IN (SELECT entry FROM intake WHERE id = ? UNION SELECT renewed FROM intake \
              WHERE id = ?))",
@@ -90,18 +79,20 @@ pub(super) fn entries(db: &Connection, asked: &LogQuery) -> Step<Vec<LogEntry>> 
         );
     }
     if !asked.kinds.is_empty() {
-        let kinds: Vec<String> = asked.kinds.iter().map(|k| number(*k).to_string()).collect();
+        let kinds: Vec<String> = asked
+            .kinds
+            .iter()
+            .map(|k| position(&EventKind::ALL, *k).to_string())
+            .collect();
         wanted.push(format!("l.kind IN ({})", kinds.join(", ")));
     }
     let order = if asked.newest { "DESC" } else { "ASC" };
-    let most = i64::try_from(asked.most).unwrap_or(i64::MAX);
+    let limit = number(asked.most);
     let sql = format!(
-        "SELECT {ENTRY} FROM log l WHERE {} ORDER BY l.place {order} LIMIT {most}",
+        "SELECT {ENTRY} FROM log l WHERE {} ORDER BY l.place {order} LIMIT {limit}",
         wanted.join(" AND ")
     );
-    let mut find = db.prepare_cached(&sql)?;
-    let rows = find.query_map(params_from_iter(given), entry)?;
-    let mut entries = rows.collect::<Step<Vec<LogEntry>>>()?;
+    let mut entries = db.all(&sql, params_from_iter(given), entry)?;
     if asked.newest {
         entries.reverse();
     }
@@ -117,21 +108,16 @@ pub(super) fn entries(db: &Connection, asked: &LogQuery) -> Step<Vec<LogEntry>> 
 }
 
 /// Who sent the message that an entry took, and to whom, if its text is kept.
-fn parties(db: &Connection, index: u64) -> Step<Option<(String, String)>> {
-    db.prepare_cached(
-        "SELECT m.sender, m.receiver FROM log l JOIN message m ON m.seq = l.seq WHERE l.place = ?1",
-    )?
-    .query_row(params![signed(index)], |row| Ok((row.get(0)?, row.get(1)?)))
-    .optional()
+fn parties(db: &Connection, index: u64) -> SqlResult<Option<(String, String)>> {
+    let sql = "SELECT m.sender, m.receiver FROM log l JOIN message m ON m.seq = l.seq WHERE \
+        l.place = ?1";
+    db.find(sql, params![number(index)], tuple)
 }
 
 /// The text of the message that an entry took, if it is kept and its time is not over.
-fn text(db: &Connection, index: u64, now: Timestamp) -> Step<Option<String>> {
-    db.prepare_cached(
-        "SELECT coalesce(i.received, i.text) FROM log l JOIN intake i ON i.seq = l.seq \
-         WHERE l.place = ?1 AND i.text <> '' AND coalesce(i.renewed, i.entry) = l.place \
-         AND (i.expires IS NULL OR i.expires > ?2)",
-    )?
-    .query_row(params![signed(index), now.as_millis()], |row| row.get(0))
-    .optional()
+fn text(db: &Connection, index: u64, now: Timestamp) -> SqlResult<Option<String>> {
+    let sql = "SELECT coalesce(i.received, i.text) FROM log l JOIN intake i ON i.seq = l.seq \
+        WHERE l.place = ?1 AND i.text <> '' AND coalesce(i.renewed, i.entry) = l.place AND \
+        (i.expires IS NULL OR i.expires > ?2)";
+    db.find(sql, params![number(index), now.as_millis()], value)
 }

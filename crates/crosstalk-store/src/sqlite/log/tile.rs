@@ -2,11 +2,12 @@
 //! is made from the tiles below it, and from entries.
 
 use crosstalk_protocol::audit::{Hash, Hashes, Tree};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 use std::collections::HashMap;
 
-use super::{entry, number_of, signed};
-use crate::sqlite::fault::Step;
+use super::entry;
+use crate::sqlite::fault::SqlResult;
+use crate::sqlite::sql::{Sql as _, number, to_u64, tuple, value};
 
 /// How many levels of the tree a tile spans.
 const HEIGHT: u32 = 8;
@@ -27,7 +28,7 @@ impl<'d> Tiles<'d> {
     }
 
     /// The hashes of a tile, as far as there are some.
-    fn tile(&mut self, level: u32, place: u64) -> Step<&[Hash]> {
+    fn tile(&mut self, level: u32, place: u64) -> SqlResult<&[Hash]> {
         if !self.read.contains_key(&(level, place)) {
             let hashes = match stored(self.db, level, place)? {
                 Some(hashes) => hashes,
@@ -39,16 +40,16 @@ impl<'d> Tiles<'d> {
     }
 
     /// The hashes of a tile that is not stored.
-    fn edge(&mut self, level: u32, place: u64) -> Step<Vec<Hash>> {
+    fn edge(&mut self, level: u32, place: u64) -> SqlResult<Vec<Hash>> {
         let first = place << HEIGHT;
         let Some(below) = level.checked_sub(1) else {
             return entry::hashes(self.db, first, WIDTH);
         };
         let mut hashes = roots(self.db, below, first)?;
         // Those whose tiles are full and not stored yet.
-        while number_of(hashes.len()) < WIDTH {
-            let tile = self.tile(below, first + number_of(hashes.len()))?;
-            if number_of(tile.len()) < WIDTH {
+        while to_u64(hashes.len()) < WIDTH {
+            let tile = self.tile(below, first + to_u64(hashes.len()))?;
+            if to_u64(tile.len()) < WIDTH {
                 break;
             }
             let root = Tree::of(tile.iter().copied()).root(WIDTH);
@@ -61,7 +62,7 @@ impl<'d> Tiles<'d> {
 impl Hashes for Tiles<'_> {
     type Error = rusqlite::Error;
 
-    fn at(&mut self, level: u32, place: u64) -> Step<Hash> {
+    fn at(&mut self, level: u32, place: u64) -> SqlResult<Hash> {
         let (tiles, rest) = (level / HEIGHT, level % HEIGHT);
         let first = place << rest;
         let skip = usize::try_from(first % WIDTH).unwrap_or(usize::MAX);
@@ -73,24 +74,22 @@ impl Hashes for Tiles<'_> {
     }
 }
 
-fn stored(db: &Connection, level: u32, place: u64) -> Step<Option<Vec<Hash>>> {
-    let bytes: Option<Vec<u8>> = db
-        .prepare_cached("SELECT hashes FROM tile WHERE level = ?1 AND place = ?2")?
-        .query_row(params![level, signed(place)], |row| row.get(0))
-        .optional()?;
+fn stored(db: &Connection, level: u32, place: u64) -> SqlResult<Option<Vec<Hash>>> {
+    let sql = "SELECT hashes FROM tile WHERE level = ?1 AND place = ?2";
+    let bytes: Option<Vec<u8>> = db.find(sql, params![level, number(place)], value)?;
     Ok(bytes.map(|bytes| bytes.as_chunks::<32>().0.to_vec()))
 }
 
-/// The hashes of tiles from a place on, without a gap, as many as the tile above has room for.
-fn roots(db: &Connection, level: u32, first: u64) -> Step<Vec<Hash>> {
+/// The hashes of tiles from a position on, without a gap, as many as the tile above has room for.
+fn roots(db: &Connection, level: u32, first: u64) -> SqlResult<Vec<Hash>> {
     let mut find = db.prepare_cached(
         "SELECT place, root FROM tile WHERE level = ?1 AND place >= ?2 AND place < ?3 ORDER BY place",
     )?;
-    let mut rows = find.query(params![level, signed(first), signed(first + WIDTH)])?;
+    let mut rows = find.query(params![level, number(first), number(first + WIDTH)])?;
     let mut hashes = Vec::new();
     while let Some(row) = rows.next()? {
         let place: i64 = row.get(0)?;
-        if place.unsigned_abs() != first + number_of(hashes.len()) {
+        if place.unsigned_abs() != first + to_u64(hashes.len()) {
             break;
         }
         hashes.push(row.get(1)?);
@@ -99,21 +98,20 @@ fn roots(db: &Connection, level: u32, first: u64) -> Step<Vec<Hash>> {
 }
 
 /// How many tiles of a level are stored.
-fn count(db: &Connection, level: u32) -> Step<u64> {
-    let last: Option<i64> = db
-        .prepare_cached("SELECT max(place) FROM tile WHERE level = ?1")?
-        .query_row(params![level], |row| row.get(0))?;
+fn count(db: &Connection, level: u32) -> SqlResult<u64> {
+    let sql = "SELECT max(place) FROM tile WHERE level = ?1";
+    let last: Option<i64> = db.one(sql, params![level], value)?;
     Ok(last.map_or(0, |place| place.unsigned_abs() + 1))
 }
 
 /// Whether there is a tile that is full and not stored.
-pub(super) fn is_behind(db: &Connection, size: u64) -> Step<bool> {
+pub(super) fn is_behind(db: &Connection, size: u64) -> SqlResult<bool> {
     Ok(count(db, 0)? < size / WIDTH)
 }
 
-/// Stores tiles that are full and not stored. Whether there are more. Only inside of a transaction.
-pub(super) fn store(db: &Connection, size: u64, most: usize) -> Step<bool> {
-    let mut left = most;
+/// Stores tiles that are full and not stored. Whether there are more. Only inside a transaction.
+pub(super) fn store(db: &Connection, size: u64, limit: usize) -> SqlResult<bool> {
+    let mut left = limit;
     for level in 0..u64::BITS / HEIGHT {
         let full = size.checked_shr(HEIGHT * (level + 1)).unwrap_or(0);
         for place in count(db, level)?..full {
@@ -125,10 +123,11 @@ pub(super) fn store(db: &Connection, size: u64, most: usize) -> Step<bool> {
             let hashes = tiles.tile(level, place)?;
             let root = Tree::of(hashes.iter().copied()).root(WIDTH);
             let root = root.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-            db.prepare_cached(
-                "INSERT INTO tile (level, place, root, hashes) VALUES (?1, ?2, ?3, ?4)",
-            )?
-            .execute(params![level, signed(place), root, hashes.as_flattened()])?;
+            let sql = "INSERT INTO tile (level, place, root, hashes) VALUES (?1, ?2, ?3, ?4)";
+            db.run(
+                sql,
+                params![level, number(place), root, hashes.as_flattened()],
+            )?;
         }
         if full == 0 {
             break;
@@ -138,7 +137,7 @@ pub(super) fn store(db: &Connection, size: u64, most: usize) -> Step<bool> {
 }
 
 /// What is wrong with the tiles of a log, one sentence each.
-pub(super) fn check(db: &Connection, leaves: &[Hash]) -> Step<Vec<String>> {
+pub(super) fn check(db: &Connection, leaves: &[Hash]) -> SqlResult<Vec<String>> {
     let (mut found, mut hashes, mut seen) = (Vec::new(), leaves.to_vec(), 0_u64);
     for level in 0..u64::BITS / HEIGHT {
         let stored_here = count(db, level)?;
@@ -151,12 +150,9 @@ pub(super) fn check(db: &Connection, leaves: &[Hash]) -> Step<Vec<String>> {
                 continue;
             }
             seen += 1;
-            let kept: Option<(Vec<u8>, Hash)> = db
-                .prepare_cached("SELECT hashes, root FROM tile WHERE level = ?1 AND place = ?2")?
-                .query_row(params![level, signed(place)], |row| {
-                    Ok((row.get(0)?, row.get(1)?))
-                })
-                .optional()?;
+            let sql = "SELECT hashes, root FROM tile WHERE level = ?1 AND place = ?2";
+            let kept: Option<(Vec<u8>, Hash)> =
+                db.find(sql, params![level, number(place)], tuple)?;
             let fits =
                 kept.is_some_and(|(all, own)| all == group.as_flattened() && Some(own) == root);
             if !fits {

@@ -1,9 +1,10 @@
-//! Whether what a relay keeps fits together.
+//! Consistency of the tables of a relay.
 
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-use crate::sqlite::fault::Step;
+use crate::sqlite::fault::SqlResult;
+use crate::sqlite::sql::Sql as _;
 
 /// How many messages are named of each kind of trouble.
 const NAMED: usize = 10;
@@ -100,29 +101,29 @@ const RULES: [(&str, &str); 18] = [
     ),
 ];
 
-pub(in crate::sqlite) fn check(db: &Connection) -> Step<Vec<String>> {
+pub(in crate::sqlite) fn check(db: &Connection) -> SqlResult<Vec<String>> {
     let mut found = Vec::new();
     for (sentence, sql) in RULES {
-        let mut ask = db.prepare(sql)?;
-        let mut rows = ask.query([])?;
-        let (mut named, mut count) = (Vec::new(), 0_usize);
-        while let Some(row) = rows.next()? {
-            count += 1;
-            if named.len() < NAMED {
-                let id = match row.get_ref(0)? {
-                    ValueRef::Integer(n) => n.to_string(),
-                    other => other.as_str_or_null()?.unwrap_or_default().to_owned(),
-                };
-                named.push(format!("`{}`", id.escape_debug()));
-            }
-        }
-        let others = match count - named.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        if count > 0 {
-            found.push(format!("{sentence}: {}{others}", named.join(", ")));
-        }
+        let ids = db.all(sql, [], |row| {
+            let id = match row.get_ref(0)? {
+                ValueRef::Integer(n) => n.to_string(),
+                other => other.as_str_or_null()?.unwrap_or_default().to_owned(),
+            };
+            Ok(format!("`{}`", id.escape_debug()))
+        })?;
+        report(&mut found, sentence, &ids);
     }
     Ok(found)
+}
+
+/// Adds a sentence about the messages or entries with some ids, if there are any; the first of them are named.
+pub(in crate::sqlite) fn report(found: &mut Vec<String>, sentence: &str, ids: &[impl ToString]) {
+    let named: Vec<String> = ids.iter().take(NAMED).map(ToString::to_string).collect();
+    let others = match ids.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    if !ids.is_empty() {
+        found.push(format!("{sentence}: {}{others}", named.join(", ")));
+    }
 }

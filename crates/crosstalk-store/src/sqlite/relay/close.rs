@@ -1,15 +1,16 @@
-//! What is closed, who may close it, and who it was handed to.
+//! Closed conversations, their parties, and the address that a conversation was handed to.
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::Intent;
 use crosstalk_protocol::relay::{Admission, Closing};
 use crosstalk_protocol::store::{Arrival, party};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
-use super::progress;
-use crate::sqlite::derive::{self, FILED, Filed};
-use crate::sqlite::fault::Step;
+use super::index;
+use crate::sqlite::derive::{self, INTAKE_ROW, IntakeRow};
+use crate::sqlite::fault::SqlResult;
+use crate::sqlite::sql::{Sql as _, time, value};
 
 /// A conversation in columns.
 fn key(conversation: &Closing) -> (i64, &str) {
@@ -20,54 +21,47 @@ fn key(conversation: &Closing) -> (i64, &str) {
 }
 
 /// Since when a conversation is closed.
-pub(super) fn closed(db: &Connection, kind: i64, name: &str) -> Step<Option<Timestamp>> {
-    let at: Option<i64> = db
-        .prepare_cached("SELECT at FROM closing WHERE kind = ?1 AND name = ?2")?
-        .query_row(params![kind, name], |row| row.get(0))
-        .optional()?;
-    Ok(super::time(at))
+pub(super) fn closed(db: &Connection, kind: i64, name: &str) -> SqlResult<Option<Timestamp>> {
+    let sql = "SELECT at FROM closing WHERE kind = ?1 AND name = ?2";
+    let at: Option<i64> = db.find(sql, params![kind, name], value)?;
+    Ok(time(at))
 }
 
-pub(super) fn closed_conversation(db: &Connection, what: &Closing) -> Step<Option<Timestamp>> {
+pub(super) fn closed_conversation(db: &Connection, what: &Closing) -> SqlResult<Option<Timestamp>> {
     let (kind, name) = key(what);
     closed(db, kind, name)
 }
 
-/// Writes down that a conversation is closed; the first time counts.
-pub(super) fn close(db: &Connection, what: &Closing, at: Timestamp, seq: i64) -> Step<()> {
+/// Records that a conversation is closed; the first time counts.
+pub(super) fn close(db: &Connection, what: &Closing, at: Timestamp, seq: i64) -> SqlResult<()> {
     let (kind, name) = key(what);
-    db.prepare_cached(
-        "INSERT OR IGNORE INTO closing (kind, name, at, seq) VALUES (?1, ?2, ?3, ?4)",
-    )?
-    .execute(params![kind, name, at.as_millis(), seq])?;
+    let sql = "INSERT OR IGNORE INTO closing (kind, name, at, seq) VALUES (?1, ?2, ?3, ?4)";
+    db.run(sql, params![kind, name, at.as_millis(), seq])?;
     Ok(())
 }
 
-/// What a message of the person of this store, or one that they took in, does to its thread.
-pub(in crate::sqlite) fn follow(db: &Connection, arrival: &Arrival, thread: &str) -> Step<()> {
+/// What a message of the person of this store, or one that they accepted, does to its thread.
+pub(in crate::sqlite) fn follow(db: &Connection, arrival: &Arrival, thread: &str) -> SqlResult<()> {
     if arrival.closes() {
-        db.prepare_cached(
-            "INSERT OR IGNORE INTO closing (kind, name, at, seq) \
-             SELECT 0, id, closed_at, closed_seq FROM thread WHERE id = ?1 AND closed_at IS NOT NULL",
-        )?
-        .execute(params![thread])?;
+        let sql = "INSERT OR IGNORE INTO closing (kind, name, at, seq) SELECT 0, id, closed_at, \
+            closed_seq FROM thread WHERE id = ?1 AND closed_at IS NOT NULL";
+        db.run(sql, params![thread])?;
     } else if arrival.reopens() {
-        db.prepare_cached("DELETE FROM closing WHERE kind = 0 AND name = ?1")?
-            .execute(params![thread])?;
+        let sql = "DELETE FROM closing WHERE kind = 0 AND name = ?1";
+        db.run(sql, params![thread])?;
     }
     Ok(())
 }
 
-/// Who a conversation was handed to.
-pub(super) fn steward(db: &Connection, what: &Closing) -> Step<Option<String>> {
+/// The address that a conversation was handed to.
+pub(super) fn steward(db: &Connection, what: &Closing) -> SqlResult<Option<String>> {
     let (kind, name) = key(what);
-    db.prepare_cached("SELECT address FROM steward WHERE kind = ?1 AND name = ?2")?
-        .query_row(params![kind, name], |row| row.get(0))
-        .optional()
+    let sql = "SELECT address FROM steward WHERE kind = ?1 AND name = ?2";
+    db.find(sql, params![kind, name], value)
 }
 
-/// Writes down who a conversation is handed to.
-pub(super) fn hand_over(db: &Connection, admission: &Admission) -> Step<()> {
+/// Records who a conversation is handed to.
+pub(super) fn hand_over(db: &Connection, admission: &Admission) -> SqlResult<()> {
     let Some(what) = admission.conversation() else {
         return Ok(());
     };
@@ -77,40 +71,40 @@ pub(super) fn hand_over(db: &Connection, admission: &Admission) -> Step<()> {
         .recipients
         .first()
         .map_or(receiver, |r| &r.address);
-    db.prepare_cached(
-        "INSERT OR REPLACE INTO steward (kind, name, address, at) VALUES (?1, ?2, ?3, ?4)",
-    )?
-    .execute(params![kind, name, to, admission.arrival.at.as_millis()])?;
+    let sql = "INSERT OR REPLACE INTO steward (kind, name, address, at) VALUES (?1, ?2, ?3, ?4)";
+    db.run(
+        sql,
+        params![kind, name, to, admission.arrival.at.as_millis()],
+    )?;
     Ok(())
 }
 
 /// Whether somebody may hand a conversation over: a party of it, or who begins it.
-pub(super) fn may_hand_over(db: &Connection, what: &Closing, address: &str) -> Step<bool> {
+pub(super) fn may_hand_over(db: &Connection, what: &Closing, address: &str) -> SqlResult<bool> {
     let (parties, is_known) = parties(db, what, &party(address))?;
     Ok(!is_known || parties.contains(&party(address)))
 }
 
 /// Whether somebody is a party of a conversation. By the rules of a thread: the sender who begins it is in it, and brings in
 /// those whom they write to.
-pub(super) fn is_party(db: &Connection, what: &Closing, address: &str) -> Step<bool> {
+pub(super) fn is_party(db: &Connection, what: &Closing, address: &str) -> SqlResult<bool> {
     let (parties, _) = parties(db, what, &party(address))?;
     Ok(parties.contains(&party(address)))
 }
 
 /// Who is in a conversation, at least as far as it takes to find one of them; whether anything is known of it.
-fn parties(db: &Connection, what: &Closing, wanted: &str) -> Step<(BTreeSet<String>, bool)> {
+fn parties(db: &Connection, what: &Closing, wanted: &str) -> SqlResult<(BTreeSet<String>, bool)> {
     let thread = match what {
         Closing::Thread(id) => Some(id.clone()),
-        Closing::Session(name) => db
-            .prepare_cached(
-                "SELECT thread FROM message WHERE session = ?1 ORDER BY counts DESC, seq DESC LIMIT 1",
-            )?
-            .query_row(params![name], |row| row.get(0))
-            .optional()?,
+        Closing::Session(name) => db.find(
+            "SELECT thread FROM message WHERE session = ?1 ORDER BY counts DESC, seq DESC LIMIT 1",
+            params![name],
+            value,
+        )?,
     };
     let mut find = db.prepare_cached("SELECT party FROM party WHERE thread = ?1 AND counts = 1")?;
     let rows = find.query_map(params![thread], |row| row.get(0))?;
-    let mut parties = rows.collect::<Step<BTreeSet<String>>>()?;
+    let mut parties = rows.collect::<SqlResult<BTreeSet<String>>>()?;
     let mut is_known = !parties.is_empty();
     if parties.contains(wanted) {
         return Ok((parties, is_known));
@@ -119,12 +113,13 @@ fn parties(db: &Connection, what: &Closing, wanted: &str) -> Step<(BTreeSet<Stri
         Closing::Thread(_) => "thread",
         Closing::Session(_) => "session",
     };
-    let sql = format!("SELECT {FILED} FROM intake WHERE seq > ?1 AND {column} = ?2 ORDER BY seq");
+    let sql =
+        format!("SELECT {INTAKE_ROW} FROM intake WHERE seq > ?1 AND {column} = ?2 ORDER BY seq");
     let mut find = db.prepare_cached(&sql)?;
-    let unfiled = params![progress::place(db, progress::FILED)?, key(what).1];
+    let unfiled = params![index::progress(db, index::INDEXED)?, key(what).1];
     let mut rows = find.query(unfiled)?;
     while let Some(row) = rows.next()? {
-        let Filed { arrival, .. } = derive::filed(row)?;
+        let IntakeRow { arrival, .. } = derive::intake_row(row)?;
         is_known = true;
         let sender = party(&arrival.sender);
         let begins = parties.is_empty() && arrival.meaning != Some(Intent::Close);

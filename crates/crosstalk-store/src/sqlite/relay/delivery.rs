@@ -1,53 +1,45 @@
-//! How far messages are on their way: the states of deliveries, which only go forward.
+//! Deliveries: recipients in columns, and states, which only go forward.
 
+use super::index;
+use crate::sqlite::derive::INTAKE_ROW;
+use crate::sqlite::fault::SqlResult;
+use crate::sqlite::sql::{
+    Columns as _, Sql as _, member, number, position, to_u64, tuple, unknown, value,
+};
+use crate::sqlite::{derive, log, quarantine};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::audit::{Detail, Event, EventKind};
-use crosstalk_protocol::relay::{Attempt, DeadLetter, Delivery, Handler, State, program_failure};
+use crosstalk_protocol::relay::{
+    Admission, Attempt, DeadLetter, Delivery, Handler, Recipient, State, program_failure,
+};
 use crosstalk_protocol::store::party;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
-
-use super::{file, route, time};
-use crate::sqlite::derive::{self, FILED, unknown};
-use crate::sqlite::fault::Step;
-use crate::sqlite::log;
-use crate::sqlite::quarantine;
-
-/// The number of a state in its column.
-pub(super) fn number(state: State) -> i64 {
-    route::place(&State::ALL, state)
-}
-
-pub(super) fn state_of(number: i64) -> Step<State> {
-    route::at_place(&State::ALL, number).ok_or_else(|| unknown("state", &number.to_string()))
-}
+use rusqlite::{Connection, Row, params};
 
 const DELIVERY: &str = "d.address, d.handler, d.state, d.attempts, d.queued_at, d.delivered_at, d.read_at, \
                         d.acknowledged_at, d.failed_at, d.reason, d.next_at, d.leased_at";
 
-fn delivery(row: &Row<'_>) -> Step<Delivery> {
+fn delivery(row: &Row<'_>) -> SqlResult<Delivery> {
     Ok(Delivery {
         to: row.get("address")?,
-        by: route::handler_of(row.get("handler")?)?,
-        state: state_of(row.get("state")?)?,
+        by: row.member("handler", &Handler::ALL)?,
+        state: row.member("state", &State::ALL)?,
         attempts: row.get("attempts")?,
-        queued_at: Timestamp::from_millis(row.get("queued_at")?),
-        delivered_at: time(row.get("delivered_at")?),
-        read_at: time(row.get("read_at")?),
-        acknowledged_at: time(row.get("acknowledged_at")?),
-        failed_at: time(row.get("failed_at")?),
+        queued_at: row.time("queued_at")?,
+        delivered_at: row.opt_time("delivered_at")?,
+        read_at: row.opt_time("read_at")?,
+        acknowledged_at: row.opt_time("acknowledged_at")?,
+        failed_at: row.opt_time("failed_at")?,
         reason: row.get("reason")?,
-        next_at: time(row.get("next_at")?),
-        leased_at: time(row.get("leased_at")?),
+        next_at: row.opt_time("next_at")?,
+        leased_at: row.opt_time("leased_at")?,
     })
 }
 
-pub(in crate::sqlite) fn deliveries(db: &Connection, id: &str) -> Step<Vec<Delivery>> {
+pub(in crate::sqlite) fn deliveries(db: &Connection, id: &str) -> SqlResult<Vec<Delivery>> {
     let sql = format!(
         "SELECT {DELIVERY} FROM intake i JOIN delivery d ON d.seq = i.seq WHERE i.id = ?1 ORDER BY d.party"
     );
-    let mut find = db.prepare_cached(&sql)?;
-    let rows = find.query_map(params![id], delivery)?;
-    let found = rows.collect::<Step<Vec<Delivery>>>()?;
+    let found = db.all(&sql, params![id], delivery)?;
     match found.is_empty() {
         true => quarantined(db, id),
         false => Ok(found),
@@ -55,58 +47,62 @@ pub(in crate::sqlite) fn deliveries(db: &Connection, id: &str) -> Step<Vec<Deliv
 }
 
 /// The deliveries that a message would have, if it could be indexed.
-fn quarantined(db: &Connection, id: &str) -> Step<Vec<Delivery>> {
+fn quarantined(db: &Connection, id: &str) -> SqlResult<Vec<Delivery>> {
     if !quarantine::has(db, id)? {
         return Ok(Vec::new());
     }
-    let sql = format!("SELECT {FILED} FROM intake WHERE id = ?1");
-    let mut find = db.prepare_cached(&sql)?;
-    find.query_row(params![id], |row| {
+    let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE id = ?1");
+    db.one(&sql, params![id], |row| {
         let routes: String = row.get("routes")?;
-        let arrival = derive::filed(row)?.arrival;
-        let routes = route::read(&routes, &arrival.receiver)?;
+        let arrival = derive::intake_row(row)?.arrival;
+        let routes = read_recipients(&routes, &arrival.receiver)?;
         let one = |(address, by): (&str, Handler)| Delivery {
-            to: address.to_owned(),
-            by,
             state: State::Quarantined,
-            attempts: 0,
-            queued_at: arrival.at,
-            delivered_at: None,
-            read_at: None,
-            acknowledged_at: None,
-            failed_at: None,
             reason: Some("the relay could not index it; ask its operator".to_owned()),
-            next_at: None,
-            leased_at: None,
+            ..Delivery::queued(address, by, arrival.at)
         };
         Ok(routes.into_iter().map(one).collect())
     })
 }
 
-/// The place of a message; it is filed when this returns.
-fn place_of(db: &Connection, id: &str) -> Step<Option<i64>> {
-    let seq: Option<i64> = db
-        .prepare_cached("SELECT seq FROM intake WHERE id = ?1")?
-        .query_row(params![id], |row| row.get(0))
-        .optional()?;
+/// The position of a message; it is indexed when this returns.
+fn indexed_seq(db: &Connection, id: &str) -> SqlResult<Option<i64>> {
+    let seq: Option<i64> = db.find("SELECT seq FROM intake WHERE id = ?1", params![id], value)?;
     if let Some(seq) = seq {
-        file::file_through(db, seq)?;
+        index::index_through(db, seq)?;
     }
     Ok(seq)
 }
 
-/// Brings the deliveries of messages to an address into a state. Only inside of a transaction.
+/// Queues a delivery, unless there is one to this party.
+pub(in crate::sqlite) fn queue(
+    db: &Connection,
+    (seq, at): (i64, Timestamp),
+    to: &str,
+    by: Handler,
+    priority: i64,
+) -> SqlResult<()> {
+    let sql = "INSERT OR IGNORE INTO delivery (seq, party, address, handler, state, priority, \
+        attempts, next_at, queued_at) VALUES (?1, ?2, ?3, ?4, 0, ?5, 0, ?6, ?7)";
+    let (at, handler) = (at.as_millis(), position(&Handler::ALL, by));
+    let next = by.is_active().then_some(at);
+    let given = params![seq, party(to), to, handler, priority, next, at];
+    db.run(sql, given)?;
+    Ok(())
+}
+
+/// Brings the deliveries of messages to an address into a state. Only inside a transaction.
 pub(super) fn mark(
     db: &Connection,
     address: &str,
     ids: &[String],
     state: State,
     at: Timestamp,
-) -> Step<Vec<String>> {
+) -> SqlResult<Vec<String>> {
     let party = party(address);
     let mut found = Vec::new();
     for id in ids {
-        if let Some(seq) = place_of(db, id)?
+        if let Some(seq) = indexed_seq(db, id)?
             && advance(db, seq, &party, state, at, None)?
         {
             found.push(id.clone());
@@ -123,13 +119,13 @@ pub(super) fn advance(
     state: State,
     at: Timestamp,
     reason: Option<&str>,
-) -> Step<bool> {
-    let now: Option<i64> = db
-        .prepare_cached("SELECT state FROM delivery WHERE seq = ?1 AND party = ?2")?
-        .query_row(params![seq, party], |row| row.get(0))
-        .optional()?;
-    let Some(now) = now else { return Ok(false) };
-    if !state.follows(state_of(now)?) {
+) -> SqlResult<bool> {
+    let sql = "SELECT state FROM delivery WHERE seq = ?1 AND party = ?2";
+    let read = |row: &Row<'_>| row.member("state", &State::ALL);
+    let Some(now) = db.find(sql, params![seq, party], read)? else {
+        return Ok(false);
+    };
+    if !state.follows(now) {
         return Ok(true);
     }
     let times = match state {
@@ -142,44 +138,50 @@ pub(super) fn advance(
     let sql = format!(
         "UPDATE delivery SET state = ?3, {times}, next_at = NULL, leased_at = NULL, reason = ?5 WHERE seq = ?1 AND party = ?2"
     );
-    db.prepare_cached(&sql)?
-        .execute(params![seq, party, number(state), at.as_millis(), reason])?;
-    note(db, seq, party, (state_of(now)?, state), at)?;
+    db.run(
+        &sql,
+        params![
+            seq,
+            party,
+            position(&State::ALL, state),
+            at.as_millis(),
+            reason
+        ],
+    )?;
+    note(db, seq, party, (now, state), at)?;
     Ok(true)
 }
 
-/// Gives up a delivery that is not made yet.
+/// Cancels a delivery that is not made yet.
 pub(in crate::sqlite) fn cancel(
     db: &Connection,
     seq: i64,
     party: &str,
     at: Timestamp,
     reason: &str,
-) -> Step<()> {
-    db.prepare_cached(
-        "UPDATE delivery SET state = 4, failed_at = ?3, next_at = NULL, leased_at = NULL, reason = ?4 WHERE seq = ?1 AND party = ?2",
-    )?
-    .execute(params![seq, party, at.as_millis(), reason])?;
+) -> SqlResult<()> {
+    let sql = "UPDATE delivery SET state = 4, failed_at = ?3, next_at = NULL, leased_at = NULL, \
+        reason = ?4 WHERE seq = ?1 AND party = ?2";
+    db.run(sql, params![seq, party, at.as_millis(), reason])?;
     note(db, seq, party, (State::Queued, State::Failed), at)
 }
 
-/// Writes into the log that a message was delivered, or given up.
+/// Writes into the log that a message was delivered, or became a dead letter.
 fn note(
     db: &Connection,
     seq: i64,
     party: &str,
     (before, now): (State, State),
     at: Timestamp,
-) -> Step<()> {
+) -> SqlResult<()> {
     let kind = match now {
         State::Failed => EventKind::Failed,
         _ if before == State::Queued => EventKind::Delivered,
         _ => return Ok(()),
     };
-    let (address, handler): (String, i64) = db
-        .prepare_cached("SELECT address, handler FROM delivery WHERE seq = ?1 AND party = ?2")?
-        .query_row(params![seq, party], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let by = route::handler_of(handler)?;
+    let sql = "SELECT address, handler FROM delivery WHERE seq = ?1 AND party = ?2";
+    let (address, handler): (String, i64) = db.one(sql, params![seq, party], tuple)?;
+    let by = member("handler", &Handler::ALL, handler)?;
     // Not why: the words of a NACK go when it is erased, and what is in the log stays.
     let detail = Detail::default()
         .with("to", &address)
@@ -192,23 +194,21 @@ fn note(
     Ok(())
 }
 
-/// Writes down what became of an attempt. Only inside of a transaction.
+/// Records the outcome of an attempt. Only inside a transaction.
 pub(super) fn attempted(
     db: &Connection,
     id: &str,
     to: &str,
     attempt: &Attempt,
     at: Timestamp,
-) -> Step<bool> {
-    let Some(seq) = place_of(db, id)? else {
+) -> SqlResult<bool> {
+    let Some(seq) = indexed_seq(db, id)? else {
         return Ok(false);
     };
     let party = party(to);
-    let counted = db
-        .prepare_cached(
-            "UPDATE delivery SET attempts = attempts + 1 WHERE seq = ?1 AND party = ?2 AND state = 0",
-        )?
-        .execute(params![seq, party])?;
+    let sql = "UPDATE delivery SET attempts = attempts + 1 WHERE seq = ?1 AND party = ?2 AND \
+        state = 0";
+    let counted = db.run(sql, params![seq, party])?;
     if counted == 0 {
         return Ok(false);
     }
@@ -216,24 +216,22 @@ pub(super) fn attempted(
         Attempt::Delivered => advance(db, seq, &party, State::Delivered, at, None),
         Attempt::Failed { reason } => advance(db, seq, &party, State::Failed, at, Some(reason)),
         Attempt::Later { at: next, reason } => {
-            db.prepare_cached(
-                "UPDATE delivery SET next_at = iif(handler > 1, ?3, NULL), leased_at = NULL, reason = ?4 \
-                 WHERE seq = ?1 AND party = ?2",
-            )?
-            .execute(params![seq, party, next.as_millis(), reason])?;
+            let sql = "UPDATE delivery SET next_at = iif(handler > 1, ?3, NULL), leased_at = \
+                NULL, reason = ?4 WHERE seq = ?1 AND party = ?2";
+            db.run(sql, params![seq, party, next.as_millis(), reason])?;
             Ok(true)
         }
     }
 }
 
-/// Writes down that the program of a recipient failed. Only inside of a transaction.
+/// Records that the program of a recipient failed. Only inside a transaction.
 pub(super) fn note_failure(
     db: &Connection,
     address: &str,
     ids: &[String],
     is_final: bool,
     at: Timestamp,
-) -> Step<Vec<String>> {
+) -> SqlResult<Vec<String>> {
     let party = party(address);
     let state = match is_final {
         true => State::Failed,
@@ -242,15 +240,12 @@ pub(super) fn note_failure(
     let reason = program_failure(is_final);
     let mut changed = Vec::new();
     for id in ids {
-        let Some(seq) = place_of(db, id)? else {
+        let Some(seq) = indexed_seq(db, id)? else {
             continue;
         };
-        let counted = db
-            .prepare_cached(
-                "UPDATE delivery SET attempts = attempts + 1, reason = ?3 \
-                 WHERE seq = ?1 AND party = ?2 AND state < 2 AND handler < 2",
-            )?
-            .execute(params![seq, party, reason])?;
+        let sql = "UPDATE delivery SET attempts = attempts + 1, reason = ?3 WHERE seq = ?1 AND \
+            party = ?2 AND state < 2 AND handler < 2";
+        let counted = db.run(sql, params![seq, party, reason])?;
         if counted == 0 {
             continue;
         }
@@ -265,63 +260,87 @@ const RECENT_THREADS: i64 = 64;
 const RECENT_MESSAGES: i64 = 1000;
 
 /// Whether something was handed out to an address in the latest threads of a name.
-pub(super) fn was_handed_out(db: &Connection, address: &str, name: &str) -> Step<bool> {
-    db.prepare_cached(
-        "SELECT 1 FROM (SELECT m.seq FROM (SELECT thread FROM party WHERE party = ?4 ORDER BY last_at DESC, last_seq DESC \
-         LIMIT ?2) p CROSS JOIN message m ON m.thread = p.thread LIMIT ?3) s \
-         CROSS JOIN delivery d ON d.seq = s.seq AND d.party = ?1 WHERE d.delivered_at IS NOT NULL LIMIT 1",
-    )?
-    .exists(params![
-        party(address),
-        RECENT_THREADS,
-        RECENT_MESSAGES,
-        party(name)
-    ])
+pub(super) fn was_handed_out(db: &Connection, address: &str, name: &str) -> SqlResult<bool> {
+    let sql = "SELECT 1 FROM (SELECT m.seq FROM (SELECT thread FROM party WHERE party = ?4 ORDER \
+        BY last_at DESC, last_seq DESC LIMIT ?2) p CROSS JOIN message m ON m.thread = p.thread \
+        LIMIT ?3) s CROSS JOIN delivery d ON d.seq = s.seq AND d.party = ?1 WHERE d.delivered_at \
+        IS NOT NULL LIMIT 1";
+    db.has(
+        sql,
+        params![party(address), RECENT_THREADS, RECENT_MESSAGES, party(name)],
+    )
 }
 
-/// Gives a lease back. Only inside of a transaction.
-pub(super) fn release(db: &Connection, id: &str, to: &str, at: Timestamp) -> Step<bool> {
-    let Some(seq) = place_of(db, id)? else {
+/// Ends a lease. Only inside a transaction.
+pub(super) fn release(db: &Connection, id: &str, to: &str, at: Timestamp) -> SqlResult<bool> {
+    let Some(seq) = indexed_seq(db, id)? else {
         return Ok(false);
     };
-    let released = db
-        .prepare_cached(
-            "UPDATE delivery SET next_at = ?3, leased_at = NULL \
-             WHERE seq = ?1 AND party = ?2 AND state = 0 AND handler > 1",
-        )?
-        .execute(params![seq, party(to), at.as_millis()])?;
+    let sql = "UPDATE delivery SET next_at = ?3, leased_at = NULL WHERE seq = ?1 AND party = ?2 \
+        AND state = 0 AND handler > 1";
+    let released = db.run(sql, params![seq, party(to), at.as_millis()])?;
     Ok(released > 0)
 }
 
-/// Deliveries that were given up. A message whose text was erased can't be queued again, and is none of them.
-pub(super) fn dead(db: &Connection, most: usize) -> Step<Vec<DeadLetter>> {
+/// Dead letters. A message whose text was erased can't be queued again, and is none of them.
+pub(super) fn dead(db: &Connection, limit: usize) -> SqlResult<Vec<DeadLetter>> {
     let sql = format!(
         "SELECT i.id, coalesce(m.sender, '') AS sender, {DELIVERY} FROM delivery d INDEXED BY delivery_dead \
          JOIN intake i ON i.seq = d.seq LEFT JOIN message m ON m.seq = d.seq \
          WHERE d.state = 4 AND octet_length(i.text) > 0 ORDER BY d.failed_at DESC, d.seq DESC LIMIT ?1"
     );
-    let mut find = db.prepare_cached(&sql)?;
-    let rows = find.query_map(params![super::number(most)], |row| {
+    db.all(&sql, params![number(limit)], |row| {
         Ok(DeadLetter {
             id: row.get("id")?,
             from: row.get("sender")?,
             delivery: delivery(row)?,
         })
-    })?;
-    rows.collect()
+    })
 }
 
-/// Queues what was given up. Only inside of a transaction.
-pub(super) fn requeue(db: &Connection, id: &str, at: Timestamp) -> Step<u64> {
-    let Some(seq) = place_of(db, id)? else {
+/// Queues dead letters again. Only inside a transaction.
+pub(super) fn requeue(db: &Connection, id: &str, at: Timestamp) -> SqlResult<u64> {
+    let Some(seq) = indexed_seq(db, id)? else {
         return Ok(0);
     };
-    let count = db
-        .prepare_cached(
-            "UPDATE delivery SET state = 0, attempts = 0, queued_at = ?2, next_at = iif(handler > 1, ?2, NULL), leased_at = NULL, \
-             delivered_at = NULL, failed_at = NULL, reason = NULL WHERE seq = ?1 AND state = 4 \
-             AND EXISTS (SELECT 1 FROM intake i WHERE i.seq = ?1 AND i.text <> '')",
-        )?
-        .execute(params![seq, at.as_millis()])?;
-    Ok(u64::try_from(count).unwrap_or(u64::MAX))
+    let sql = "UPDATE delivery SET state = 0, attempts = 0, queued_at = ?2, next_at = \
+        iif(handler > 1, ?2, NULL), leased_at = NULL, delivered_at = NULL, failed_at = NULL, \
+        reason = NULL WHERE seq = ?1 AND state = 4 AND EXISTS (SELECT 1 FROM intake i WHERE \
+        i.seq = ?1 AND i.text <> '')";
+    let count = db.run(sql, params![seq, at.as_millis()])?;
+    Ok(to_u64(count))
+}
+
+/// The recipients of a message in a column; nothing where that is the receiver by its inbox.
+pub(super) fn write_recipients(admission: &Admission) -> String {
+    if let [one] = admission.recipients.as_slice()
+        && one.by == Handler::Inbox
+        && one.address == admission.arrival.receiver
+    {
+        return String::new();
+    }
+    recipient_lines(&admission.recipients)
+}
+
+/// The same, a line each, whoever it is.
+pub(super) fn recipient_lines(recipients: &[Recipient]) -> String {
+    let line = |r: &Recipient| format!("{} {}", r.by.as_str(), r.address);
+    let lines: Vec<String> = recipients.iter().map(line).collect();
+    lines.join("\n")
+}
+
+/// The addresses and handlers that were written.
+pub(in crate::sqlite) fn read_recipients<'r>(
+    routes: &'r str,
+    receiver: &'r str,
+) -> SqlResult<Vec<(&'r str, Handler)>> {
+    if routes.is_empty() {
+        return Ok(vec![(receiver, Handler::Inbox)]);
+    }
+    let one = |line: &'r str| {
+        let (word, address) = line.split_once(' ').unwrap_or((line, ""));
+        let handler = Handler::parse(word).ok_or_else(|| unknown("handler", word))?;
+        Ok((address, handler))
+    };
+    routes.lines().map(one).collect()
 }

@@ -5,34 +5,33 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::reply::{ReceivedIds, Refusal};
+use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::audit::{Detail, Event, EventKind};
 use crosstalk_protocol::consent::{Assurance, Proof, Terms};
 use crosstalk_protocol::relay::{
     Admission, Choice, Decided, Decision, Held, HeldMessage, HoldStore, Recipient, Ruling, Taken,
-    ended,
+    id_conflict,
 };
 use crosstalk_protocol::store::{Arrival, Kept, Record, Side, StoreError, Way, is_same_party};
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 use std::collections::BTreeSet;
 
-use super::{keep, owed, route, take};
+use super::{delivery, intake, keep, queue};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::accept;
 use crate::sqlite::course;
-use crate::sqlite::derive::{verdict_of, word};
-use crate::sqlite::fault::Step;
+use crate::sqlite::fault::SqlResult;
 use crate::sqlite::log;
+use crate::sqlite::sql::{Columns as _, Sql as _, number, time, to_u64, value};
+use crosstalk_protocol::Word;
 
 impl HoldStore for SqliteStore {
-    fn waiting(&self, most: usize) -> Result<Vec<HeldMessage>, StoreError> {
+    fn waiting(&self, limit: usize) -> Result<Vec<HeldMessage>, StoreError> {
         self.read(|db| {
             let sql = format!(
                 "{HELD} INDEXED BY held_waiting WHERE choice IS NULL ORDER BY at, seq LIMIT ?1"
             );
-            let mut find = db.prepare_cached(&sql)?;
-            let rows = find.query_map(params![super::number(most)], message)?;
-            rows.collect()
+            db.all(&sql, params![number(limit)], message)
         })
     }
 
@@ -40,15 +39,13 @@ impl HoldStore for SqliteStore {
         self.read(|db| by_id(db, id))
     }
 
-    fn held_referring(&self, digest: Digest, most: usize) -> Result<Vec<HeldMessage>, StoreError> {
+    fn held_referring(&self, digest: Digest, limit: usize) -> Result<Vec<HeldMessage>, StoreError> {
         self.read(|db| {
             let sql = format!(
                 "{HELD} WHERE choice IS NULL AND seq IN (SELECT seq FROM held_blob WHERE digest = ?1 AND grants = 1) \
                  ORDER BY seq DESC LIMIT ?2"
             );
-            let mut find = db.prepare_cached(&sql)?;
-            let rows = find.query_map(params![digest.0, super::number(most)], message)?;
-            rows.collect()
+            db.all(&sql, params![digest.0, number(limit)], message)
         })
     }
 
@@ -56,25 +53,21 @@ impl HoldStore for SqliteStore {
         self.write(|db| decide(db, decision))
     }
 
-    fn lapsed(&self, now: Timestamp, most: usize) -> Result<Vec<HeldMessage>, StoreError> {
+    fn lapsed(&self, now: Timestamp, limit: usize) -> Result<Vec<HeldMessage>, StoreError> {
         self.read(|db| {
             let sql = format!(
                 "{HELD} INDEXED BY held_ends WHERE choice IS NULL AND ends IS NOT NULL AND ends <= ?1 ORDER BY ends LIMIT ?2"
             );
-            let mut find = db.prepare_cached(&sql)?;
-            let rows = find.query_map(params![now.as_millis(), super::number(most)], message)?;
-            rows.collect()
+            db.all(&sql, params![now.as_millis(), number(limit)], message)
         })
     }
 
     fn next_lapse(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read(|db| {
-            let next = db
-                .prepare_cached(
-                    "SELECT min(ends) FROM held INDEXED BY held_ends WHERE choice IS NULL AND ends IS NOT NULL",
-                )?
-                .query_row([], |row| row.get(0))?;
-            Ok(super::time(next))
+            let sql = "SELECT min(ends) FROM held INDEXED BY held_ends WHERE choice IS NULL AND \
+                ends IS NOT NULL";
+            let next = db.one(sql, [], value)?;
+            Ok(time(next))
         })
     }
 }
@@ -84,84 +77,59 @@ const ITSELF: &str = "relay";
 
 const HELD: &str = "SELECT * FROM held";
 
-fn by_id(db: &Connection, id: &str) -> Step<Option<HeldMessage>> {
-    let mut find = db.prepare_cached(&format!("{HELD} WHERE id = ?1"))?;
-    find.query_row(params![id], message).optional()
+fn by_id(db: &Connection, id: &str) -> SqlResult<Option<HeldMessage>> {
+    db.find(&format!("{HELD} WHERE id = ?1"), params![id], message)
 }
 
 /// What a row says.
-fn message(row: &Row<'_>) -> Step<HeldMessage> {
+fn message(row: &Row<'_>) -> SqlResult<HeldMessage> {
     let routes: String = row.get("routes")?;
-    let deciders: String = row.get("deciders")?;
     let recipient = |(address, by): (&str, _)| Recipient {
         address: address.to_owned(),
         by,
     };
-    let recipients = route::read(&routes, "")?;
+    let recipients = delivery::read_recipients(&routes, "")?;
     let choice: Option<String> = row.get("choice")?;
     let decided = match choice {
         None => None,
         Some(_) => Some(Decided {
-            choice: word(row, "choice", Choice::parse)?,
+            choice: row.word("choice", Choice::parse)?,
             by: row.get("decided_by")?,
-            at: Timestamp::from_millis(row.get("decided_at")?),
+            at: row.time("decided_at")?,
             reason: row.get("reason")?,
         }),
     };
-    let arrival = arrival(row)?;
     Ok(HeldMessage {
-        spare: arrival.spare.clone(),
-        raw: Digest(row.get("raw")?),
+        raw: row.digest("raw")?,
         recipients: recipients.into_iter().map(recipient).collect(),
         peer: row.get("peer")?,
         held: Held {
             why: row.get("why")?,
-            deciders: deciders.lines().map(str::to_owned).collect(),
+            deciders: row.lines("deciders")?,
         },
-        expires: super::time(row.get("expires")?),
-        answer_by: super::time(row.get("answer_by")?),
+        expires: row.opt_time("expires")?,
+        answer_by: row.opt_time("answer_by")?,
         decided,
         record: Record {
-            entry: None,
-            seq: row.get::<_, i64>("seq")?.unsigned_abs(),
-            id: row.get("id")?,
-            carries_id: row.get("carried")?,
-            thread: row.get("thread")?,
-            parent: arrival.answered().map(str::to_owned),
-            wait: arrival.wait(),
-            session: arrival.session,
             sender: row.get("sender")?,
             receiver: row.get("receiver")?,
-            user: arrival.user,
-            context: arrival.context,
-            intent: arrival.intent,
-            meaning: arrival.meaning,
-            at: arrival.at,
-            written_at: arrival.written_at,
-            verdict: arrival.verdict,
-            pkid: arrival.pkid,
-            side: arrival.side,
-            way: arrival.way,
-            digest: Digest(row.get("digest")?),
-            expires: super::time(row.get("expires")?),
-            text: arrival.text,
-            received: None,
-            truncated: false,
+            digest: row.digest("digest")?,
+            expires: row.opt_time("expires")?,
+            ..Record::pending(arrival(row)?, row.seq("seq")?, row.get("thread")?)
         },
     })
 }
 
-fn arrival(row: &Row<'_>) -> Step<Arrival> {
-    let pkid: String = row.get("pkid")?;
+fn arrival(row: &Row<'_>) -> SqlResult<Arrival> {
     Ok(Arrival::recall(Kept {
         text: row.get("text")?,
         received: None,
         truncated: false,
-        verdict: word(row, "verdict", verdict_of)?,
-        pkid: (!pkid.is_empty()).then_some(pkid),
+        verdict: row.word("verdict", Word::parse)?,
+        pkid: row.opt_text("pkid")?,
         side: Side::Between,
         way: Way::Relayed,
-        at: Timestamp::from_millis(row.get("at")?),
+        at: row.time("at")?,
         message: match row.get("carried")? {
             true => Some(row.get("id")?),
             false => None,
@@ -175,13 +143,12 @@ fn arrival(row: &Row<'_>) -> Step<Arrival> {
 }
 
 /// Whether a message ever waited here.
-pub(super) fn is_any(db: &Connection) -> Step<bool> {
-    db.prepare_cached("SELECT max(seq) IS NOT NULL FROM held")?
-        .query_row([], |row| row.get(0))
+pub(super) fn is_any(db: &Connection) -> SqlResult<bool> {
+    db.one("SELECT max(seq) IS NOT NULL FROM held", [], value)
 }
 
 /// What a message gets for an answer that is or was held, or whose id belongs to one. Nothing if none has to do with it.
-pub(super) fn again(db: &Connection, admission: &Admission) -> Step<Option<Taken>> {
+pub(super) fn again(db: &Connection, admission: &Admission) -> SqlResult<Option<Taken>> {
     let arrival = &admission.arrival;
     let sql = match arrival.message {
         Some(_) => {
@@ -202,9 +169,9 @@ pub(super) fn again(db: &Connection, admission: &Admission) -> Step<Option<Taken
     };
     let digest: [u8; 32] = row.get("digest")?;
     if digest == arrival.digest.0 {
-        let since = Timestamp::from_millis(row.get("at")?);
+        let since = row.time("at")?;
         return Ok(Some(Taken::Held {
-            index: row.get::<_, i64>("entry")?.unsigned_abs(),
+            index: row.seq("entry")?,
             since,
             is_new: false,
             ids: ReceivedIds {
@@ -215,29 +182,29 @@ pub(super) fn again(db: &Connection, admission: &Admission) -> Step<Option<Taken
     }
     let sender: String = row.get("sender")?;
     let spare: String = row.get("spare_message")?;
-    let verdict = word(row, "verdict", verdict_of)?;
+    let verdict = row.word("verdict", Word::parse)?;
     let is_own = is_same_party(&sender, &arrival.sender);
     if is_own && arrival.displaces(verdict, Side::Between) && by_id(db, &spare)?.is_none() {
         let seq: i64 = row.get("seq")?;
-        db.prepare_cached("UPDATE held SET id = ?2, carried = 0 WHERE seq = ?1")?
-            .execute(params![seq, spare])?;
+        let sql = "UPDATE held SET id = ?2, carried = 0 WHERE seq = ?1";
+        db.run(sql, params![seq, spare])?;
         return Ok(None);
     }
-    Ok(Some(Taken::Refused(take::conflict(arrival.id()))))
+    Ok(Some(Taken::Refused(id_conflict(arrival.id()))))
 }
 
-/// Holds a message. Nothing if its id is taken.
+/// Holds a message. Nothing if another message has its id.
 pub(super) fn insert(
     db: &Connection,
     admission: &Admission,
     held: &Held,
     terms: &Terms,
-) -> Step<Option<Taken>> {
+) -> SqlResult<Option<Taken>> {
     let a = &admission.arrival;
     if accept::by_id(db, a.id())?.is_some() {
         return Ok(None);
     }
-    let generated = take::generated_thread(db, a)?;
+    let generated = intake::generated_thread(db, a)?;
     let index = log::append(
         db,
         &Event {
@@ -250,43 +217,44 @@ pub(super) fn insert(
     let ends = [expires, admission.answer_by];
     let ends = ends.into_iter().flatten().min();
     let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
-    db.prepare_cached(
-        "INSERT INTO held (id, carried, pkid, digest, raw, at, verdict, spare_thread, spare_message, thread, sender, \
-         receiver, text, peer, routes, answer_by, expires, ends, assurance, why, deciders, entry, firm, authority) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, \
-         ?24)",
-    )?
-    .execute(params![
-        a.id(),
-        a.message.is_some(),
-        a.pkid.as_deref().unwrap_or_default(),
-        a.digest.0,
-        admission.raw.0,
-        a.at.as_millis(),
-        a.verdict.as_str(),
-        generated,
-        a.spare.message,
-        a.thread.as_deref().unwrap_or(&generated),
-        a.sender,
-        a.receiver,
-        a.text,
-        admission.peer,
-        route::lines(&admission.recipients),
-        millis(admission.answer_by),
-        millis(expires),
-        millis(ends),
-        admission.proof.assurance.as_str(),
-        held.why,
-        held.deciders.join("\n"),
-        index.cast_signed(),
-        admission.proof.is_firm,
-        admission.is_authority,
-    ])?;
+    let sql = "INSERT INTO held (id, carried, pkid, digest, raw, at, verdict, spare_thread, \
+        spare_message, thread, sender, receiver, text, peer, routes, answer_by, expires, ends, \
+        assurance, why, deciders, entry, firm, authority) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, \
+        ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
+    db.run(
+        sql,
+        params![
+            a.id(),
+            a.message.is_some(),
+            a.pkid.as_deref().unwrap_or_default(),
+            a.digest.0,
+            admission.raw.0,
+            a.at.as_millis(),
+            a.verdict.as_str(),
+            generated,
+            a.spare.message,
+            a.thread.as_deref().unwrap_or(&generated),
+            a.sender,
+            a.receiver,
+            a.text,
+            admission.peer,
+            delivery::recipient_lines(&admission.recipients),
+            millis(admission.answer_by),
+            millis(expires),
+            millis(ends),
+            admission.proof.assurance.as_str(),
+            held.why,
+            held.deciders.join("\n"),
+            index.cast_signed(),
+            admission.proof.is_firm,
+            admission.is_authority,
+        ],
+    )?;
     let seq = db.last_insert_rowid();
     keep::hold_blobs(db, admission, seq)?;
     for consent in &terms.under {
-        db.prepare_cached("INSERT OR IGNORE INTO held_consent (consent, seq) VALUES (?1, ?2)")?
-            .execute(params![consent, seq])?;
+        let sql = "INSERT OR IGNORE INTO held_consent (consent, seq) VALUES (?1, ?2)";
+        db.run(sql, params![consent, seq])?;
     }
     Ok(Some(Taken::Held {
         index,
@@ -299,32 +267,24 @@ pub(super) fn insert(
     }))
 }
 
-/// Carries a decision out. Only inside of a transaction.
-fn decide(db: &Connection, decision: &Decision) -> Step<Ruling> {
+/// Carries a decision out. Only inside a transaction.
+fn decide(db: &Connection, decision: &Decision) -> SqlResult<Ruling> {
     let Some(found) = by_id(db, &decision.id)? else {
         return Ok(Ruling::Unknown);
     };
-    if let Some(decided) = found.decided {
-        return Ok(Ruling::Before(decided));
+    if let Err(ruling) = found.rule(decision) {
+        return Ok(ruling);
     }
-    if found.record.digest != decision.digest || found.raw != decision.raw {
-        return Ok(Ruling::Other);
+    if decision.choice != Choice::Approve {
+        settle(db, &found, decision)?;
+        queue::enqueue_notices(db, decision.report.clone())?;
+        return Ok(Ruling::Done(None));
     }
-    let end = ended(found.expires, found.answer_by, decision.at);
-    let admission = match (decision.choice, end) {
-        (Choice::Approve, Some(refusal)) => return Ok(Ruling::Not(refusal)),
-        (Choice::Approve, None) => Box::new(released(db, &found)?),
-        (Choice::Lapse, None) => return Ok(Ruling::Not(not_yet())),
-        (Choice::Refuse | Choice::Lapse, _) => {
-            settle(db, &found, decision)?;
-            owed::owe(db, decision.report.clone())?;
-            return Ok(Ruling::Done(None));
-        }
-    };
+    let admission = Box::new(released(db, &found)?);
     db.execute_batch("SAVEPOINT decision")?;
     settle(db, &found, decision)?;
     let mut stale = BTreeSet::new();
-    let taken = match take::admitted(db, &admission, &mut stale)? {
+    let taken = match intake::accept_one(db, &admission, &mut stale)? {
         Taken::New { seq, .. } => Some((seq, admission)),
         Taken::Refused(refusal) => {
             db.execute_batch("ROLLBACK TO decision; RELEASE decision")?;
@@ -339,17 +299,16 @@ fn decide(db: &Connection, decision: &Decision) -> Step<Ruling> {
     Ok(Ruling::Done(taken))
 }
 
-/// Gives messages up that nobody decided about, with a reason and no report: those of a condition, in `held` as `h`.
-pub(in crate::sqlite) fn give_up(
+/// Lapses messages without a decision, with a reason and no report: those of a condition, in `held` as `h`. Only inside a
+/// transaction.
+pub(in crate::sqlite) fn lapse_where(
     db: &Connection,
     which: &str,
     value: &dyn rusqlite::ToSql,
     (reason, at): (&str, Timestamp),
-) -> Step<u64> {
+) -> SqlResult<Vec<HeldMessage>> {
     let sql = format!("SELECT h.* FROM held h WHERE h.choice IS NULL AND {which}");
-    let mut find = db.prepare_cached(&sql)?;
-    let rows = find.query_map([value], message)?;
-    let chosen = rows.collect::<Step<Vec<HeldMessage>>>()?;
+    let chosen = db.all(&sql, [value], message)?;
     for found in &chosen {
         let lapse = Decision {
             id: found.record.id.clone(),
@@ -363,60 +322,40 @@ pub(in crate::sqlite) fn give_up(
         };
         settle(db, found, &lapse)?;
     }
-    Ok(u64::try_from(chosen.len()).unwrap_or(u64::MAX))
+    Ok(chosen)
 }
 
-/// A message that was held under a consent which was withdrawn.
-pub(in crate::sqlite) struct Withdrawn {
-    pub(in crate::sqlite) id: String,
-    pub(in crate::sqlite) digest: Digest,
-    pub(in crate::sqlite) from: String,
-    pub(in crate::sqlite) to: Vec<String>,
-    pub(in crate::sqlite) thread: String,
-}
-
-/// Gives up what is held under a consent. Only inside of a transaction.
-pub(in crate::sqlite) fn withdraw(
+/// Lapses the messages that are held under a consent. Only inside a transaction.
+pub(in crate::sqlite) fn revoke(
     db: &Connection,
     consent: &str,
     at: Timestamp,
-) -> Step<Vec<Withdrawn>> {
+) -> SqlResult<Vec<HeldMessage>> {
     let which = "h.seq IN (SELECT seq FROM held_consent WHERE consent = ?1)";
-    let sql = format!("SELECT h.* FROM held h WHERE h.choice IS NULL AND {which}");
-    let mut find = db.prepare_cached(&sql)?;
-    let rows = find.query_map(params![consent], message)?;
-    let found = rows.collect::<Step<Vec<HeldMessage>>>()?;
-    give_up(db, which, &consent, ("the consent was withdrawn", at))?;
-    let withdrawn = |held: HeldMessage| Withdrawn {
-        id: held.record.id,
-        digest: held.record.digest,
-        from: held.record.sender,
-        to: held.recipients.into_iter().map(|r| r.address).collect(),
-        thread: held.record.thread,
-    };
-    Ok(found.into_iter().map(withdrawn).collect())
+    lapse_where(db, which, &consent, ("the consent was withdrawn", at))
 }
 
 /// Forgets what waits of a thread. What was decided stays on record.
-pub(in crate::sqlite) fn forget(db: &Connection, thread: &str) -> Step<u64> {
-    let mut find =
-        db.prepare_cached("SELECT seq FROM held WHERE thread = ?1 AND choice IS NULL")?;
-    let rows = find.query_map(params![thread], |row| row.get(0))?;
-    let chosen = rows.collect::<Step<Vec<i64>>>()?;
+pub(in crate::sqlite) fn forget(db: &Connection, thread: &str) -> SqlResult<u64> {
+    let chosen = db.all(
+        "SELECT seq FROM held WHERE thread = ?1 AND choice IS NULL",
+        params![thread],
+        value::<i64>,
+    )?;
     for seq in &chosen {
         keep::drop_held(db, *seq)?;
         for sql in [
             "DELETE FROM held_consent WHERE seq = ?1",
             "DELETE FROM held WHERE seq = ?1",
         ] {
-            db.prepare_cached(sql)?.execute(params![seq])?;
+            db.run(sql, params![seq])?;
         }
     }
-    Ok(u64::try_from(chosen.len()).unwrap_or(u64::MAX))
+    Ok(to_u64(chosen.len()))
 }
 
 /// Puts a decision on record and into the log; the text is not kept.
-fn settle(db: &Connection, found: &HeldMessage, decision: &Decision) -> Step<()> {
+fn settle(db: &Connection, found: &HeldMessage, decision: &Decision) -> SqlResult<()> {
     let reason = decision.reason.as_deref();
     let detail = Detail::default().with("by", &decision.by);
     let event = Event {
@@ -435,62 +374,41 @@ fn settle(db: &Connection, found: &HeldMessage, decision: &Decision) -> Step<()>
         }),
     };
     log::append(db, &event)?;
-    let seq = super::number(found.record.seq);
+    let seq = number(found.record.seq);
     match decision.choice {
         // The message that is taken refers to them from now on.
         Choice::Approve => keep::release_held(db, seq)?,
         Choice::Refuse | Choice::Lapse => keep::drop_held(db, seq)?,
     }
-    db.prepare_cached(
-        "UPDATE held SET choice = ?2, decided_by = ?3, decided_at = ?4, reason = ?5, text = '', ends = NULL \
-         WHERE seq = ?1",
-    )?
-    .execute(params![
-        seq,
-        decision.choice.as_str(),
-        decision.by,
-        decision.at.as_millis(),
-        reason
-    ])?;
+    let sql = "UPDATE held SET choice = ?2, decided_by = ?3, decided_at = ?4, reason = ?5, text \
+        = '', ends = NULL WHERE seq = ?1";
+    db.run(
+        sql,
+        params![
+            seq,
+            decision.choice.as_str(),
+            decision.by,
+            decision.at.as_millis(),
+            reason
+        ],
+    )?;
     Ok(())
 }
 
-fn not_yet() -> Refusal {
-    let (what, help) = (
-        "Neither its consent nor its deadline has ended.",
-        "let a person decide.",
-    );
-    Refusal::new(crosstalk_envelope::registry::ErrorCode::Perm, what, help)
-}
-
 /// The message as it is taken when it is approved.
-fn released(db: &Connection, found: &HeldMessage) -> Step<Admission> {
-    let record = &found.record;
-    let arrival = Arrival::recall(Kept {
-        text: record.text.clone(),
-        received: None,
-        truncated: false,
-        verdict: record.verdict,
-        pkid: record.pkid.clone(),
-        side: record.side,
-        way: record.way,
-        at: record.at,
-        message: record.carries_id.then(|| record.id.clone()),
-        answers: None,
-        spare: found.spare.clone(),
-    });
+fn released(db: &Connection, found: &HeldMessage) -> SqlResult<Admission> {
+    let seq = number(found.record.seq);
+    let sql = format!("{HELD} WHERE seq = ?1");
+    let (arrival, proof, is_authority) = db.one(&sql, params![seq], |row| {
+        let proof = Proof {
+            assurance: row.word("assurance", Assurance::parse)?,
+            is_firm: row.get("firm")?,
+            ..Proof::default()
+        };
+        Ok((arrival(row)?, proof, row.get("authority")?))
+    })?;
     let recipients = found.recipients.clone();
-    let blobs = keep::held_blobs(db, super::number(record.seq))?;
-    let (proof, is_authority) = db
-        .prepare_cached("SELECT assurance, firm, authority FROM held WHERE seq = ?1")?
-        .query_row(params![super::number(record.seq)], |row| {
-            let proof = Proof {
-                assurance: word(row, "assurance", Assurance::parse)?,
-                is_firm: row.get("firm")?,
-                ..Proof::default()
-            };
-            Ok((proof, row.get("authority")?))
-        })?;
+    let blobs = keep::held_blobs(db, seq)?;
     Ok(Admission {
         proof,
         is_authority,

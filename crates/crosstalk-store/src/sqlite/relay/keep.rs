@@ -1,4 +1,4 @@
-//! What a relay keeps besides messages: tokens, what agents can do, which attachments are there.
+//! Tokens, capabilities of agents, and attachments.
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
@@ -9,9 +9,8 @@ use crosstalk_protocol::store::party;
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
-use super::time;
-use crate::sqlite::derive::word;
-use crate::sqlite::fault::Step;
+use crate::sqlite::fault::SqlResult;
+use crate::sqlite::sql::{Columns as _, Sql as _, number, value};
 
 /// Several texts in one column, one a line.
 fn lines(texts: &[String]) -> String {
@@ -23,13 +22,13 @@ fn texts(lines: &str) -> Vec<String> {
     lines.lines().map(str::to_owned).collect()
 }
 
-pub(super) fn add_token(db: &Connection, token: &TokenRecord) -> Step<bool> {
-    let added = db
-        .prepare_cached(
-            "INSERT INTO token (name, hash, role, addresses, created_at, expires_at, revoked_at, courier, \
-             last_used_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
-        )?
-        .execute(params![
+pub(super) fn add_token(db: &Connection, token: &TokenRecord) -> SqlResult<bool> {
+    let sql = "INSERT INTO token (name, hash, role, addresses, created_at, expires_at, \
+        revoked_at, courier, last_used_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON \
+        CONFLICT DO NOTHING";
+    let added = db.run(
+        sql,
+        params![
             token.name,
             token.hash.0,
             token.role.as_str(),
@@ -39,33 +38,33 @@ pub(super) fn add_token(db: &Connection, token: &TokenRecord) -> Step<bool> {
             token.revoked_at.map(|t| t.as_millis()),
             lines(&token.courier),
             token.last_used_at.map(|t| t.as_millis()),
-        ])?;
+        ],
+    )?;
     Ok(added > 0)
 }
 
-pub(super) fn tokens(db: &Connection) -> Step<Vec<TokenRecord>> {
-    let mut find = db.prepare_cached("SELECT * FROM token ORDER BY name")?;
-    let rows = find.query_map([], |row| {
+pub(super) fn tokens(db: &Connection) -> SqlResult<Vec<TokenRecord>> {
+    let sql = "SELECT * FROM token ORDER BY name";
+    db.all(sql, [], |row| {
         let addresses: String = row.get("addresses")?;
         let courier: String = row.get("courier")?;
         Ok(TokenRecord {
             name: row.get("name")?,
-            hash: Digest(row.get("hash")?),
-            role: word(row, "role", Role::parse)?,
+            hash: row.digest("hash")?,
+            role: row.word("role", Role::parse)?,
             addresses: texts(&addresses),
             courier: texts(&courier),
-            created_at: Timestamp::from_millis(row.get("created_at")?),
-            expires_at: time(row.get("expires_at")?),
-            revoked_at: time(row.get("revoked_at")?),
-            last_used_at: time(row.get("last_used_at")?),
+            created_at: row.time("created_at")?,
+            expires_at: row.opt_time("expires_at")?,
+            revoked_at: row.opt_time("revoked_at")?,
+            last_used_at: row.opt_time("last_used_at")?,
         })
-    })?;
-    rows.collect()
+    })
 }
 
-pub(super) fn token_counts(db: &Connection) -> Step<TokenCounts> {
-    let mut count = db.prepare_cached("SELECT count(*), count(revoked_at) FROM token")?;
-    count.query_row([], |row| {
+pub(super) fn token_counts(db: &Connection) -> SqlResult<TokenCounts> {
+    let sql = "SELECT count(*), count(revoked_at) FROM token";
+    db.one(sql, [], |row| {
         Ok(TokenCounts {
             made: row.get::<_, i64>(0)?.unsigned_abs(),
             revoked: row.get::<_, i64>(1)?.unsigned_abs(),
@@ -73,200 +72,198 @@ pub(super) fn token_counts(db: &Connection) -> Step<TokenCounts> {
     })
 }
 
-pub(in crate::sqlite) fn revoke_token(db: &Connection, name: &str, at: Timestamp) -> Step<bool> {
-    let revoked = db
-        .prepare_cached("UPDATE token SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL")?
-        .execute(params![name, at.as_millis()])?;
+pub(in crate::sqlite) fn revoke_token(
+    db: &Connection,
+    name: &str,
+    at: Timestamp,
+) -> SqlResult<bool> {
+    let sql = "UPDATE token SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL";
+    let revoked = db.run(sql, params![name, at.as_millis()])?;
     Ok(revoked > 0)
 }
 
-/// Notes when tokens were last used. Only inside of a transaction.
-pub(super) fn note_token_uses(db: &Connection, uses: &[(Digest, Timestamp)]) -> Step<()> {
-    let mut note = db.prepare_cached(
-        "UPDATE token SET last_used_at = ?2 WHERE hash = ?1 AND coalesce(last_used_at, 0) < ?2",
-    )?;
+/// Notes when tokens were last used. Only inside a transaction.
+pub(super) fn note_token_uses(db: &Connection, uses: &[(Digest, Timestamp)]) -> SqlResult<()> {
+    let sql =
+        "UPDATE token SET last_used_at = ?2 WHERE hash = ?1 AND coalesce(last_used_at, 0) < ?2";
     for (hash, at) in uses {
-        note.execute(params![hash.0, at.as_millis()])?;
+        db.run(sql, params![hash.0, at.as_millis()])?;
     }
     Ok(())
 }
 
-pub(super) fn declare(db: &Connection, agent: &Agent, at: Timestamp) -> Step<()> {
-    db.prepare_cached(
-        "INSERT OR REPLACE INTO agent (party, address, capabilities, at) VALUES (?1, ?2, ?3, ?4)",
-    )?
-    .execute(params![
-        party(&agent.address),
-        agent.address,
-        lines(&agent.capabilities),
-        at.as_millis()
-    ])?;
+pub(super) fn declare(db: &Connection, agent: &Agent, at: Timestamp) -> SqlResult<()> {
+    let sql = "INSERT OR REPLACE INTO agent (party, address, capabilities, at) VALUES (?1, ?2, \
+        ?3, ?4)";
+    db.run(
+        sql,
+        params![
+            party(&agent.address),
+            agent.address,
+            lines(&agent.capabilities),
+            at.as_millis()
+        ],
+    )?;
     Ok(())
 }
 
-pub(super) fn agents(db: &Connection) -> Step<Vec<Agent>> {
-    let mut find = db.prepare_cached("SELECT address, capabilities FROM agent ORDER BY party")?;
-    let rows = find.query_map([], |row| {
+pub(super) fn agents(db: &Connection) -> SqlResult<Vec<Agent>> {
+    let sql = "SELECT address, capabilities FROM agent ORDER BY party";
+    db.all(sql, [], |row| {
         let capabilities: String = row.get("capabilities")?;
         Ok(Agent {
             address: row.get("address")?,
             capabilities: texts(&capabilities),
         })
-    })?;
-    rows.collect()
+    })
 }
 
 /// Notes that a credential uploaded an attachment, or did again: it is kept as long as one that came now.
-pub(super) fn add_blob(db: &Connection, upload: &Upload<'_>, at: Timestamp) -> Step<()> {
-    let (digest, size) = (upload.digest.0, super::number(upload.size));
-    let known = db
-        .prepare_cached("UPDATE blob SET at = max(at, ?2) WHERE digest = ?1")?
-        .execute(params![digest, at.as_millis()])?;
+pub(super) fn add_blob(db: &Connection, upload: &Upload<'_>, at: Timestamp) -> SqlResult<()> {
+    let (digest, size) = (upload.digest.0, number(upload.size));
+    let known = db.run(
+        "UPDATE blob SET at = max(at, ?2) WHERE digest = ?1",
+        params![digest, at.as_millis()],
+    )?;
     if known == 0 {
-        db.prepare_cached(
+        db.run(
             "INSERT INTO blob (digest, size, at, uses) \
              VALUES (?1, ?2, ?3, (SELECT count(*) FROM blob_use WHERE digest = ?1) \
              + (SELECT count(*) FROM held_blob WHERE digest = ?1))",
-        )?
-        .execute(params![digest, size, at.as_millis()])?;
+            params![digest, size, at.as_millis()],
+        )?;
     }
-    db.prepare_cached(
+    db.run(
         "INSERT INTO upload (peer, digest, size, at) VALUES (?1, ?2, ?3, ?4) \
          ON CONFLICT (peer, digest) DO UPDATE SET at = max(at, excluded.at)",
-    )?
-    .execute(params![upload.by, digest, size, at.as_millis()])?;
+        params![upload.by, digest, size, at.as_millis()],
+    )?;
     for sql in [
         "UPDATE blob_use SET grants = 1 WHERE digest = ?1 AND grants = 0 \
          AND (SELECT peer FROM intake i WHERE i.seq = blob_use.seq) = ?2",
         "UPDATE held_blob SET grants = 1 WHERE digest = ?1 AND grants = 0 \
          AND (SELECT peer FROM held h WHERE h.seq = held_blob.seq) = ?2",
     ] {
-        db.prepare_cached(sql)?
-            .execute(params![digest, upload.by])?;
+        db.run(sql, params![digest, upload.by])?;
     }
     Ok(())
 }
 
-pub(super) fn uploaded_bytes(db: &Connection, by: &str, besides: Digest) -> Step<u64> {
-    db.prepare_cached(
-        "SELECT coalesce(sum(max(size, ?3)), 0) FROM upload WHERE peer = ?1 AND digest <> ?2",
-    )?
-    .query_row(
-        params![by, besides.0, super::number(BLOB_BYTES_LEAST)],
+pub(super) fn uploaded_bytes(db: &Connection, by: &str, besides: Digest) -> SqlResult<u64> {
+    let sql = "SELECT coalesce(sum(max(size, ?3)), 0) FROM upload WHERE peer = ?1 AND digest <> \
+        ?2";
+    db.one(
+        sql,
+        params![by, besides.0, number(BLOB_BYTES_LEAST)],
         |row| row.get(0).map(i64::unsigned_abs),
     )
 }
 
 /// Whether a credential, or any, uploaded an attachment and handed in no message that refers to it.
-pub(super) fn is_unused(db: &Connection, digest: Digest, by: Option<&str>) -> Step<bool> {
-    db.prepare_cached(
-        "SELECT 1 FROM upload u WHERE u.digest = ?1 AND (?2 IS NULL OR u.peer = ?2) \
-         AND NOT EXISTS (SELECT 1 FROM blob_use o CROSS JOIN intake i ON i.seq = o.seq \
-         WHERE o.digest = u.digest AND i.peer = u.peer) \
-         AND NOT EXISTS (SELECT 1 FROM held_blob o CROSS JOIN held h ON h.seq = o.seq \
-         WHERE o.digest = u.digest AND h.peer = u.peer)",
-    )?
-    .exists(params![digest.0, by])
+pub(super) fn is_unused(db: &Connection, digest: Digest, by: Option<&str>) -> SqlResult<bool> {
+    let sql = "SELECT 1 FROM upload u WHERE u.digest = ?1 AND (?2 IS NULL OR u.peer = ?2) AND \
+        NOT EXISTS (SELECT 1 FROM blob_use o CROSS JOIN intake i ON i.seq = o.seq WHERE o.digest \
+        = u.digest AND i.peer = u.peer) AND NOT EXISTS (SELECT 1 FROM held_blob o CROSS JOIN \
+        held h ON h.seq = o.seq WHERE o.digest = u.digest AND h.peer = u.peer)";
+    db.has(sql, params![digest.0, by])
 }
 
 /// Whether a reference in a message grants access to an attachment: whoever handed it in can read it, or uploaded it.
-fn grants(db: &Connection, admission: &Admission, digest: Digest) -> Step<bool> {
+fn grants(db: &Connection, admission: &Admission, digest: Digest) -> SqlResult<bool> {
     if admission.readable.contains(&digest) {
         return Ok(true);
     }
-    db.prepare_cached("SELECT 1 FROM upload WHERE peer = ?1 AND digest = ?2")?
-        .exists(params![admission.peer, digest.0])
+    let sql = "SELECT 1 FROM upload WHERE peer = ?1 AND digest = ?2";
+    db.has(sql, params![admission.peer, digest.0])
 }
 
 /// Notes which attachments a message refers to, whether they have come or not.
-pub(super) fn use_blobs(db: &Connection, admission: &Admission, seq: i64) -> Step<()> {
+pub(super) fn use_blobs(db: &Connection, admission: &Admission, seq: i64) -> SqlResult<()> {
     let sql = "INSERT OR IGNORE INTO blob_use (digest, seq, grants) VALUES (?1, ?2, ?3)";
     refer(db, admission, seq, sql)
 }
 
 /// Notes which attachments a message which is held refers to: they are not removed while it waits.
-pub(super) fn hold_blobs(db: &Connection, admission: &Admission, seq: i64) -> Step<()> {
+pub(super) fn hold_blobs(db: &Connection, admission: &Admission, seq: i64) -> SqlResult<()> {
     let sql = "INSERT OR IGNORE INTO held_blob (digest, seq, grants) VALUES (?1, ?2, ?3)";
     refer(db, admission, seq, sql)
 }
 
-fn refer(db: &Connection, admission: &Admission, seq: i64, insert: &str) -> Step<()> {
+fn refer(db: &Connection, admission: &Admission, seq: i64, insert: &str) -> SqlResult<()> {
     for digest in &admission.blobs {
         let grants = grants(db, admission, *digest)?;
-        let added = db
-            .prepare_cached(insert)?
-            .execute(params![digest.0, seq, grants])?;
+        let added = db.run(insert, params![digest.0, seq, grants])?;
         if added > 0 {
-            db.prepare_cached("UPDATE blob SET uses = uses + 1 WHERE digest = ?1")?
-                .execute(params![digest.0])?;
+            let sql = "UPDATE blob SET uses = uses + 1 WHERE digest = ?1";
+            db.run(sql, params![digest.0])?;
         }
     }
     Ok(())
 }
 
 /// The attachments that a message which is held refers to, and whether that grants access to them.
-pub(super) fn held_blobs(db: &Connection, seq: i64) -> Step<Vec<(Digest, bool)>> {
-    let mut find = db.prepare_cached("SELECT digest, grants FROM held_blob WHERE seq = ?1")?;
-    let rows = find.query_map(params![seq], |row| Ok((Digest(row.get(0)?), row.get(1)?)))?;
-    rows.collect()
+pub(super) fn held_blobs(db: &Connection, seq: i64) -> SqlResult<Vec<(Digest, bool)>> {
+    let sql = "SELECT digest, grants FROM held_blob WHERE seq = ?1";
+    db.all(sql, params![seq], |row| {
+        Ok((Digest(row.get(0)?), row.get(1)?))
+    })
 }
 
+/// The tables of the messages that refer to attachments: those of references, and of messages.
+const ACCEPTED: (&str, &str) = ("blob_use", "intake");
+const HELD: (&str, &str) = ("held_blob", "held");
+
 /// A message is not held any more, and refers to nothing as such.
-pub(super) fn release_held(db: &Connection, seq: i64) -> Step<()> {
+pub(super) fn release_held(db: &Connection, seq: i64) -> SqlResult<()> {
+    remove_references(db, HELD, seq)
+}
+
+/// The same for one that is rejected: what was uploaded for it is not kept any longer.
+pub(super) fn drop_held(db: &Connection, seq: i64) -> SqlResult<()> {
+    drop_references(db, HELD, seq)
+}
+
+/// An accepted message refers to nothing any more.
+pub(super) fn release(db: &Connection, seq: i64) -> SqlResult<()> {
+    drop_references(db, ACCEPTED, seq)
+}
+
+fn remove_references(db: &Connection, (uses, _): (&str, &str), seq: i64) -> SqlResult<()> {
     for sql in [
-        "UPDATE blob SET uses = uses - 1 WHERE digest IN (SELECT digest FROM held_blob WHERE seq = ?1)",
-        "DELETE FROM held_blob WHERE seq = ?1",
+        format!(
+            "UPDATE blob SET uses = uses - 1 WHERE digest IN (SELECT digest FROM {uses} WHERE seq = ?1)"
+        ),
+        format!("DELETE FROM {uses} WHERE seq = ?1"),
     ] {
-        db.prepare_cached(sql)?.execute(params![seq])?;
+        db.run(&sql, params![seq])?;
     }
     Ok(())
 }
 
-/// The same for one that is not taken: what was uploaded for it is not kept any longer.
-pub(super) fn drop_held(db: &Connection, seq: i64) -> Step<()> {
-    let sql = "SELECT o.digest, h.peer FROM held_blob o CROSS JOIN held h ON h.seq = o.seq WHERE o.seq = ?1";
-    let used = used(db, sql, seq)?;
-    release_held(db, seq)?;
+/// Removes the references of a message. Attachments that nothing else refers to and nobody else uploaded are not kept.
+fn drop_references(db: &Connection, tables: (&str, &str), seq: i64) -> SqlResult<()> {
+    let (uses, messages) = tables;
+    let sql = format!(
+        "SELECT o.digest, m.peer FROM {uses} o CROSS JOIN {messages} m ON m.seq = o.seq WHERE o.seq = ?1"
+    );
+    let used = db.all(&sql, params![seq], |row| {
+        Ok((Digest(row.get(0)?), row.get(1)?))
+    })?;
+    remove_references(db, tables, seq)?;
     end_uploads(db, &used)
-}
-
-/// Nothing refers to attachments for a message any more; those that nothing else refers to, and nobody else uploaded, are
-/// not kept any longer.
-pub(super) fn release(db: &Connection, seq: i64) -> Step<()> {
-    let sql = "SELECT o.digest, i.peer FROM blob_use o CROSS JOIN intake i ON i.seq = o.seq WHERE o.seq = ?1";
-    let used = used(db, sql, seq)?;
-    for sql in [
-        "UPDATE blob SET uses = uses - 1 WHERE digest IN (SELECT digest FROM blob_use WHERE seq = ?1)",
-        "DELETE FROM blob_use WHERE seq = ?1",
-    ] {
-        db.prepare_cached(sql)?.execute(params![seq])?;
-    }
-    end_uploads(db, &used)
-}
-
-/// The attachments that a message refers to, with the credential that handed it in.
-fn used(db: &Connection, sql: &str, seq: i64) -> Step<Vec<(Digest, Option<String>)>> {
-    let mut find = db.prepare_cached(sql)?;
-    let rows = find.query_map(params![seq], |row| Ok((Digest(row.get(0)?), row.get(1)?)))?;
-    rows.collect()
 }
 
 /// Ends the uploads of credentials that refer to them in no message any more. What nobody uploaded is not kept.
-fn end_uploads(db: &Connection, used: &[(Digest, Option<String>)]) -> Step<()> {
+fn end_uploads(db: &Connection, used: &[(Digest, Option<String>)]) -> SqlResult<()> {
     for (digest, peer) in used {
-        db.prepare_cached(
-            "DELETE FROM upload WHERE peer = ?2 AND digest = ?1 \
-             AND NOT EXISTS (SELECT 1 FROM blob_use o CROSS JOIN intake i ON i.seq = o.seq \
-             WHERE o.digest = ?1 AND i.peer = ?2) \
-             AND NOT EXISTS (SELECT 1 FROM held_blob o CROSS JOIN held h ON h.seq = o.seq \
-             WHERE o.digest = ?1 AND h.peer = ?2)",
-        )?
-        .execute(params![digest.0, peer])?;
-        db.prepare_cached(
-            "UPDATE blob SET at = 0 WHERE digest = ?1 AND uses = 0 \
-             AND NOT EXISTS (SELECT 1 FROM upload u WHERE u.digest = ?1)",
-        )?
-        .execute(params![digest.0])?;
+        let sql = "DELETE FROM upload WHERE peer = ?2 AND digest = ?1 AND NOT EXISTS (SELECT 1 \
+            FROM blob_use o CROSS JOIN intake i ON i.seq = o.seq WHERE o.digest = ?1 AND i.peer \
+            = ?2) AND NOT EXISTS (SELECT 1 FROM held_blob o CROSS JOIN held h ON h.seq = o.seq \
+            WHERE o.digest = ?1 AND h.peer = ?2)";
+        db.run(sql, params![digest.0, peer])?;
+        let sql = "UPDATE blob SET at = 0 WHERE digest = ?1 AND uses = 0 AND NOT EXISTS (SELECT \
+            1 FROM upload u WHERE u.digest = ?1)";
+        db.run(sql, params![digest.0])?;
     }
     Ok(())
 }
@@ -274,39 +271,32 @@ fn end_uploads(db: &Connection, used: &[(Digest, Option<String>)]) -> Step<()> {
 /// The same for a message whose consent has ended. What it gave access to goes with it, though others pass it on: what keeps
 /// an attachment is another reference that grants access and came before, or with the same credential, and that its bytes
 /// came with another credential, or came again since.
-pub(in crate::sqlite) fn let_go(db: &Connection, seq: i64) -> Step<()> {
-    let mut find = db.prepare_cached(
-        "SELECT u.digest FROM blob_use u CROSS JOIN intake w ON w.seq = u.seq CROSS JOIN blob b ON b.digest = u.digest \
+pub(in crate::sqlite) fn let_go(db: &Connection, seq: i64) -> SqlResult<()> {
+    for digest in db.all("SELECT u.digest FROM blob_use u CROSS JOIN intake w ON w.seq = u.seq CROSS JOIN blob b ON b.digest = u.digest \
          WHERE u.seq = ?1 AND u.grants = 1 AND b.at <= w.at \
          AND NOT EXISTS (SELECT 1 FROM upload p WHERE p.digest = u.digest AND p.peer IS NOT w.peer) \
          AND NOT EXISTS (SELECT 1 FROM blob_use o CROSS JOIN intake i ON i.seq = o.seq \
          WHERE o.digest = u.digest AND o.grants = 1 AND o.seq <> ?1 AND (o.seq < ?1 OR i.peer = w.peer)) \
          AND NOT EXISTS (SELECT 1 FROM held_blob o CROSS JOIN held h ON h.seq = o.seq \
-         WHERE o.digest = u.digest AND o.grants = 1 AND (h.at < w.at OR h.peer = w.peer))",
-    )?;
-    let rows = find.query_map(params![seq], |row| row.get(0).map(Digest))?;
-    for digest in rows.collect::<Step<Vec<Digest>>>()? {
+         WHERE o.digest = u.digest AND o.grants = 1 AND (h.at < w.at OR h.peer = w.peer))", params![seq], |row| row.get(0).map(Digest))? {
         for sql in [
             "DELETE FROM blob_use WHERE digest = ?1",
             "DELETE FROM held_blob WHERE digest = ?1",
             "DELETE FROM upload WHERE digest = ?1",
             "UPDATE blob SET at = 0, uses = 0 WHERE digest = ?1",
         ] {
-            db.prepare_cached(sql)?.execute(params![digest.0])?;
+            db.run(sql, params![digest.0])?;
         }
     }
     release(db, seq)
 }
 
 /// Where the latest messages are whose reference to an attachment grants access, the newest first.
-pub(super) fn referring(db: &Connection, digest: Digest, most: usize) -> Step<Vec<u64>> {
-    let mut find = db.prepare_cached(
-        "SELECT seq FROM blob_use INDEXED BY blob_use_digest WHERE digest = ?1 AND grants = 1 \
-         ORDER BY seq DESC LIMIT ?2",
-    )?;
-    let asked = params![digest.0, super::number(most)];
-    let rows = find.query_map(asked, |row| row.get(0).map(i64::unsigned_abs))?;
-    rows.collect()
+pub(super) fn referring(db: &Connection, digest: Digest, limit: usize) -> SqlResult<Vec<u64>> {
+    let asked = params![digest.0, number(limit)];
+    let sql = "SELECT seq FROM blob_use INDEXED BY blob_use_digest WHERE digest = ?1 AND grants \
+        = 1 ORDER BY seq DESC LIMIT ?2";
+    db.all(sql, asked, |row| row.get(0).map(i64::unsigned_abs))
 }
 
 /// Who sent and who got them, as far as their time is not over.
@@ -314,8 +304,8 @@ pub(super) fn referring_parties(
     db: &Connection,
     digest: Digest,
     now: Timestamp,
-    most: usize,
-) -> Step<BTreeSet<String>> {
+    limit: usize,
+) -> SqlResult<BTreeSet<String>> {
     let mut parties = BTreeSet::new();
     for (address, table) in [
         ("sender", "message"),
@@ -327,28 +317,25 @@ pub(super) fn referring_parties(
              CROSS JOIN {table} p ON p.seq = u.seq WHERE u.digest = ?1 AND u.grants = 1 \
              AND (i.expires IS NULL OR i.expires > ?2) ORDER BY u.seq DESC LIMIT ?3"
         );
-        let mut find = db.prepare_cached(&sql)?;
-        let asked = params![digest.0, now.as_millis(), super::number(most)];
-        for address in find.query_map(asked, |row| row.get(0))? {
-            parties.insert(address?);
-        }
+        let asked = params![digest.0, now.as_millis(), number(limit)];
+        parties.extend(db.all(&sql, asked, value::<String>)?);
     }
     Ok(parties)
 }
 
-pub(super) fn drop_blobs(db: &Connection, before: Timestamp, most: usize) -> Step<Vec<Digest>> {
-    let mut find = db.prepare_cached(
-        "SELECT digest FROM blob INDEXED BY blob_loose WHERE uses = 0 AND at < ?1 ORDER BY at LIMIT ?2",
-    )?;
-    let asked = params![before.as_millis(), super::number(most)];
-    let rows = find.query_map(asked, |row| row.get(0).map(Digest))?;
-    let dropped = rows.collect::<Step<Vec<Digest>>>()?;
+pub(super) fn drop_blobs(
+    db: &Connection,
+    before: Timestamp,
+    limit: usize,
+) -> SqlResult<Vec<Digest>> {
+    let asked = params![before.as_millis(), number(limit)];
+    let dropped = db.all("SELECT digest FROM blob INDEXED BY blob_loose WHERE uses = 0 AND at < ?1 ORDER BY at LIMIT ?2", asked, |row| row.get(0).map(Digest))?;
     for digest in &dropped {
         for sql in [
             "DELETE FROM blob WHERE digest = ?1",
             "DELETE FROM upload WHERE digest = ?1",
         ] {
-            db.prepare_cached(sql)?.execute(params![digest.0])?;
+            db.run(sql, params![digest.0])?;
         }
     }
     Ok(dropped)

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
 use crate::sqlite::connect;
-use crate::sqlite::fault::Step;
+use crate::sqlite::fault::SqlResult;
 
 /// From how many pages on the log is moved.
 const LONG: i32 = 4000;
@@ -16,7 +16,7 @@ const MORE: i32 = 1000;
 
 /// Moves the log on a thread of its own, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Mover {
+pub(super) struct WalMover {
     tell: Sender<Order>,
     thread: Option<JoinHandle<()>>,
 }
@@ -27,7 +27,7 @@ enum Order {
 }
 
 /// What the one who writes knows about the log, after each transaction.
-struct Watch {
+struct WalWatch {
     tell: Sender<Order>,
     moved: Receiver<()>,
     is_moving: bool,
@@ -35,9 +35,9 @@ struct Watch {
     long: i32,
 }
 
-impl Mover {
+impl WalMover {
     /// Moves the log of the handle that writes from now on.
-    pub(super) fn start(db: &mut Connection, path: &Path) -> Step<Self> {
+    pub(super) fn start(db: &mut Connection, path: &Path) -> SqlResult<Self> {
         let (own, _) = connect(path)?;
         let (tell, orders) = channel();
         let (done, moved) = channel();
@@ -50,7 +50,7 @@ impl Mover {
                 }
             }
         });
-        let mut watch = Watch {
+        let mut watch = WalWatch {
             tell: tell.clone(),
             moved,
             is_moving: false,
@@ -69,7 +69,7 @@ impl Mover {
     }
 }
 
-impl Drop for Mover {
+impl Drop for WalMover {
     fn drop(&mut self) {
         // If it has ended, there is nothing to stop.
         let _ = self.tell.send(Order::Stop);
@@ -79,7 +79,7 @@ impl Drop for Mover {
     }
 }
 
-impl Watch {
+impl WalWatch {
     fn look(&mut self, log: &mut Wal, pages: i32) {
         if self.is_moving {
             if self.moved.try_recv() == Err(TryRecvError::Empty) {
@@ -106,6 +106,6 @@ impl Watch {
     }
 }
 
-fn passive(db: &Connection) -> Step<()> {
+fn passive(db: &Connection) -> SqlResult<()> {
     db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }

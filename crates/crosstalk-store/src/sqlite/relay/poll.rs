@@ -1,4 +1,4 @@
-//! Which polls have to be counted. A relay keeps it with the messages, so that it need not count all polls at each start,
+//! Polls that have to be counted. The store keeps them with the messages, so that a relay need not count all polls at each start,
 //! nor remember them.
 
 use crosstalk_envelope::Timestamp;
@@ -7,20 +7,20 @@ use crosstalk_protocol::poll::may_be_ballot;
 use crosstalk_protocol::relay::{Admission, DuePoll, PollState};
 use rusqlite::{Connection, params};
 
-use crate::sqlite::fault::Step;
+use crate::sqlite::fault::SqlResult;
+use crate::sqlite::sql::{Sql as _, number, time, value};
 
-/// Notes a message that was taken, if it is a poll or may be an answer to one: that has to be counted.
-pub(super) fn came(db: &Connection, admission: &Admission, seq: i64) -> Step<()> {
+/// Notes a message that was accepted, if it is a poll or may be an answer to one: that has to be counted.
+pub(super) fn came(db: &Connection, admission: &Admission, seq: i64) -> SqlResult<()> {
     let arrival = &admission.arrival;
     let thread = arrival.thread.as_deref();
     match arrival.meaning {
         Some(Intent::Poll) => {
             let thread = thread.unwrap_or(&arrival.spare.thread);
             let ends = admission.answer_by.map(Timestamp::as_millis);
-            db.prepare_cached(
-                "INSERT INTO poll (seq, thread, at, ends, touched) VALUES (?1, ?2, ?3, ?4, ?1)",
-            )?
-            .execute(params![seq, thread, arrival.at.as_millis(), ends])?;
+            let sql = "INSERT INTO poll (seq, thread, at, ends, touched) VALUES (?1, ?2, ?3, ?4, \
+                ?1)";
+            db.run(sql, params![seq, thread, arrival.at.as_millis(), ends])?;
         }
         Some(meaning) if may_be_ballot(meaning) => {
             // What came after a poll was closed does not count.
@@ -35,8 +35,7 @@ pub(super) fn came(db: &Connection, admission: &Admission, seq: i64) -> Step<()>
                 let sql = format!(
                     "UPDATE poll SET touched = ?2 WHERE {which} AND (closed IS NULL OR closed > ?3)"
                 );
-                db.prepare_cached(&sql)?
-                    .execute(params![name, seq, arrival.at.as_millis()])?;
+                db.run(&sql, params![name, seq, arrival.at.as_millis()])?;
             }
         }
         _ => {}
@@ -48,8 +47,8 @@ pub(super) fn due(
     db: &Connection,
     now: Timestamp,
     within: Option<i64>,
-    most: usize,
-) -> Step<Vec<DuePoll>> {
+    limit: usize,
+) -> SqlResult<Vec<DuePoll>> {
     let touched = ("poll_touched", "p.touched IS NOT NULL", "p.touched");
     let ended = (
         "poll_ends",
@@ -74,7 +73,7 @@ pub(super) fn due(
              WHERE {which} ORDER BY {order} LIMIT ?2"
         );
         let mut find = db.prepare_cached(&sql)?;
-        let rows = find.query_map(params![time, super::number(most)], |row| {
+        let rows = find.query_map(params![time, number(limit)], |row| {
             let touched: Option<i64> = row.get(1)?;
             Ok(DuePoll {
                 id: row.get(0)?,
@@ -83,7 +82,7 @@ pub(super) fn due(
         })?;
         for poll in rows {
             let poll = poll?;
-            if polls.len() < most && !polls.contains(&poll) {
+            if polls.len() < limit && !polls.contains(&poll) {
                 polls.push(poll);
             }
         }
@@ -91,10 +90,8 @@ pub(super) fn due(
     Ok(polls)
 }
 
-pub(super) fn next_end(db: &Connection, within: Option<i64>) -> Step<Option<Timestamp>> {
-    let first = |sql: &str| -> Step<Option<i64>> {
-        db.prepare_cached(sql)?.query_row([], |row| row.get(0))
-    };
+pub(super) fn next_end(db: &Connection, within: Option<i64>) -> SqlResult<Option<Timestamp>> {
+    let first = |sql: &str| -> SqlResult<Option<i64>> { db.one(sql, [], value) };
     let ends = first(
         "SELECT min(ends) FROM poll INDEXED BY poll_ends WHERE closed IS NULL AND ends IS NOT NULL",
     )?;
@@ -105,25 +102,25 @@ pub(super) fn next_end(db: &Connection, within: Option<i64>) -> Step<Option<Time
         .map(|at| at.saturating_add(within)),
         None => None,
     };
-    Ok(super::time([ends, endless].into_iter().flatten().min()))
+    Ok(time([ends, endless].into_iter().flatten().min()))
 }
 
-pub(super) fn count(db: &Connection, poll: &DuePoll, state: PollState) -> Step<()> {
+pub(super) fn count(db: &Connection, poll: &DuePoll, state: PollState) -> SqlResult<()> {
     // A message that came while it was counted is counted the next time.
     let counted = "touched = CASE WHEN touched IS ?2 THEN NULL ELSE touched END";
     let of = "WHERE seq = (SELECT seq FROM intake WHERE id = ?1)";
     let touched = poll.touched.map(super::number);
     let millis = |at: Timestamp| at.as_millis();
     match state {
-        PollState::Open(ends) => db
-            .prepare_cached(&format!("UPDATE poll SET {counted}, ends = ?3 {of}"))?
-            .execute(params![poll.id, touched, ends.map(millis)])?,
-        PollState::Closed(at) => db
-            .prepare_cached(&format!("UPDATE poll SET {counted}, closed = ?3 {of}"))?
-            .execute(params![poll.id, touched, millis(at)])?,
-        PollState::Elsewhere => db
-            .prepare_cached(&format!("DELETE FROM poll {of}"))?
-            .execute(params![poll.id])?,
+        PollState::Open(ends) => db.run(
+            &format!("UPDATE poll SET {counted}, ends = ?3 {of}"),
+            params![poll.id, touched, ends.map(millis)],
+        )?,
+        PollState::Closed(at) => db.run(
+            &format!("UPDATE poll SET {counted}, closed = ?3 {of}"),
+            params![poll.id, touched, millis(at)],
+        )?,
+        PollState::Elsewhere => db.run(&format!("DELETE FROM poll {of}"), params![poll.id])?,
     };
     Ok(())
 }

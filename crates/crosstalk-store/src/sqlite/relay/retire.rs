@@ -1,20 +1,21 @@
-//! Erasing what is too old or has run out. Its id and its digest stay: the same message is known when it comes again.
+//! Erasing what is too old or has expired. Its id and its digest stay: the same message is known when it comes again.
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{Retention, Retired};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
-use super::{hold, keep, progress};
-use crate::sqlite::derive::{self, FILED, Filed};
-use crate::sqlite::fault::Step;
+use super::{hold, index, keep};
+use crate::sqlite::derive::{self, INTAKE_ROW, IntakeRow};
+use crate::sqlite::fault::SqlResult;
+use crate::sqlite::sql::{Sql as _, number, to_u64, value};
 use crate::sqlite::{course, log, settle};
 
 /// With so many messages, the index of words is not written anew as a whole.
 const MANY: i64 = 20_000;
 
-/// Erases messages. Only inside of a transaction.
-pub(super) fn retire(db: &Connection, what: &Retention) -> Step<Retired> {
+/// Erases messages. Only inside a transaction.
+pub(super) fn retire(db: &Connection, what: &Retention) -> SqlResult<Retired> {
     let mut chosen = expired(db, what)?;
     let mut more = chosen.len() > what.most;
     chosen.truncate(what.most);
@@ -35,7 +36,7 @@ pub(super) fn retire(db: &Connection, what: &Retention) -> Step<Retired> {
     }
     if let Some(before) = what.before {
         let why = ("nobody decided for as long as messages are kept", what.now);
-        hold::give_up(db, "h.at < ?1", &before.as_millis(), why)?;
+        hold::lapse_where(db, "h.at < ?1", &before.as_millis(), why)?;
     }
     chosen.sort_unstable();
     chosen.dedup();
@@ -44,49 +45,45 @@ pub(super) fn retire(db: &Connection, what: &Retention) -> Step<Retired> {
         tidy(db)?;
     }
     Ok(Retired {
-        messages: u64::try_from(chosen.len()).unwrap_or(u64::MAX),
+        messages: to_u64(chosen.len()),
         more,
     })
 }
 
-/// Messages whose time has run out, one more than are wanted. What is not filed yet is left for the next time.
-fn expired(db: &Connection, what: &Retention) -> Step<Vec<i64>> {
-    let mut find = db.prepare_cached(
-        "SELECT seq FROM intake INDEXED BY intake_expires WHERE expires <= ?1 AND seq <= ?2 ORDER BY expires LIMIT ?3",
-    )?;
-    let filed = progress::place(db, progress::FILED)?;
-    let limit = super::number(what.most.saturating_add(1));
-    let rows = find.query_map(params![what.now.as_millis(), filed, limit], |row| {
+/// Messages whose time has expired, one more than are wanted. What is not indexed yet is left for the next time.
+fn expired(db: &Connection, what: &Retention) -> SqlResult<Vec<i64>> {
+    let filed = index::progress(db, index::INDEXED)?;
+    let limit = number(what.most.saturating_add(1));
+    let sql = "SELECT seq FROM intake INDEXED BY intake_expires WHERE expires <= ?1 AND seq <= \
+        ?2 ORDER BY expires LIMIT ?3";
+    db.all(sql, params![what.now.as_millis(), filed, limit], |row| {
         row.get(0)
-    })?;
-    rows.collect()
+    })
 }
 
 /// Sensitive messages that came before a time, and that nobody is to get any more. A signed message that granted a consent
 /// under a name of its own proves it, and stays as long as the consent holds.
-fn brief(db: &Connection, (before, now): (i64, i64), room: usize) -> Step<Vec<i64>> {
-    let mut find = db.prepare_cached(
-        "SELECT seq FROM intake i INDEXED BY intake_brief WHERE brief = 1 AND at < ?1 AND seq <= ?2 AND NOT EXISTS \
-         (SELECT 1 FROM delivery d WHERE d.seq = i.seq AND d.state NOT IN (3, 4)) AND NOT EXISTS \
-         (SELECT 1 FROM consent_use u INDEXED BY consent_use_seq JOIN consent c ON c.id = u.consent WHERE u.seq = i.seq \
-         AND c.message = i.id AND c.id <> c.message AND c.pkid IS NOT NULL AND c.revoked_at IS NULL \
-         AND (c.expires IS NULL OR c.expires > ?4)) ORDER BY at LIMIT ?3",
-    )?;
-    let filed = progress::place(db, progress::FILED)?;
-    let rows = find.query_map(params![before, filed, super::number(room), now], |row| {
+fn brief(db: &Connection, (before, now): (i64, i64), room: usize) -> SqlResult<Vec<i64>> {
+    let filed = index::progress(db, index::INDEXED)?;
+    let sql = "SELECT seq FROM intake i INDEXED BY intake_brief WHERE brief = 1 AND at < ?1 AND \
+        seq <= ?2 AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.seq = i.seq AND d.state NOT \
+        IN (3, 4)) AND NOT EXISTS (SELECT 1 FROM consent_use u INDEXED BY consent_use_seq JOIN \
+        consent c ON c.id = u.consent WHERE u.seq = i.seq AND c.message = i.id AND c.id <> \
+        c.message AND c.pkid IS NOT NULL AND c.revoked_at IS NULL AND (c.expires IS NULL OR \
+        c.expires > ?4)) ORDER BY at LIMIT ?3";
+    db.all(sql, params![before, filed, number(room), now], |row| {
         row.get(0)
-    })?;
-    rows.collect()
+    })
 }
 
 /// Messages that came before a time, in the order in which they came, up to the first that did not; whether there are
-/// more. Those that the person of this store took in are theirs.
-fn aged(db: &Connection, before: i64, room: usize, chosen: &mut Vec<i64>) -> Step<bool> {
+/// more. Those that the person of this store accepted are theirs.
+fn aged(db: &Connection, before: i64, room: usize, chosen: &mut Vec<i64>) -> SqlResult<bool> {
     let mut find = db.prepare_cached(
         "SELECT seq, at, peer IS NOT NULL AND octet_length(text) > 0 FROM intake WHERE seq > ?1 AND seq <= ?2 ORDER BY seq",
     )?;
-    let mut last = progress::place(db, progress::RETIRED)?;
-    let mut rows = find.query(params![last, progress::place(db, progress::FILED)?])?;
+    let mut last = index::progress(db, index::RETIRED)?;
+    let mut rows = find.query(params![last, index::progress(db, index::INDEXED)?])?;
     let (mut found, mut more) = (0, false);
     while let Some(row) = rows.next()? {
         let (seq, at, is_there): (i64, i64, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
@@ -104,12 +101,12 @@ fn aged(db: &Connection, before: i64, room: usize, chosen: &mut Vec<i64>) -> Ste
         last = seq;
     }
     drop(rows);
-    progress::set(db, progress::RETIRED, last)?;
+    index::set_progress(db, index::RETIRED, last)?;
     Ok(more)
 }
 
-/// Erases messages, and writes down why.
-fn erase(db: &Connection, chosen: &[i64], at: Timestamp, why: &str) -> Step<()> {
+/// Erases messages, and records why.
+fn erase(db: &Connection, chosen: &[i64], at: Timestamp, why: &str) -> SqlResult<()> {
     for seq in chosen {
         log::erased(db, *seq, at, why)?;
         clear(db, *seq)?;
@@ -118,20 +115,17 @@ fn erase(db: &Connection, chosen: &[i64], at: Timestamp, why: &str) -> Step<()> 
 }
 
 /// Erases messages because the operator says so. Their ids and digests stay, so that the same messages are not accepted again.
-/// How many had a text. Only inside of a transaction.
+/// How many had a text. Only inside a transaction.
 pub(in crate::sqlite) fn erase_on_request(
     db: &Connection,
     ids: &[String],
     at: Timestamp,
-) -> Step<u64> {
-    progress::file_rest(db)?;
-    let mut chosen = Vec::new();
+) -> SqlResult<u64> {
+    index::index_rest(db)?;
+    let sql = "SELECT seq FROM intake WHERE id = ?1 AND octet_length(text) > 0";
+    let mut chosen: Vec<i64> = Vec::new();
     for id in ids {
-        let seq: Option<i64> = db
-            .prepare_cached("SELECT seq FROM intake WHERE id = ?1 AND octet_length(text) > 0")?
-            .query_row(params![id], |row| row.get(0))
-            .optional()?;
-        chosen.extend(seq);
+        chosen.extend(db.find(sql, params![id], value::<i64>)?);
     }
     for seq in &chosen {
         keep::let_go(db, *seq)?;
@@ -141,25 +135,22 @@ pub(in crate::sqlite) fn erase_on_request(
     Ok(u64::try_from(chosen.len()).unwrap_or(u64::MAX))
 }
 
-/// Erases the texts of messages and everything that is derived from them, filed or not. Those that have none are left: the
+/// Erases the texts of messages and everything that is derived from them, indexed or not. Those that have none are left: the
 /// index of words takes a row out once.
-pub(in crate::sqlite) fn erase_texts(db: &Connection, chosen: &[i64]) -> Step<()> {
-    let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1 AND text <> ''");
+pub(in crate::sqlite) fn erase_texts(db: &Connection, chosen: &[i64]) -> SqlResult<()> {
+    let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE seq = ?1 AND text <> ''");
     let (mut threads, mut answered) = (BTreeSet::new(), BTreeSet::new());
     for seq in chosen {
-        let mut read = db.prepare_cached(&sql)?;
-        let row: Option<Filed> = read.query_row(params![seq], derive::filed).optional()?;
+        let row: Option<IntakeRow> = db.find(&sql, params![seq], derive::intake_row)?;
         let Some(row) = row else { continue };
         if derive::is_indexed(db, *seq)? {
             answered.extend(row.arrival.answered().map(str::to_owned));
             threads.insert(row.thread);
         }
         derive::unindex(db, *seq, &row.arrival)?;
-        db.prepare_cached(
-            "UPDATE intake SET text = '', received = NULL, routes = '', inferred = NULL, answer_by = NULL, \
-             expires = NULL, session = NULL, brief = 0 WHERE seq = ?1",
-        )?
-        .execute(params![seq])?;
+        let sql = "UPDATE intake SET text = '', received = NULL, routes = '', inferred = NULL, \
+            answer_by = NULL, expires = NULL, session = NULL, brief = 0 WHERE seq = ?1";
+        db.run(sql, params![seq])?;
     }
     for thread in &threads {
         course::recount(db, thread)?;
@@ -173,7 +164,7 @@ pub(in crate::sqlite) fn erase_texts(db: &Connection, chosen: &[i64]) -> Step<()
 
 /// Words that begin a page of the index are its keys, and outlive what they were written for: its pages are written anew,
 /// all of them if they are few, else some each time.
-fn tidy(db: &Connection) -> Step<()> {
+fn tidy(db: &Connection) -> SqlResult<()> {
     let place = |sql| db.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
     let first = place("SELECT min(seq) FROM message")?.unwrap_or(0);
     let last = place("SELECT max(seq) FROM message")?.unwrap_or(0);
@@ -185,8 +176,8 @@ fn tidy(db: &Connection) -> Step<()> {
     Ok(())
 }
 
-/// Takes everything away that a relay keeps about a message besides its row.
-pub(in crate::sqlite) fn clear(db: &Connection, seq: i64) -> Step<()> {
+/// Removes everything that a relay keeps about a message besides its row.
+pub(in crate::sqlite) fn clear(db: &Connection, seq: i64) -> SqlResult<()> {
     keep::release(db, seq)?;
     for sql in [
         "DELETE FROM delivery WHERE seq = ?1",
@@ -195,7 +186,7 @@ pub(in crate::sqlite) fn clear(db: &Connection, seq: i64) -> Step<()> {
         "DELETE FROM poll WHERE seq = ?1",
         "DELETE FROM moved WHERE seq = ?1",
     ] {
-        db.prepare_cached(sql)?.execute(params![seq])?;
+        db.run(sql, params![seq])?;
     }
     Ok(())
 }

@@ -49,8 +49,15 @@ fn take_back_the_watch(db: &Connection) {
         .unwrap();
 }
 
-/// What version 9 added.
+/// What version 11 added.
+fn take_back_the_leases(db: &Connection) {
+    db.execute_batch("ALTER TABLE delivery DROP COLUMN leased_at")
+        .unwrap();
+}
+
+/// What version 9 added, and everything after it.
 fn take_back_the_moves(db: &Connection) {
+    take_back_the_leases(db);
     db.execute_batch(
         "DROP TABLE moved; ALTER TABLE intake DROP COLUMN truncated; DROP INDEX IF EXISTS message_asked",
     )
@@ -94,6 +101,7 @@ fn a_store_of_version_9_stops_waiting_for_what_is_over() {
     store.accept(&[chat, open]).unwrap();
     drop(store);
     let db = Connection::open(&path).unwrap();
+    take_back_the_leases(&db);
     // As the program of that version had it.
     db.execute_batch(
         "UPDATE message SET asks = 3, wait = 3 WHERE id = 'M1'; UPDATE thread SET asked = 1 WHERE id = 'T1'; \

@@ -21,7 +21,7 @@ impl Model {
         verify(document, &self.trust, &Question::at(at))
     }
 
-    /// Who brings the key along is believed.
+    /// A sender who brings the key along is believed.
     pub(super) fn proof(document: &Document<'_>) -> Proof {
         let key = document.meta("key", "Public-Key");
         let key = key.and_then(|k| PublicKey::parse_record(k).ok());

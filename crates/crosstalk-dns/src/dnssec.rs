@@ -1,9 +1,14 @@
-//! Trust anchors: the keys where a chain of signatures may end.
+//! DNSSEC: the trust anchors where a chain of signatures may end, and whether the resolver supports it.
 
-use crate::options::SetupError;
+use crate::client::SetupError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::xfer::{DnsHandle, FirstAnswer, RetryDnsHandle};
+use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::dnssec::TrustAnchors;
-use hickory_resolver::proto::rr::Name;
+use hickory_resolver::proto::op::{DnsRequestOptions, Query, ResponseCode};
+use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::proto::serialize::txt::trust_anchor::{Entry, Parser};
+use hickory_resolver::{NameServerPool, PoolContext, TlsConfig, config};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -59,6 +64,44 @@ impl Anchors {
         self.zones
             .as_ref()
             .is_none_or(|zones| zones.iter().any(|zone| zone.zone_of(name)))
+    }
+}
+
+/// Whether the resolver hands out signatures at all.
+///
+/// Many machines sit behind a forwarder that does not support DNSSEC. Validation can't tell this from an attack: it only
+/// sees that signatures are missing. So this asks the resolver for the signed keys of the root first.
+///
+/// # Errors
+/// The resolver did not answer.
+pub async fn reaches_root(
+    servers: Vec<config::NameServerConfig>,
+    options: config::ResolverOpts,
+) -> Result<bool, NetError> {
+    let attempts = options.attempts;
+    let context = Arc::new(PoolContext::new(options, TlsConfig::new()?));
+    let pool = NameServerPool::from_config(servers, context, TokioRuntimeProvider::default());
+    let mut request = DnsRequestOptions::default();
+    request.edns_set_dnssec_ok = true;
+    let query = Query::query(Name::root(), RecordType::DNSKEY);
+    let answer = RetryDnsHandle::new(pool, attempts)
+        .lookup(query, request)
+        .first_answer()
+        .await;
+    match answer {
+        Ok(response) => {
+            let has = |kind: RecordType| response.answers.iter().any(|r| r.record_type() == kind);
+            Ok(has(RecordType::DNSKEY) && has(RecordType::RRSIG))
+        }
+        Err(NetError::Dns(DnsError::NoRecordsFound(_))) => Ok(false),
+        // A server that is there for some zones only, or that has never heard of such records.
+        Err(NetError::Dns(DnsError::ResponseCode(
+            ResponseCode::Refused
+            | ResponseCode::NotImp
+            | ResponseCode::FormErr
+            | ResponseCode::NotAuth,
+        ))) => Ok(false),
+        Err(other) => Err(other),
     }
 }
 

@@ -1,25 +1,25 @@
 //! Where simple names lead, by the crates under test.
 
-use crosstalk_conform::judge::ResolveRequest;
+use crosstalk_conform::CaseQuestion;
 use crosstalk_protocol::dns::{AddressAnswer, Dnssec, address_name};
 use crosstalk_protocol::{Names, Step, name_to_ask};
 use serde_json::{Value, json};
 
-pub(super) fn resolve(text: &str, known: &ResolveRequest<'_>) -> Value {
+pub(super) fn resolve(text: &str, q: &CaseQuestion) -> Value {
     let mut names = Names::default();
-    for (name, address) in known.names.as_object().unwrap() {
+    for (name, address) in q.value("names").as_object().unwrap() {
         names.add(name, address.as_str().unwrap()).unwrap();
     }
-    let asked = name_to_ask(text, &names).zip(known.domain);
+    let asked = name_to_ask(text, &names).zip(q.get("domain"));
     let asked = asked.map(|(name, domain)| address_name(name, domain));
     let answer = match &asked {
         None => None,
         Some(Err(reason)) => Some(AddressAnswer::Unasked {
             reason: reason.clone(),
         }),
-        Some(Ok(at)) => Some(answer(at, known.dns.as_ref().unwrap())),
+        Some(Ok(at)) => Some(answer(at, q.value("dns"))),
     };
-    let answer = answer.map(|a| match known.requires_dnssec {
+    let answer = answer.map(|a| match q.get("dnssec") == Some("required") {
         true => a.protected(),
         false => a,
     });

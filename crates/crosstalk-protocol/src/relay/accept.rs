@@ -1,4 +1,4 @@
-//! What depends on what came before: replay, ends of threads, answers to what takes none.
+//! Acceptance of an admitted message: the rules that depend on earlier messages (closed threads, parties, consents).
 
 use super::admit::Admission;
 use crate::consent::{self, Grant, Party, Terms, Withdrawn};
@@ -18,7 +18,7 @@ pub enum Taken {
         index: u64,
         /// The ids that it is kept under.
         ids: ReceivedIds,
-        /// What it withdrew, if it is a REVOKE of a consent or a permission.
+        /// What it revoked, if it is a REVOKE of a consent or a permission.
         withdrawn: Option<Box<Withdrawn>>,
     },
     /// It was there already: the same id and the same content.
@@ -68,7 +68,7 @@ pub const fn is_accepted_after_close(meaning: Intent) -> bool {
 }
 
 impl Admission {
-    /// Whether a message may be taken, by what came before it, and what follows from it for the ledger of consents. Whether
+    /// Whether a message may be accepted, by what came before it, and what follows from it for the ledger of consents. Whether
     /// it is known already is decided first.
     pub fn rule(&self, facts: &Facts) -> Result<Terms, Refusal> {
         let meaning = self.arrival.meaning;
@@ -150,6 +150,14 @@ impl Admission {
         );
         (!is_chosen).then_some(self.arrival.receiver.as_str())
     }
+}
+
+/// The refusal of a message whose id another message has.
+pub fn id_conflict(id: &str) -> Refusal {
+    perm(
+        format!("The id {} belongs to another message.", shown(id)),
+        "send it under a new id; what was sent can't be changed.",
+    )
 }
 
 fn perm(what: impl Into<String>, help: &str) -> Refusal {

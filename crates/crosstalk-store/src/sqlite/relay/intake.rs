@@ -1,29 +1,29 @@
-//! Messages on their way into a relay: known, refused, or on disk.
+//! Intake of a relay: a message is known, rejected, held, or accepted on disk.
 //!
 //! This is what a sender waits for. For most messages it is three statements: whether the conversation is closed, the
 //! new row, and its entry in the log.
 
-use crosstalk_envelope::registry::{ErrorCode, Intent};
-use crosstalk_envelope::reply::{ReceivedIds, Refusal};
-use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::registry::Intent;
+use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::consent::Terms;
 use crosstalk_protocol::relay::{
-    Admission, Closing, Facts, Taken, is_accepted_after_close, report,
+    Admission, Closing, Facts, Priority, Taken, id_conflict, is_accepted_after_close, report,
 };
 use crosstalk_protocol::store::{Arrival, is_same_party};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
-use super::{close, hold, keep, owed, poll, route};
-use crate::sqlite::accept::{self, Known};
+use super::{close, delivery, hold, keep, poll, queue};
+use crate::sqlite::accept::{self, KnownMessage};
 use crate::sqlite::course;
-use crate::sqlite::derive::{self, FILED};
-use crate::sqlite::fault::Step;
+use crate::sqlite::derive::{self, INTAKE_ROW};
+use crate::sqlite::fault::SqlResult;
 use crate::sqlite::ledger;
 use crate::sqlite::log;
+use crate::sqlite::sql::{Sql as _, position, tuple, value};
 
-/// Takes messages in. Only inside of a transaction.
-pub(super) fn take_all(db: &Connection, batch: &[Admission]) -> Step<Vec<Taken>> {
+/// Accepts messages. Only inside a transaction.
+pub(super) fn accept_all(db: &Connection, batch: &[Admission]) -> SqlResult<Vec<Taken>> {
     let mut stale = BTreeSet::new();
     let is_any_held = batch.iter().any(|a| a.held.is_some()) || hold::is_any(db)?;
     let taken = batch.iter().map(|admission| {
@@ -33,22 +33,22 @@ pub(super) fn take_all(db: &Connection, batch: &[Admission]) -> Step<Vec<Taken>>
         };
         match held {
             Some(held) => Ok(held),
-            None => admitted(db, admission, &mut stale),
+            None => accept_one(db, admission, &mut stale),
         }
     });
-    let taken = taken.collect::<Step<Vec<Taken>>>()?;
+    let taken = taken.collect::<SqlResult<Vec<Taken>>>()?;
     for thread in &stale {
         course::recount(db, thread)?;
     }
     Ok(taken)
 }
 
-/// Takes a message in that no message which is held stands in the way of.
-pub(super) fn admitted(
+/// Accepts a message that no message which is held stands in the way of.
+pub(super) fn accept_one(
     db: &Connection,
     admission: &Admission,
     stale: &mut BTreeSet<String>,
-) -> Step<Taken> {
+) -> SqlResult<Taken> {
     let arrival = &admission.arrival;
     if arrival.message.is_none()
         && let Some(found) = accept::by_content(db, arrival)?
@@ -81,24 +81,16 @@ pub(super) fn admitted(
         let taken = keep(db, admission, &terms)?;
         return taken.ok_or(rusqlite::Error::QueryReturnedNoRows);
     }
-    Ok(Taken::Refused(conflict(arrival.id())))
-}
-
-pub(super) fn conflict(id: &str) -> Refusal {
-    let (what, help) = (
-        format!("The id {} belongs to another message.", escape(id)),
-        "send it under a new id; what was sent can't be changed.",
-    );
-    Refusal::new(ErrorCode::Perm, what, help)
+    Ok(Taken::Refused(id_conflict(arrival.id())))
 }
 
 /// A message that is there: kept is what is known better now.
 fn again(
     db: &Connection,
-    found: &Known,
+    found: &KnownMessage,
     arrival: &Arrival,
     stale: &mut BTreeSet<String>,
-) -> Step<Taken> {
+) -> SqlResult<Taken> {
     if arrival.improves(found.verdict) && !found.is_gone {
         accept::improve(db, found, arrival, stale)?;
     }
@@ -118,25 +110,23 @@ fn again(
 pub(in crate::sqlite) fn thread_of_parent(
     db: &Connection,
     arrival: &Arrival,
-) -> Step<Option<String>> {
+) -> SqlResult<Option<String>> {
     let Some(answered) = arrival.answered() else {
         return Ok(None);
     };
-    let mut find = db.prepare_cached("SELECT seq, thread FROM intake WHERE id = ?1")?;
-    let found = find.query_row(params![answered], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-    });
-    let Some((seq, thread)) = found.optional()? else {
+    let sql = "SELECT seq, thread FROM intake WHERE id = ?1";
+    let found = db.find(sql, params![answered], tuple::<(i64, String)>)?;
+    let Some((seq, thread)) = found else {
         return Ok(None);
     };
     if arrival.thread.as_ref() == Some(&thread) {
         return Ok(Some(thread));
     }
-    let sql = format!("SELECT {FILED} FROM intake WHERE seq = ?1");
-    let (parent, routes) = db.prepare_cached(&sql)?.query_row(params![seq], |row| {
-        Ok((derive::filed(row)?, row.get::<_, String>("routes")?))
+    let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE seq = ?1");
+    let (parent, routes) = db.one(&sql, params![seq], |row| {
+        Ok((derive::intake_row(row)?, row.get::<_, String>("routes")?))
     })?;
-    let got = route::read(&routes, &parent.arrival.receiver)?;
+    let got = delivery::read_recipients(&routes, &parent.arrival.receiver)?;
     let got: Vec<&str> = got.into_iter().map(|(address, _)| address).collect();
     let conversation = Closing::Thread(thread.clone());
     let has_part = arrival.has_part_in(&parent.arrival, &got)
@@ -145,11 +135,10 @@ pub(in crate::sqlite) fn thread_of_parent(
 }
 
 /// The thread of a message that names none: that of the message it answers, else that of its session, else a new one.
-pub(super) fn generated_thread(db: &Connection, arrival: &Arrival) -> Step<String> {
-    let ask = |sql: &str, name: Option<&str>| -> Step<Option<String>> {
+pub(super) fn generated_thread(db: &Connection, arrival: &Arrival) -> SqlResult<String> {
+    let ask = |sql: &str, name: Option<&str>| -> SqlResult<Option<String>> {
         let Some(name) = name else { return Ok(None) };
-        let mut find = db.prepare_cached(sql)?;
-        find.query_row(params![name], |row| row.get(0)).optional()
+        db.find(sql, params![name], value)
     };
     if arrival.thread.is_some() {
         return Ok(arrival.spare.thread.clone());
@@ -170,7 +159,7 @@ pub(super) fn generated_thread(db: &Connection, arrival: &Arrival) -> Step<Strin
 }
 
 /// What the rules ask about what came before.
-fn facts(db: &Connection, admission: &Admission) -> Step<Facts> {
+fn facts(db: &Connection, admission: &Admission) -> SqlResult<Facts> {
     let arrival = &admission.arrival;
     let mut facts = Facts::default();
     if let Some(claim) = &admission.claim {
@@ -207,35 +196,32 @@ fn facts(db: &Connection, admission: &Admission) -> Step<Facts> {
 }
 
 /// What a message means.
-fn meaning(db: &Connection, id: &str) -> Step<Option<String>> {
-    db.prepare_cached(
-        "SELECT coalesce(i.meaning, m.meaning) FROM intake i LEFT JOIN message m ON m.seq = i.seq WHERE i.id = ?1",
-    )?
-    .query_row(params![id], |row| row.get(0))
-    .optional()
-    .map(Option::flatten)
+fn meaning(db: &Connection, id: &str) -> SqlResult<Option<String>> {
+    let sql = "SELECT coalesce(i.meaning, m.meaning) FROM intake i LEFT JOIN message m ON m.seq \
+        = i.seq WHERE i.id = ?1";
+    db.find(sql, params![id], value).map(Option::flatten)
 }
 
-/// Keeps a message, or holds it. Nothing if its id is taken.
-fn keep(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<Taken>> {
+/// Keeps a message, or holds it. Nothing if another message has its id.
+fn keep(db: &Connection, admission: &Admission, terms: &Terms) -> SqlResult<Option<Taken>> {
     match &admission.held {
         Some(held) => hold::insert(db, admission, held, terms),
         None => insert(db, admission, terms),
     }
 }
 
-/// Keeps a message, with what the next ones are judged by. Nothing if its id is taken.
-fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<Taken>> {
+/// Keeps a message, with what the next ones are judged by. Nothing if another message has its id.
+fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> SqlResult<Option<Taken>> {
     let a = &admission.arrival;
     let generated = generated_thread(db, a)?;
-    let added = db
-        .prepare_cached(
-            "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
-             inferred, text, received, peer, routes, priority, answer_by, expires, meaning, session, brief, entry) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, \
-             (SELECT coalesce(max(place), -1) + 1 FROM log)) ON CONFLICT (id) DO NOTHING",
-        )?
-        .execute(params![
+    let sql = "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, \
+        spare_thread, spare_message, thread, inferred, text, received, peer, routes, priority, \
+        answer_by, expires, meaning, session, brief, entry) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, \
+        ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, (SELECT \
+        coalesce(max(place), -1) + 1 FROM log)) ON CONFLICT (id) DO NOTHING";
+    let added = db.run(
+        sql,
+        params![
             a.id(),
             a.message.is_some(),
             a.pkid.as_deref().unwrap_or_default(),
@@ -251,14 +237,15 @@ fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<
             a.text,
             a.received,
             admission.peer,
-            route::written(admission),
-            route::priority_number(admission.priority),
+            delivery::write_recipients(admission),
+            position(&Priority::ALL, admission.priority),
             admission.answer_by.map(|t| t.as_millis()),
             terms.expires.or(admission.expires).map(|t| t.as_millis()),
             a.meaning.map(|m| m.as_str()),
             a.session.as_deref().filter(|_| a.thread.is_none()),
             admission.is_brief,
-        ])?;
+        ],
+    )?;
     if added == 0 {
         return Ok(None);
     }
@@ -275,8 +262,8 @@ fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<
     ledger::keep(db, (seq, a.at), terms)?;
     let withdrawn = match &terms.withdrawal {
         Some(withdrawal) => {
-            let withdrawn = ledger::withdraw(db, Some(seq), withdrawal)?;
-            owed::owe(db, report::withdrawn(a, &withdrawn))?;
+            let withdrawn = ledger::revoke(db, Some(seq), withdrawal)?;
+            queue::enqueue_notices(db, report::withdrawn(a, &withdrawn))?;
             Some(Box::new(withdrawn))
         }
         None => None,
@@ -292,8 +279,8 @@ fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<
     }))
 }
 
-/// Whether a CLOSE that is filed closes the thread that it is filed to, other than the one that it names.
-pub(super) fn closes_thread(db: &Connection, arrival: &Arrival, thread: &str) -> Step<bool> {
+/// Whether a CLOSE that is indexed closes the thread that it is indexed to, other than the one that it names.
+pub(super) fn closes_thread(db: &Connection, arrival: &Arrival, thread: &str) -> SqlResult<bool> {
     if arrival.meaning != Some(Intent::Close) || arrival.thread.as_deref() == Some(thread) {
         return Ok(false);
     }

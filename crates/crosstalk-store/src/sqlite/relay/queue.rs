@@ -1,0 +1,203 @@
+//! Queues of a relay: due deliveries, messages to carry, overdue questions, notices; and their lengths for the metrics.
+
+use super::inbox;
+use crate::sqlite::fault::SqlResult;
+use crate::sqlite::sql::{Sql as _, member, number, position, time, to_u64, tuple, value};
+use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::relay::{
+    Due, Entry, Errand, Handler, INTERRUPTED, MAX_COUNTED, Priority, QueueDepth, State,
+    StoreGauges, report,
+};
+use rusqlite::{Connection, params};
+
+/// How many deliveries that wait for a person are looked at for those of one person.
+const LOOKED_AT: usize = 100_000;
+
+/// Leases deliveries whose time has come. Only inside a transaction.
+pub(super) fn due(
+    db: &Connection,
+    now: Timestamp,
+    lease: Timestamp,
+    limit: usize,
+) -> SqlResult<Vec<Due>> {
+    let mut given: Vec<Due> = Vec::new();
+    for priority in Priority::ALL {
+        let sql = "SELECT seq, party, address, handler, attempts FROM delivery \
+            INDEXED BY delivery_due WHERE state = 0 AND handler > 1 AND priority = ?1 AND \
+            next_at <= ?2 ORDER BY next_at, seq LIMIT ?3";
+        let left = limit.saturating_sub(given.len());
+        let asked = params![
+            position(&Priority::ALL, priority),
+            now.as_millis(),
+            number(left)
+        ];
+        let rows: Vec<(i64, String, String, i64, u32)> = db.all(sql, asked, tuple)?;
+        for (seq, party, to, handler, attempts) in rows {
+            let leased = params![seq, party, lease.as_millis(), now.as_millis()];
+            let sql = "UPDATE delivery SET next_at = ?3, leased_at = ?4 WHERE seq = ?1 AND party \
+                = ?2";
+            db.run(sql, leased)?;
+            if let Some(record) = inbox::at(db, seq)? {
+                given.push(Due {
+                    to,
+                    by: member("handler", &Handler::ALL, handler)?,
+                    attempts,
+                    priority,
+                    record,
+                });
+            }
+        }
+    }
+    Ok(given)
+}
+
+/// Ends the leases of a relay that was killed. Only inside a transaction.
+pub(super) fn release_leases(db: &Connection, at: Timestamp) -> SqlResult<u64> {
+    let sql = "UPDATE delivery SET next_at = ?1, leased_at = NULL, reason = ?2 WHERE state = 0 \
+        AND handler > 1 AND leased_at IS NOT NULL";
+    let released = db.run(sql, params![at.as_millis(), INTERRUPTED])?;
+    Ok(to_u64(released))
+}
+
+pub(super) fn next_due(db: &Connection) -> SqlResult<Option<Timestamp>> {
+    let sql = "SELECT next_at FROM delivery INDEXED BY delivery_due WHERE state = 0 AND handler > 1 \
+        AND priority = ?1 AND next_at IS NOT NULL ORDER BY next_at LIMIT 1";
+    let mut next: Option<i64> = None;
+    for priority in Priority::ALL {
+        let asked = params![position(&Priority::ALL, priority)];
+        let found: Option<i64> = db.find(sql, asked, value)?;
+        next = next.into_iter().chain(found).min();
+    }
+    Ok(time(next))
+}
+
+pub(super) fn courier(
+    db: &Connection,
+    lets_carry: &dyn Fn(&Errand) -> bool,
+    limit: usize,
+) -> SqlResult<Vec<Entry>> {
+    let mut find = db.prepare_cached(
+        "SELECT d.seq, d.address, m.sender, q.sender, EXISTS (SELECT 1 FROM message p CROSS JOIN delivery c \
+         ON c.seq = p.seq AND c.party = d.party AND c.handler = 1 WHERE p.id = q.parent) \
+         FROM delivery d INDEXED BY delivery_courier CROSS JOIN message m ON m.seq = d.seq \
+         LEFT JOIN message q ON q.id = m.parent WHERE d.state = 0 AND d.handler = 1 ORDER BY d.priority, d.seq \
+         LIMIT ?1",
+    )?;
+    let mut rows = find.query(params![number(LOOKED_AT)])?;
+    let mut carried = Vec::new();
+    while carried.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        let errand = Errand {
+            to: row.get(1)?,
+            sender: row.get(2)?,
+            asker: row.get(3)?,
+            asker_is_carried: row.get(4)?,
+        };
+        if lets_carry(&errand)
+            && let Some(record) = inbox::at(db, row.get(0)?)?
+        {
+            let to = errand.to;
+            carried.push(Entry {
+                to,
+                by: Handler::CopyPaste,
+                state: State::Queued,
+                record,
+            });
+        }
+    }
+    Ok(carried)
+}
+
+/// Settles questions that are overdue. How many senders are told. Only inside a transaction.
+pub(super) fn overdue(db: &Connection, now: Timestamp, limit: usize) -> SqlResult<u64> {
+    let mut told = 0;
+    for _ in 0..limit {
+        let sql = "SELECT seq, due FROM expectation WHERE due <= ?1 ORDER BY due, seq LIMIT 1";
+        let next = db.find(sql, params![now.as_millis()], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get(1)?))
+        })?;
+        let Some((seq, due)) = next else { break };
+        db.run("DELETE FROM expectation WHERE seq = ?1", params![seq])?;
+        let sql = "SELECT 1 FROM message WHERE seq = ?1 AND wait <> 0";
+        let waits = db.has(sql, params![seq])?;
+        if waits && let Some(record) = inbox::at(db, seq)? {
+            let due = Timestamp::from_millis(due);
+            if let Some(text) = report::unanswered(&record, due) {
+                enqueue_notices(db, [text])?;
+                told += 1;
+            }
+        }
+    }
+    Ok(told)
+}
+
+pub(super) fn next_deadline(db: &Connection) -> SqlResult<Option<Timestamp>> {
+    let sql = "SELECT due FROM expectation ORDER BY due LIMIT 1";
+    let next: Option<i64> = db.find(sql, [], value)?;
+    Ok(time(next))
+}
+
+/// Records what the relay has to say by itself, with the change that it follows from. It is kept until it is said. Only
+/// inside a transaction.
+pub(super) fn enqueue_notices(
+    db: &Connection,
+    texts: impl IntoIterator<Item = String>,
+) -> SqlResult<()> {
+    texts.into_iter().try_for_each(|text| {
+        db.run("INSERT INTO owed (text) VALUES (?1)", params![text])
+            .map(drop)
+    })
+}
+
+pub(super) fn notices(db: &Connection, limit: usize) -> SqlResult<Vec<(u64, String)>> {
+    let sql = "SELECT place, text FROM owed ORDER BY place LIMIT ?1";
+    db.all(sql, params![number(limit)], |row| {
+        Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?))
+    })
+}
+
+/// Only inside a transaction.
+pub(super) fn drop_notices(db: &Connection, owed: &[u64]) -> SqlResult<()> {
+    owed.iter().try_for_each(|place| {
+        let sql = "DELETE FROM owed WHERE place = ?1";
+        db.run(sql, params![number(*place)]).map(drop)
+    })
+}
+
+const QUEUED: &str = "delivery INDEXED BY delivery_waiting WHERE state = 0 AND handler > 0 AND \
+    handler = ?1";
+const HELD: &str = "held INDEXED BY held_waiting WHERE choice IS NULL AND ?1 = ?1";
+const DEAD: &str = "delivery d INDEXED BY delivery_dead CROSS JOIN intake i ON i.seq = d.seq WHERE \
+    d.state = 4 AND octet_length(i.text) > 0 AND ?1 = ?1";
+
+/// What waits, for the metrics of the relay: each answer takes one look into an index, or counts a bounded number of entries.
+pub(super) fn gauges(db: &Connection, bytes: u64) -> SqlResult<StoreGauges> {
+    let mut deliveries = Vec::new();
+    for handler in Handler::ALL {
+        if handler != Handler::Inbox {
+            let key = position(&Handler::ALL, handler);
+            deliveries.push((handler, depth(db, QUEUED, "queued_at", key)?));
+        }
+    }
+    Ok(StoreGauges {
+        deliveries,
+        held: depth(db, HELD, "at", 0)?,
+        dead_letters: count(db, DEAD, 0)?,
+        bytes,
+    })
+}
+
+fn depth(db: &Connection, queue: &str, since: &str, key: i64) -> SqlResult<QueueDepth> {
+    let sql = format!("SELECT {since} FROM {queue} ORDER BY {since} LIMIT 1");
+    Ok(QueueDepth {
+        count: count(db, queue, key)?,
+        oldest: time(db.find(&sql, params![key], value)?),
+    })
+}
+
+fn count(db: &Connection, queue: &str, key: i64) -> SqlResult<u64> {
+    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {queue} LIMIT ?2)");
+    let count: i64 = db.one(&sql, params![key, number(MAX_COUNTED)], value)?;
+    Ok(count.unsigned_abs())
+}
