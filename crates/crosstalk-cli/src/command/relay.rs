@@ -110,10 +110,8 @@ impl Add {
         };
         let profile = console.profile().map(str::to_owned);
         let config = Config::open(console)?;
-        let before = config.relays().iter();
-        let before = before
-            .filter(|r| r.url == self.url && r.profile == profile)
-            .last();
+        let is_it = |r: &&RelaySetting| r.url == self.url && r.profile == profile;
+        let before = config.relays().iter().rfind(is_it);
         let addresses = match self.addresses.is_empty() {
             true => vec![Pattern::all()],
             false => with_earlier(self.addresses, before),
