@@ -314,7 +314,7 @@ const QUOTES: [(char, char); 10] = [
 ];
 
 /// One word without the quotes around it.
-fn unquoted(value: &str) -> Option<&str> {
+pub(super) fn unquoted(value: &str) -> Option<&str> {
     let inside = |(open, close): (char, char)| value.strip_prefix(open)?.strip_suffix(close);
     let word = QUOTES.into_iter().find_map(inside)?;
     (!word.is_empty() && !word.contains(char::is_whitespace)).then_some(word)

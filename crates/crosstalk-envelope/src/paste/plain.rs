@@ -55,10 +55,10 @@ fn needs_repair(document: &Document<'_>) -> bool {
         || ids
             .iter()
             .filter_map(|id| document.header(*id))
-            .any(|v| head::comment_in(v).is_some())
-        || document
-            .header(CoreHeader::Intent)
-            .is_some_and(|i| head::intent_in_another_case(i).is_some())
+            .any(|v| head::comment_in(v).is_some() || head::unquoted(v).is_some())
+        || document.header(CoreHeader::Intent).is_some_and(|i| {
+            head::intent_in_another_case(i).is_some() || head::unquoted(i).is_some()
+        })
         || document.headers().any(|(_, value)| is_broken(value))
         || document
             .blocks()

@@ -7,20 +7,20 @@ use rusqlite::{Connection, Row, params};
 use crate::sqlite::derive::{self, INTAKE_ROW};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::query::{self, RECORD};
-use crate::sqlite::sql::{Columns as _, Sql as _, number, value};
+use crate::sqlite::sql::{Columns as _, Sql as _, number, position, value};
 
-/// The messages that wait for an address. A message that a program, an endpoint, a folder or another relay has received
-/// (handlers from 2 on) does not wait any more: a reader would get it a second time.
 pub(super) fn inbox_of(db: &Connection, inbox: &Inbox<'_>) -> SqlResult<Vec<Entry>> {
     let sql = format!(
         "{RECORD}, d.address, d.handler, d.state FROM delivery d INDEXED BY delivery_inbox \
          CROSS JOIN message m ON m.seq = d.seq CROSS JOIN intake i ON i.seq = d.seq \
-         WHERE d.party = ?1 AND d.state < 3 AND d.seq > ?2 AND (d.handler < 2 OR d.state = 0) ORDER BY d.seq LIMIT ?3"
+         WHERE d.party = ?1 AND d.state < 3 AND d.seq > ?2 AND (d.handler <> ?4 OR d.state = 0) ORDER BY d.seq LIMIT ?3"
     );
     let asked = params![
         party(inbox.address),
         inbox.after.map_or(0, super::number),
-        number(inbox.most)
+        number(inbox.most),
+        // A program can't acknowledge. What it has processed would come again to anyone who listens later.
+        position(&Handler::ALL, Handler::Exec)
     ];
     db.all(&sql, asked, |row| {
         Ok(Entry {

@@ -202,7 +202,9 @@ impl Model {
             .collect();
         let along = match plan_relocation(id, &links, (&now, &then)) {
             Relocation::Moves(along) => along,
-            Relocation::Stays if !row.arrival.settles() => Vec::new(),
+            Relocation::Stays if row.arrival.answers != then.answers && !row.arrival.settles() => {
+                Vec::new()
+            }
             _ => return false,
         };
         if row.arrival.answers.is_some() && row.arrival.wait() != Wait::Nobody {
