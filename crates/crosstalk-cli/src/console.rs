@@ -156,9 +156,9 @@ impl Console {
 
     /// Tells about a failure on stderr.
     pub(crate) fn failure(&mut self, failure: &Failure) -> Result<(), Failure> {
-        match failure {
-            Failure::ClosedPipe => Ok(()),
-            _ => self.talk(&format!("{}: {failure}\n", styled(RED, "error"))),
+        match failure.is_closed_pipe() {
+            true => Ok(()),
+            false => self.talk(&format!("{}: {failure}\n", styled(RED, "error"))),
         }
     }
 
@@ -177,7 +177,7 @@ impl Console {
         self.err.flush().map_err(Failure::of_output)?;
         let mut line = Vec::new();
         let read = std::io::stdin().lock().read_until(b'\n', &mut line);
-        let read = read.map_err(|e| Failure::Io("stdin".into(), e))?;
+        let read = read.map_err(|e| Failure::io("stdin", e))?;
         let line = String::from_utf8_lossy(&line).trim().to_owned();
         Ok((read > 0).then_some(line))
     }
@@ -186,9 +186,7 @@ impl Console {
     /// `--yes` does what `action` names.
     pub(crate) fn confirm(&mut self, question: &str, action: &str) -> Result<bool, Failure> {
         if !self.can_ask() {
-            return Err(Failure::Usage(format!(
-                "not a terminal; pass --yes to {action}"
-            )));
+            return Err(Failure::usage("not a terminal").help(format!("pass --yes to {action}")));
         }
         let answer = self.ask(&format!("{} [y/N] ", wrap(question, 0, 0)))?;
         Ok(answer.is_some_and(|a| is_yes(&a)))

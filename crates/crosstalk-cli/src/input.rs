@@ -43,7 +43,7 @@ impl Files {
             let result = Input::read(path, console).and_then(|input| work(console, &input));
             let exit = match result {
                 Ok(exit) => exit,
-                Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
+                Err(closed) if closed.is_closed_pipe() => return Err(closed),
                 Err(failure) => {
                     console.failure(&failure)?;
                     failure.exit()
@@ -81,7 +81,7 @@ impl Input {
                     "reading from the terminal: paste the text, end with {end}\n"
                 ))?;
             }
-            let bytes = bounded(stdin.lock()).map_err(|e| Failure::Io("stdin".into(), e))?;
+            let bytes = bounded(stdin.lock()).map_err(|e| Failure::io("stdin", e))?;
             return Ok(Self {
                 name,
                 path: None,
@@ -90,7 +90,7 @@ impl Input {
         }
         let bytes = File::open(path)
             .and_then(bounded)
-            .map_err(|e| Failure::Io(name.clone(), e))?;
+            .map_err(|e| Failure::io(name.clone(), e))?;
         Ok(Self {
             name,
             path: Some(path.to_owned()),

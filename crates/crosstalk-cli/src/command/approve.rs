@@ -124,7 +124,7 @@ impl How {
         let document = Document::parse(text, Reading::Strict);
         let canonical = document.digest().map_err(|_| unreadable(id))?;
         if self.raw.is_some_and(|wanted| wanted != raw) {
-            return Err(Failure::Refused(
+            return Err(Failure::refused(
                 ErrorCode::Perm,
                 format!("`{id}` has another text than the one that is meant: its digest is {raw}"),
             ));
@@ -169,9 +169,8 @@ fn find(remote: &Remote, id: &str) -> Result<Held, Failure> {
         Ok(waiting.map(|held| held.id).collect())
     };
     let several = || {
-        Failure::Usage(format!(
-            "`{id}` can mean several messages: write more of it (`crosstalk approve` lists them)"
-        ))
+        Failure::usage(format!("`{id}` can mean several messages"))
+            .help("write more of it (`crosstalk approve` lists them)")
     };
     find_by_prefix(id, |id| remote.approval(id), waiting, several)
 }
@@ -235,11 +234,11 @@ fn before(held: &Held) -> Failure {
         ),
         None => format!("`{}` has no text any more", held.id),
     };
-    Failure::Refused(ErrorCode::Perm, message)
+    Failure::refused(ErrorCode::Perm, message)
 }
 
 fn unreadable(id: &str) -> Failure {
-    Failure::Refused(
+    Failure::refused(
         ErrorCode::Format,
         format!("what the relay shows under `{id}` is no envelope: nothing was decided"),
     )

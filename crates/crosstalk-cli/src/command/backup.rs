@@ -5,8 +5,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::service::relay::archive;
+use crate::service::relay::archive::check_copy;
 use crate::service::relay::data::{Data, DataArgument};
-use crate::service::relay::integrity::check_copy;
 use crate::service::relay::progress::Progress;
 use crate::shell;
 use clap::Args;
@@ -45,9 +45,8 @@ impl Backup {
         let config = Configuration::find(&data, self.config.as_deref())?;
         let shown = self.file.to_string_lossy().into_owned();
         if self.file.exists() && !self.force {
-            return Err(Failure::Failed(format!(
-                "{shown} is there already: choose another name, or replace it with --force"
-            )));
+            return Err(Failure::failed(format!("{shown} is there already"))
+                .help("choose another name, or replace it with --force"));
         }
         let folder = match self.file.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -62,7 +61,7 @@ impl Backup {
         let copy = place.path().join("relay.db");
         let progress = Progress::start("copying the store");
         let store = SqliteStore::open_existing(data.store())?
-            .ok_or_else(|| Failure::Failed("the store is gone".into()))?;
+            .ok_or_else(|| Failure::failed("the store is gone"))?;
         store.backup_to(&copy, &mut |done, all| progress.at(done, all))?;
         drop(store);
         progress.next("checking the copy");
@@ -77,7 +76,7 @@ impl Backup {
         })?;
         progress.end();
         file.persist(&self.file)
-            .map_err(|e| Failure::Io(shown.clone(), e.error))?;
+            .map_err(|e| Failure::io(shown.clone(), e.error))?;
         sync(folder);
         let size = std::fs::metadata(&self.file).map_or(0, |m| m.len());
         console.talk(&format!(

@@ -10,8 +10,7 @@ use crate::service::clipboard::{ClipboardError, Copied};
 use crate::service::deliver::with_primer;
 use crate::service::dns::Look;
 use crate::service::intake::Intake;
-use crate::service::relay::answer::{Cause, envelope, takes_answer};
-use crate::service::relay::inbox::keep;
+use crate::service::relay::inbox::{Cause, envelope, keep, takes_answer};
 use crate::service::relay::remote::{Remote, Through, Waiting};
 use crate::service::settings::When;
 use crate::service::workspace::Desk;
@@ -90,9 +89,10 @@ impl Carry {
             };
         }
         if !std::io::stdin().is_terminal() {
-            return Err(Failure::Usage(
-                "carry walks through the queue on a terminal: without one, use --next, --done ID or --fail ID".into(),
-            ));
+            return Err(
+                Failure::usage("carry walks through the queue on a terminal")
+                    .help("without one, use --next, --done ID or --fail ID"),
+            );
         }
         walk::walk(console, &courier, self.paste)
     }
@@ -151,12 +151,14 @@ impl Courier<'_> {
         match (found.next(), found.next()) {
             (Some(only), None) => Ok(only),
             (Some(one), Some(other)) if one.id == other.id => Ok(one),
-            (Some(_), Some(_)) => Err(Failure::Usage(format!(
-                "`{id}` can mean several messages of the queue: write more of it"
-            ))),
-            (None, _) => Err(Failure::Failed(format!(
-                "no message that begins with `{id}` waits to be carried: `crosstalk carry --next` shows the next one"
-            ))),
+            (Some(_), Some(_)) => Err(Failure::usage(format!(
+                "`{id}` can mean several messages of the queue"
+            ))
+            .help("write more of it")),
+            (None, _) => Err(Failure::failed(format!(
+                "no message that begins with `{id}` waits to be carried"
+            ))
+            .help("`crosstalk carry --next` shows the next one")),
         }
     }
 
@@ -217,10 +219,10 @@ impl Courier<'_> {
         said: &str,
     ) -> Result<Exit, Failure> {
         if is_question(waiting, said) {
-            return Err(Failure::Failed(
-                "that is the message itself, and not its answer: copy what the chat answered"
-                    .into(),
-            ));
+            return Err(
+                Failure::failed("that is the message itself, and not its answer")
+                    .help("copy what the chat answered"),
+            );
         }
         let id = self.desk.new_id();
         let cause = Cause {
@@ -230,7 +232,7 @@ impl Courier<'_> {
             is_program: false,
         };
         let answer = envelope(cause, self.desk, said)?;
-        let answer = answer.ok_or_else(|| Failure::Failed("the answer is empty".into()))?;
+        let answer = answer.ok_or_else(|| Failure::failed("the answer is empty"))?;
         // What it is worth was said where it was taken.
         let _ = keep(console, self.desk, waiting, (true, false))?;
         let look = Look::default();

@@ -91,19 +91,20 @@ impl Conform {
             return self.run_files(console);
         }
         if is_about_files {
-            return Err(Failure::Usage(
-                "--level, --case and --cases choose case files: add --program CMD to run them against a program, or --list"
-                    .into(),
-            ));
+            return Err(
+                Failure::usage("--level, --case and --cases choose case files")
+                    .help("add --program CMD to run them against a program, or --list"),
+            );
         }
         let chosen = self
             .only
             .iter()
             .find(|w| !cases().iter().any(|c| c.is_meant_by(w)));
         if let Some(word) = chosen {
-            return Err(Failure::Usage(format!(
-                "there is no rule and no case `{word}` in the relay suite: `crosstalk conform --list` lists them"
-            )));
+            return Err(Failure::usage(format!(
+                "there is no rule and no case `{word}` in the relay suite"
+            ))
+            .help("`crosstalk conform --list` lists them"));
         }
         let Some(base) = self.url.clone().filter(|_| !self.list) else {
             return self.list(console);
@@ -118,10 +119,10 @@ impl Conform {
             .worker_threads(2)
             .enable_all()
             .build()
-            .map_err(|e| Failure::Io("the runtime".into(), e))?;
+            .map_err(|e| Failure::io("the runtime", e))?;
         runtime
             .block_on(suite.reach())
-            .map_err(|fault| Failure::Refused(ErrorCode::Route, fault))?;
+            .map_err(|fault| Failure::refused(ErrorCode::Route, fault))?;
         let mut written = Ok(());
         let report = runtime.block_on(suite.run(|result| {
             if self.format == ReportFormat::Text && written.is_ok() {
@@ -146,12 +147,12 @@ impl Conform {
             return Ok(None);
         };
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| Failure::Io(name.clone(), e))?;
+        let text = std::fs::read_to_string(path).map_err(|e| Failure::io(name.clone(), e))?;
         let token = text.lines().next().unwrap_or_default().trim();
         let is_token = !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic());
         match is_token {
             true => Ok(Some(token.to_owned())),
-            false => Err(Failure::Failed(format!(
+            false => Err(Failure::failed(format!(
                 "{}: there is no token on its first line",
                 shown_path(&name)
             ))),

@@ -105,13 +105,11 @@ fn find(store: &SqliteStore, name: &str) -> Result<Option<Grant>, Failure> {
 }
 
 fn several(name: &str) -> Failure {
-    Failure::Usage(format!(
-        "`{name}` can mean several consents: write more of it (`crosstalk consent list --all`)"
-    ))
+    Failure::usage(format!("`{name}` can mean several consents"))
+        .help("write more of it (`crosstalk consent list --all`)")
 }
 
 fn unknown(name: &str) -> Failure {
-    Failure::Failed(format!(
-        "no consent `{name}` is on record: `crosstalk consent list --all` shows those that are"
-    ))
+    Failure::failed(format!("no consent `{name}` is on record"))
+        .help("`crosstalk consent list --all` shows those that are")
 }

@@ -116,17 +116,15 @@ impl Requeue {
             Ok(ids.into_iter().collect())
         };
         let several = || {
-            Failure::Usage(format!(
-                "`{id}` can mean several messages: write more of it (`crosstalk dead` lists them)"
-            ))
+            Failure::usage(format!("`{id}` can mean several messages"))
+                .help("write more of it (`crosstalk dead` lists them)")
         };
         if find_by_prefix(id, |id| remote.requeue(id), all_ids, several)? == 0 {
-            return Err(Failure::Refused(
+            return Err(Failure::refused(
                 ErrorCode::Route,
-                format!(
-                    "no delivery of `{id}` was given up: `crosstalk dead` lists those that were"
-                ),
-            ));
+                format!("no delivery of `{id}` was given up"),
+            )
+            .help("`crosstalk dead` lists those that were"));
         }
         console.talk(&format!(
             "queued again; `crosstalk status {}` says how far it is\n",

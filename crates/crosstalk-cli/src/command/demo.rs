@@ -68,7 +68,7 @@ impl Demo {
         }
         match failure {
             None => Ok(Exit::SUCCESS),
-            Some(what) => Err(Failure::Failed(what)),
+            Some(what) => Err(Failure::failed(what)),
         }
     }
 
@@ -90,10 +90,10 @@ impl Demo {
             let mut page = Page::default();
             let end = (chapter.tell)(world, &mut page);
             progress.end();
-            let end = end.map_err(|fault| match fault {
-                Failure::ClosedPipe => fault,
-                other => Failure::Failed(format!(
-                    "chapter {number} of {all}, \u{201c}{}\u{201d}: {other}",
+            let end = end.map_err(|fault| match fault.is_closed_pipe() {
+                true => fault,
+                false => Failure::failed(format!(
+                    "chapter {number} of {all}, \u{201c}{}\u{201d}: {fault}",
                     chapter.title
                 )),
             });

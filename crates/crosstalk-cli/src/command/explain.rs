@@ -41,9 +41,10 @@ impl Explain {
         } else if let Some(word) = verdict(&asked) {
             about_verdict(word)
         } else {
-            return Err(Failure::Usage(format!(
-                "there is no rule, intent, code or verdict `{asked}`: `crosstalk explain` lists all rules"
-            )));
+            return Err(Failure::usage(format!(
+                "there is no rule, intent, code or verdict `{asked}`"
+            ))
+            .help("`crosstalk explain` lists all rules"));
         };
         console.show(&text)?;
         Ok(Exit::SUCCESS)

@@ -90,12 +90,10 @@ impl Export {
 
     fn files(&self, console: &mut Console, records: &[Record]) -> Result<Exit, Failure> {
         let Some(folder) = &self.out else {
-            return Err(Failure::Usage(
-                "say where the files go: --out FOLDER".into(),
-            ));
+            return Err(Failure::usage("say where the files go").help("--out FOLDER"));
         };
         let shown = folder.to_string_lossy().into_owned();
-        std::fs::create_dir_all(folder).map_err(|e| Failure::Io(shown.clone(), e))?;
+        std::fs::create_dir_all(folder).map_err(|e| Failure::io(shown.clone(), e))?;
         for (number, record) in records.iter().enumerate() {
             let path = folder.join(archive::file_name(record, number + 1));
             self.write(&path, &archive::to_text(std::slice::from_ref(record)))?;
@@ -110,9 +108,9 @@ impl Export {
         let fault = |e: std::io::Error| match e.kind() {
             ErrorKind::AlreadyExists => {
                 let name = shown_path(&name);
-                Failure::Failed(format!("{name} is there already: --force replaces it"))
+                Failure::failed(format!("{name} is there already")).help("--force replaces it")
             }
-            _ => Failure::Io(name.to_string(), e),
+            _ => Failure::io(name.to_string(), e),
         };
         let mut options = OpenOptions::new();
         options.write(true).create(true);

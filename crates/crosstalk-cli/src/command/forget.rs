@@ -67,12 +67,8 @@ impl Forget {
             Reference::Thread(thread) => {
                 let number = usize::try_from(thread.messages).unwrap_or(usize::MAX);
                 let id = view::short(store, &thread.id)?;
-                Err(Failure::Usage(format!(
-                    "`{}` is a thread with {}: `crosstalk forget --thread {id}` erases all of it, `crosstalk show {id}` lists \
-                     its messages",
-                    self.message,
-                    count(number, "message"),
-                )))
+                Err(Failure::usage(format!("`{}` is a thread with {}", self.message, count(number, "message"))).help(format!("`crosstalk forget --thread {id}` erases all of it, `crosstalk show {id}` lists \
+                     its messages")))
             }
         }
     }

@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::json;
 use crate::paragraph::wrap;
 use crate::schema::FSCK;
+use crate::service::relay::archive::{Damaged, check_blobs};
 use crate::service::relay::data::{Data, DataArgument, NotAlone};
-use crate::service::relay::integrity::{Damaged, check_blobs};
 use crate::service::relay::progress::Progress;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
@@ -154,12 +154,15 @@ impl Fsck {
     /// Checks a relay: its store and its attachments.
     fn relay(&self, data: &Data) -> Result<FsckReport, Failure> {
         let running = match self.repair {
-            true => Some(data.claim().map_err(|fault| match fault {
-                NotAlone::Running(said) => Failure::Failed(format!(
-                    "a relay runs on {} ({said}): stop it before a repair",
-                    data.folder().display()
-                )),
-                NotAlone::Disk(e) => Failure::at(data.folder(), e),
+            true => Some(data.claim().map_err(|fault| {
+                match fault {
+                    NotAlone::Running(said) => Failure::failed(format!(
+                        "a relay runs on {} ({said})",
+                        data.folder().display()
+                    ))
+                    .help("stop it before a repair"),
+                    NotAlone::Disk(e) => Failure::at(data.folder(), e),
+                }
             })?),
             false => None,
         };

@@ -22,7 +22,7 @@ use crosstalk_protocol::store::{Arrival, Outcome, Store as _, Way};
 use crosstalk_store::SqliteStore;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use std::io::{IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::path::PathBuf;
 
 /// How many messages go into the store at once.
@@ -208,10 +208,9 @@ impl Work<'_> {
         let input = match Input::read(path, console) {
             Ok(input) => input,
             Err(fault) => {
-                let reason = match &fault {
-                    Failure::Io(_, why) => why.to_string(),
-                    other => other.to_string(),
-                };
+                let reason = fault
+                    .io_error()
+                    .map_or_else(|| fault.to_string(), io::Error::to_string);
                 self.refuse(&name, &reason, fault.exit());
                 return Ok(());
             }

@@ -8,13 +8,12 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
 use crate::schema::LISTEN;
-use crate::service::relay::answer::{Cause, envelope, hand_over, post, takes_answer};
-use crate::service::relay::backoff::{Pause, random};
-use crate::service::relay::error::Trouble;
-use crate::service::relay::inbox::{addresses, keep};
+use crate::service::relay::inbox::{
+    Cause, addresses, envelope, hand_over, keep, listen_secret, post, takes_answer,
+};
 use crate::service::relay::outbox::Outbox;
-use crate::service::relay::remote::{Delivered, Remote, Through, Waiting};
-use crate::service::relay::secret;
+use crate::service::relay::remote::{Delivered, Pause, Remote, Through, Trouble, Waiting, random};
+
 use crate::service::relay::send::is_kept;
 use crate::service::workspace::Desk;
 use crate::{clock, json, view};
@@ -310,7 +309,7 @@ impl Listen {
         let store = desk.kept(console)?;
         let record = store.message(&waiting.id).map_err(Failure::from)?;
         let record =
-            record.ok_or_else(|| Failure::Failed(format!("the message {} is gone", waiting.id)))?;
+            record.ok_or_else(|| Failure::failed(format!("the message {} is gone", waiting.id)))?;
         let reached = |id: &str, person: &str| {
             let status = remote.status(id);
             let mut ways = status.iter().flat_map(|s| &s.deliveries);
@@ -318,7 +317,7 @@ impl Listen {
         };
         let evidence = (reached, remote.has_token());
         let history = History::of(&store, &record, &waiting.to, clock::now(), evidence)?;
-        let answer_id = answer_id(&secret::of(desk)?, &record, &waiting.to);
+        let answer_id = answer_id(&listen_secret(desk)?, &record, &waiting.to);
         if let Some(answer) = store.message(&answer_id).map_err(Failure::from)? {
             // This ended after the program had answered, and before the relay was told.
             if Outbox::of(desk).find(&answer.id).is_some() {
@@ -548,7 +547,11 @@ mod tests {
         let record = store.message("M").unwrap().unwrap();
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let id = |folder: &tempfile::TempDir| {
-            answer_id(&secret::in_folder(folder.path()).unwrap(), &record, "B")
+            answer_id(
+                &crate::service::relay::inbox::secret_in(folder.path()).unwrap(),
+                &record,
+                "B",
+            )
         };
         assert_eq!(id(&one), id(&one));
         assert_ne!(id(&one), id(&other));

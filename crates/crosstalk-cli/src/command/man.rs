@@ -25,14 +25,14 @@ impl Man {
             let mut page = Vec::new();
             Page::new(crate::command())
                 .render(&mut page)
-                .map_err(|e| Failure::Io("the manual page".into(), e))?;
+                .map_err(|e| Failure::io("the manual page", e))?;
             console.data(page)?;
             return Ok(Exit::SUCCESS);
         };
         let name = folder.to_string_lossy();
         std::fs::create_dir_all(&folder)
             .and_then(|()| clap_mangen::generate_to(crate::command(), &folder))
-            .map_err(|e| Failure::Io(name.to_string(), e))?;
+            .map_err(|e| Failure::io(name.to_string(), e))?;
         console.talk(&format!("pages written to {}\n", escape(&name)))?;
         Ok(Exit::SUCCESS)
     }

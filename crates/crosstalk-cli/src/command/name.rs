@@ -91,7 +91,6 @@ impl Name {
 }
 
 fn missing(name: &str) -> Failure {
-    Failure::Failed(format!(
-        "the name `{name}` is not known: `crosstalk name` lists those that are"
-    ))
+    Failure::failed(format!("the name `{name}` is not known"))
+        .help("`crosstalk name` lists those that are")
 }

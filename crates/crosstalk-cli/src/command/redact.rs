@@ -100,7 +100,7 @@ impl Redact {
         if let Some(short) = names.iter().find(|name| name.trim().chars().count() < 2) {
             let message =
                 format!("`{short}` is too short for a name: it would be found everywhere");
-            return Err(Failure::Usage(message));
+            return Err(Failure::usage(message));
         }
         let rules = Rules::default().with_names(names).without(&self.keep);
         Ok(match self.only.is_empty() {

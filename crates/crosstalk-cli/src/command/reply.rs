@@ -74,8 +74,11 @@ impl Reply {
             return Ok(());
         };
         match store.find(id)? {
-            Found::Nothing if !self.content.has_text() => Err(Failure::Failed(format!(
-                "no message and no thread here begins with `{id}`: `crosstalk inbox` lists those that wait; if it is your \
+            Found::Nothing if !self.content.has_text() => Err(Failure::failed(format!(
+                "no message and no thread here begins with `{id}`"
+            ))
+            .help(format!(
+                "`crosstalk inbox` lists those that wait; if it is your \
                  answer, `crosstalk reply last {}` sends it",
                 shell::word(id)
             ))),
@@ -96,11 +99,12 @@ fn is_the_text(store: &SqliteStore, argument: &str, content: &Content) -> bool {
 fn waiting(store: &SqliteStore, has_text: bool) -> Result<Record, Failure> {
     let mut open = lookup::open(store, &[Wait::Me])?.into_iter();
     let Some(latest) = open.next() else {
-        return Err(Failure::Failed(
-            "nothing waits for an answer of yours: `crosstalk reply last \"…\"` answers the latest message, and `crosstalk \
-             threads` lists the others"
-                .into(),
-        ));
+        return Err(
+            Failure::failed("nothing waits for an answer of yours").help(
+                "`crosstalk reply last \"…\"` answers the latest message, and `crosstalk \
+             threads` lists the others",
+            ),
+        );
     };
     let others: Vec<Record> = open.collect();
     if others.is_empty() || !has_text {
@@ -117,5 +121,5 @@ fn waiting(store: &SqliteStore, has_text: bool) -> Result<Record, Failure> {
     if number > LISTED {
         rows.push_str("\n  … `crosstalk inbox` lists the rest");
     }
-    Err(Failure::Usage(rows))
+    Err(Failure::usage(rows))
 }

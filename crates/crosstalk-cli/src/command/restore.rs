@@ -8,8 +8,8 @@ use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::paragraph::{count, wrap};
 use crate::service::relay::archive;
+use crate::service::relay::archive::{check_blobs, check_copy};
 use crate::service::relay::data::{Data, DataArgument, NotAlone, make_folder};
-use crate::service::relay::integrity::{check_blobs, check_copy};
 use crate::service::relay::progress::Progress;
 use crate::{clock, shell, view};
 use clap::Args;
@@ -49,10 +49,11 @@ impl Restore {
         let data = self.data.folder()?;
         let is_there = data.folder().exists() && has_something(data.folder())?;
         if is_there && !self.force {
-            return Err(Failure::Failed(format!(
-                "there is something in {} already: restore to another folder with --data, or move it away with --force",
+            return Err(Failure::failed(format!(
+                "there is something in {} already",
                 data.folder().display()
-            )));
+            ))
+            .help("restore to another folder with --data, or move it away with --force"));
         }
         // A relay that runs would go on writing to what is moved away.
         let running = match is_there {
@@ -63,7 +64,7 @@ impl Restore {
         let parent = data.folder().parent().unwrap_or(Path::new("."));
         let at = |path: &Path| {
             let shown = path.to_string_lossy().into_owned();
-            move |e| Failure::Io(shown, e)
+            move |e| Failure::io(shown, e)
         };
         make_folder(parent).map_err(at(parent))?;
         let place = tempfile::Builder::new()
@@ -79,7 +80,7 @@ impl Restore {
         let blobs = check_blobs(&new.blobs(), &mut |n| progress.count(n))?;
         progress.end();
         if let Some(damaged) = blobs.damaged.first() {
-            return Err(Failure::Failed(format!(
+            return Err(Failure::failed(format!(
                 "the backup is damaged, and nothing was changed: {}",
                 damaged.message
             )));
@@ -220,10 +221,11 @@ fn own() -> std::fs::Permissions {
 
 fn claim(data: &Data) -> Result<crate::service::relay::data::Running, Failure> {
     data.claim().map_err(|fault| match fault {
-        NotAlone::Running(said) => Failure::Failed(format!(
-            "a relay runs on {} ({said}): stop it first",
+        NotAlone::Running(said) => Failure::failed(format!(
+            "a relay runs on {} ({said})",
             data.folder().display()
-        )),
+        ))
+        .help("stop it first"),
         NotAlone::Disk(e) => Failure::at(data.folder(), e),
     })
 }

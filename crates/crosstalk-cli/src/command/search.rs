@@ -37,7 +37,7 @@ impl Search {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let query = self.words.join(" ");
         let search =
-            store::Search::parse_typed(&query).map_err(|e| Failure::Usage(e.to_string()))?;
+            store::Search::parse_typed(&query).map_err(|e| Failure::usage(e.to_string()))?;
         let desk = Desk::open(console)?;
         let kept = desk.messages(console)?;
         let listing = match &kept {

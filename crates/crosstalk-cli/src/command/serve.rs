@@ -1,28 +1,22 @@
 //! `crosstalk serve`: the relay.
 
 mod check;
-mod ending;
-mod greeting;
-mod health;
-mod reload;
+mod run;
 
-use crate::console::Console;
+use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service::relay::data::{Data, DataArgument, NotAlone, command};
 use crate::service::relay::last_start::{self, FailedStart, LastStart};
 use crate::service::relay::log::{self, LogFormat};
-use crate::service::relay::start::{active, start};
-use crate::service::relay::token::NARROW_TOKEN;
+use crate::service::relay::start::{NARROW_TOKEN, active, start};
 use crate::shell;
 use clap::Args;
+use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::dns::host_fault;
 use crosstalk_relay::config::Config;
-use crosstalk_relay::delivery;
-use crosstalk_relay::server;
-use ending::Signals;
-use greeting::Greeting;
-use reload::{Contents, Reloader};
+use crosstalk_relay::{delivery, server};
+use run::{Contents, Reloader, Signals};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -148,7 +142,7 @@ impl Serve {
             name: self.name.clone(),
         };
         if self.health {
-            return health::run(&data, console);
+            return check::report_health(&data, console);
         }
         if self.check {
             let given = check::Given {
@@ -178,7 +172,7 @@ impl Serve {
         overrides: Overrides,
         console: &mut Console,
     ) -> Result<Exit, Failure> {
-        let digest = reload::config_digest(&overrides, data);
+        let digest = run::config_digest(&overrides, data);
         let config = overrides.config(data)?;
         let read = Contents::new(digest, config.tls.as_ref());
         data.make()?;
@@ -197,7 +191,7 @@ impl Serve {
         let tokens = active(&store)?;
         require_credentials(&config, tokens, &self.data.command(NARROW_TOKEN))?;
         let tls = config.tls.as_ref().map(server::tls).transpose();
-        let tls = tls.map_err(|e| Failure::Failed(format!("TLS: {e}")))?;
+        let tls = tls.map_err(|e| Failure::failed(format!("TLS: {e}")))?;
         let listener = bind(config.listen)?;
         give_up_privileges();
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -234,7 +228,7 @@ impl Serve {
             greeting.tell(console, format)?;
             warn_about_routes(&config, data);
             let reloader = Reloader::new(relay.clone(), data.clone(), overrides, tls.clone(), read);
-            ending::run(&relay, listener, tls, data, reloader, signals).await
+            run::run_until_signal(&relay, listener, tls, data, reloader, signals).await
         });
         runtime.block_on(relay.stop());
         match relay.metrics().backlog.load(Ordering::Relaxed) {
@@ -272,10 +266,8 @@ fn require_credentials(config: &Config, tokens: usize, create: &str) -> Result<(
 }
 
 fn no_credentials(listen: SocketAddr, create: &str) -> Failure {
-    Failure::Usage(format!(
-        "{listen} can be reached from other machines, and there is no token: anybody could read and send in any name. Create a \
-         token for each agent or person, for their own address alone: `{create}`; or listen on 127.0.0.1"
-    ))
+    Failure::usage(format!("{listen} can be reached from other machines, and there is no token: anybody could read and send in any name")).help(format!("create a \
+         token for each agent or person, for their own address alone: `{create}`; or listen on 127.0.0.1"))
 }
 
 fn not_alone(data: &Data, fault: NotAlone) -> Failure {
@@ -285,18 +277,21 @@ fn not_alone(data: &Data, fault: NotAlone) -> Failure {
                 true => String::new(),
                 false => format!(" ({said})"),
             };
-            Failure::Failed(format!(
-                "a relay runs already on {}{who}: stop that one first, or give this one another folder with --data and \
-                 another address with --listen",
+            Failure::failed(format!(
+                "a relay runs already on {}{who}",
                 data.folder().display()
             ))
+            .help(
+                "stop that one first, or give this one another folder with --data and \
+                 another address with --listen",
+            )
         }
         NotAlone::Disk(fault) => Failure::at(data.folder(), fault),
     }
 }
 
 fn no_threads(fault: std::io::Error) -> Failure {
-    Failure::Io("the threads of the relay".into(), fault)
+    Failure::io("the threads of the relay", fault)
 }
 
 /// Listens, before there is any other thread.
@@ -330,7 +325,109 @@ fn unbound(address: SocketAddr, fault: &std::io::Error) -> Failure {
         }
         _ => "",
     };
-    Failure::Failed(format!("can't listen on {address}: {fault}{way}"))
+    Failure::failed(format!("can't listen on {address}: {fault}{way}"))
+}
+
+/// What there is to say at the start.
+struct Greeting<'g> {
+    config: &'g Config,
+    data: &'g Data,
+    /// Where it listens indeed.
+    address: SocketAddr,
+    /// How many tokens count.
+    tokens: usize,
+}
+
+impl Greeting<'_> {
+    /// The URL of the relay, from this machine.
+    fn url(&self) -> String {
+        let scheme = match self.config.tls {
+            Some(_) => "https",
+            None => "http",
+        };
+        // Nobody connects to "any address".
+        let host = match (
+            self.address.ip().is_unspecified(),
+            self.config.tls.is_some(),
+        ) {
+            (true, true) => self.config.name.clone(),
+            (true, false) if self.address.is_ipv6() => "[::1]".to_owned(),
+            (true, false) => "127.0.0.1".to_owned(),
+            (false, _) if self.address.is_ipv6() => format!("[{}]", self.address.ip()),
+            (false, _) => self.address.ip().to_string(),
+        };
+        format!("{scheme}://{host}:{}", self.address.port())
+    }
+
+    /// What others are told who try to start a relay here.
+    fn short(&self) -> String {
+        format!(
+            "process {}, {}, {}",
+            std::process::id(),
+            self.url(),
+            self.address
+        )
+    }
+
+    fn needs_tls(&self) -> bool {
+        self.config.tls.is_none() && !self.address.ip().is_loopback()
+    }
+
+    /// Tells it: to people in sentences, to programs in the log, and the URL alone to whoever reads stdout.
+    fn tell(&self, console: &mut Console, format: LogFormat) -> Result<(), Failure> {
+        let url = self.url();
+        match format {
+            LogFormat::Text => console.talk(&self.text())?,
+            LogFormat::Json => tracing::info!(
+                url,
+                listen = %self.address,
+                name = %self.config.name,
+                data = %self.data.folder().display(),
+                tokens = self.tokens,
+                version = env!("CARGO_PKG_VERSION"),
+                "listening"
+            ),
+        }
+        const ADVICE: &str = "what is sent can be read on its way: set [tls] in relay.toml, or put a proxy with TLS in front \
+                              and listen on loopback";
+        match (self.needs_tls(), format) {
+            (true, LogFormat::Text) => console.warning(ADVICE)?,
+            (true, LogFormat::Json) => tracing::warn!(listen = %self.address, "{ADVICE}"),
+            (false, _) => {}
+        }
+        if !console.is_terminal() {
+            console.data(format!("{url}\n"))?;
+            console.flush()?;
+        }
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        let url = self.url();
+        let list = self.data.command("token list");
+        let who = match self.tokens {
+            0 => format!(
+                "Everyone on this machine is the local person; a first token changes that: `{}`.",
+                self.data.command(NARROW_TOKEN)
+            ),
+            1 => format!("One token lets people and agents in; `{list}` shows it."),
+            n => format!("{n} tokens let people and agents in; `{list}` shows them."),
+        };
+        format!(
+            "The relay {} listens on {}\nIts data is in {}\n{who}\n{}\n",
+            escape(&self.config.name),
+            styled(BOLD, &url),
+            self.data.shown(),
+            styled(
+                DIM,
+                &format!(
+                    "A first message:  crosstalk send claude \"Are you there?\" --relay {url}\n\
+                     What waits there: crosstalk inbox --relay {url} --for CLAUDE\n\
+                     Ctrl-C ends it."
+                )
+            ),
+        )
+    }
 }
 
 #[cfg(test)]
@@ -385,5 +482,42 @@ mod tests {
     fn names_are_domains() {
         assert!(name("relay.example").is_ok() && name("localhost").is_ok());
         assert!(name("a b").is_err() && name("").is_err());
+    }
+}
+
+#[cfg(test)]
+mod greeting_tests {
+    use super::*;
+
+    fn url(address: &str, tls: bool) -> String {
+        let tls = tls.then(|| crosstalk_relay::config::Tls {
+            certificate: "c".into(),
+            key: "k".into(),
+        });
+        let config = Config {
+            name: "relay.example".into(),
+            tls,
+            ..Config::default()
+        };
+        let greeting = Greeting {
+            config: &config,
+            data: &Data::at("/x".into()),
+            address: address.parse().unwrap(),
+            tokens: 0,
+        };
+        greeting.url()
+    }
+
+    #[test]
+    fn the_url_is_one_that_can_be_used() {
+        for (address, tls, wanted) in [
+            ("127.0.0.1:8799", false, "http://127.0.0.1:8799"),
+            ("[::1]:8799", false, "http://[::1]:8799"),
+            ("0.0.0.0:80", false, "http://127.0.0.1:80"),
+            ("[::]:80", false, "http://[::1]:80"),
+            ("0.0.0.0:443", true, "https://relay.example:443"),
+        ] {
+            assert_eq!(url(address, tls), wanted);
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::schema::SHOW;
 use crate::service::deliver::with_primer;
 use crate::service::lookup::{self, Reference, is_sound, show_before};
 use crate::service::relay::outbox::Outbox;
-use crate::service::relay::reach::Reach;
+use crate::service::relay::outbox::Reach;
 use crate::service::workspace::Desk;
 use crate::view::{self, Compared, Look};
 use clap::Args;
@@ -114,10 +114,8 @@ impl Show {
         // The latest message of a thread may be beside the question.
         let wanted = wanted.filter(|_| !self.what().eq_ignore_ascii_case(lookup::LAST));
         let compared = Compared::find(&records, wanted.as_deref()).ok_or_else(|| {
-            Failure::Failed(
-                "there is nothing to compare: `crosstalk send chatgpt,claude \"…\"` puts a question to several"
-                    .into(),
-            )
+            Failure::failed("there is nothing to compare")
+                .help("`crosstalk send chatgpt,claude \"…\"` puts a question to several")
         })?;
         let look = Look {
             unfold: self.unfold,

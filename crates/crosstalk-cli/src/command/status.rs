@@ -6,8 +6,7 @@ use crate::failure::Failure;
 use crate::paragraph::{count, wrap};
 use crate::schema::STATUS;
 use crate::service::lookup::{self, LAST};
-use crate::service::relay::hint::unread;
-use crate::service::relay::outbox::Outbox;
+use crate::service::relay::outbox::{Outbox, unread};
 use crate::service::relay::remote::{Delivered, Through};
 use crate::service::workspace::Desk;
 use crate::{json, view};
@@ -41,11 +40,11 @@ impl Status {
             // What a relay did is asked about what was sent, and not about the answer to it.
             Some(store) if self.id.eq_ignore_ascii_case(LAST) => {
                 let sent = lookup::latest_sent(&store)?;
-                Some(sent.ok_or_else(|| Failure::Failed(NOTHING_SENT.to_owned()))?)
+                Some(sent.ok_or_else(|| Failure::failed(NOTHING_SENT.to_owned()))?)
             }
             Some(store) => match lookup::message(&store, &self.id) {
                 Ok(record) => Some(record),
-                Err(usage @ Failure::Usage(_)) => return Err(usage),
+                Err(usage) if usage.is_usage() => return Err(usage),
                 Err(_) => None,
             },
             None => None,
@@ -59,13 +58,13 @@ impl Status {
         };
         let remote = through.connect(&desk.config, receiver)?;
         let status = remote.status(&id).map_err(|trouble| match &due {
-            Some(due) => Failure::Refused(
+            Some(due) => Failure::refused(
                 ErrorCode::Route,
-                format!(
-                    "it was not handed over to {}: `crosstalk relay deliver {id}` tries again\n{trouble}",
-                    due.relay
-                ),
-            ),
+                format!("it was not handed over to {}", due.relay),
+            )
+            .help(format!(
+                "`crosstalk relay deliver {id}` tries again\n{trouble}"
+            )),
             None => trouble.into(),
         })?;
         let is_failed = status.deliveries.iter().any(|d| d.state == "failed");

@@ -7,7 +7,7 @@ use crate::json;
 use crate::report::Message;
 use crate::schema::WAITING;
 use crate::service::lookup;
-use crate::service::relay::reach::Reach;
+use crate::service::relay::outbox::Reach;
 use crate::service::workspace::{Desk, NOTHING};
 use crate::view::{self, Look};
 use clap::Args;

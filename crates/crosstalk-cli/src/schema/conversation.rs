@@ -4,7 +4,7 @@ use super::signing::{form, maybe, maybe_object, object, text};
 use super::{
     EXPORT, IMPORT, INBOX, MOVE, PASTE, SEARCH, SENT, SENT_MANY, SHOW, THREADS, WAITING, finding,
 };
-use crate::service::relay::reach::Reach;
+use crate::service::relay::outbox::Reach;
 use crosstalk_envelope::Intent;
 use crosstalk_protocol::Word;
 use crosstalk_protocol::relay::State;

@@ -10,7 +10,7 @@ use crate::service::consent::Renewal;
 use crate::service::deliver::Delivery;
 use crate::service::editor::{self, Composed, Draft};
 use crate::service::recipient::resolve_typed;
-use crate::service::relay::submit::Attached;
+use crate::service::relay::send::Attached;
 use crate::service::settings::Config;
 use crate::service::workspace::Desk;
 use crate::{clock, view};
@@ -137,7 +137,7 @@ impl Letter {
     ) -> Result<Exit, Failure> {
         let result = delivery.dispatch_all(console, desk, &self.builders, &self.files);
         match (result, self.draft) {
-            (Err(failure), Some(draft)) if !matches!(failure, Failure::ClosedPipe) => {
+            (Err(failure), Some(draft)) if !failure.is_closed_pipe() => {
                 if let Ok(path) = draft.keep() {
                     let path = path.to_string_lossy();
                     console.talk(&format!("Your text is kept in {}\n", shown_path(&path)))?;
@@ -441,9 +441,9 @@ impl Content {
         receivers: &[String],
     ) -> Result<(), Failure> {
         if self.expires.is_some_and(|t| t <= clock::now()) {
-            return Err(Failure::Refused(
+            return Err(Failure::refused(
                 ErrorCode::Consent,
-                "nothing was sent: the consent is over (--expires)".into(),
+                "nothing was sent: the consent is over (--expires)",
             ));
         }
         let intent = self.intent.as_ref().map(|i| i.to_uppercase());
@@ -451,21 +451,18 @@ impl Content {
             .as_deref()
             .and_then(|i| IntentField::parse(i).meaning);
         if meaning == Some(Intent::Poll) && receivers.len() > 1 {
-            return Err(Failure::Usage(
-                "a POLL is one message that asks several: `crosstalk poll new \"…\" --target A --target B`"
-                    .into(),
-            ));
+            return Err(Failure::usage("a POLL is one message that asks several")
+                .help("`crosstalk poll new \"…\" --target A --target B`"));
         }
         if meaning.is_some_and(Intent::needs_parent) && answered.is_none() {
             let intent = intent.unwrap_or_default();
-            return Err(Failure::Usage(format!(
-                "{intent} answers a message: name it with --reply-to ID, or use `crosstalk reply`"
-            )));
+            return Err(Failure::usage(format!("{intent} answers a message"))
+                .help("name it with --reply-to ID, or use `crosstalk reply`"));
         }
         match self.has_consent(ConsentKind::ExplicitNo) {
-            true => Err(Failure::Refused(
+            true => Err(Failure::refused(
                 ErrorCode::Consent,
-                "nothing was sent: the consent is denied (explicit_no)".into(),
+                "nothing was sent: the consent is denied (explicit_no)",
             )),
             false => Ok(()),
         }
@@ -493,9 +490,9 @@ impl Content {
                 console.flush()?;
                 match editor::compose("", &reference, config.editor().as_deref())? {
                     Composed::Text(draft) => Ok((draft.text().to_owned(), Some(draft))),
-                    Composed::Empty => Err(Failure::Failed(
-                        "nothing was written, so nothing was sent".into(),
-                    )),
+                    Composed::Empty => {
+                        Err(Failure::failed("nothing was written, so nothing was sent"))
+                    }
                 }
             }
         }
@@ -564,9 +561,7 @@ fn stdin(console: &mut Console) -> Result<String, Failure> {
 fn require_text(text: String) -> Result<String, Failure> {
     let trimmed = text.trim_end().trim_start_matches('\n');
     match trimmed.is_empty() {
-        true => Err(Failure::Failed(
-            "there is no text, so nothing was sent".into(),
-        )),
+        true => Err(Failure::failed("there is no text, so nothing was sent")),
         false => Ok(trimmed.to_owned()),
     }
 }
@@ -597,14 +592,13 @@ fn split_meta(entry: &str) -> Result<(&str, &str, &str), Failure> {
         Some((namespace.trim(), key.trim(), value.trim()))
     });
     if let Some((namespace @ ("integrity" | "key" | "audit" | "email"), ..)) = parts {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::usage(format!(
             "`meta: {namespace}` is not written by hand: signing and the hops on the way write it"
         )));
     }
     parts.ok_or_else(|| {
-        Failure::Usage(format!(
-            "`{entry}` is no key of a META block: write it as routing.X-Deadline=2025-10-10T12:00Z"
-        ))
+        Failure::usage(format!("`{entry}` is no key of a META block"))
+            .help("write it as routing.X-Deadline=2025-10-10T12:00Z")
     })
 }
 

@@ -298,7 +298,7 @@ pub(crate) fn scrub(console: &mut Console, store: &mut SqliteStore) -> Result<()
 
 /// A refusal as a command ends with it.
 pub(crate) fn declined(before: &str, refusal: &Refusal) -> Failure {
-    Failure::Refused(refusal.code, format!("{before}{}", sentence(refusal)))
+    Failure::refused(refusal.code, format!("{before}{}", sentence(refusal)))
 }
 
 /// Why a message was refused, by which rule, and what to do.

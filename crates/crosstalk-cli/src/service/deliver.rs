@@ -21,8 +21,8 @@ use crate::service::lookup;
 use crate::service::passphrase::Passphrase;
 use crate::service::relay::outbox::Outbox;
 use crate::service::relay::remote::Remote;
+use crate::service::relay::send::Attached;
 use crate::service::relay::send::{ByRelay, Parcel};
-use crate::service::relay::submit::Attached;
 use crate::service::settings::When;
 use crate::service::signing::require_verified;
 use crate::service::workspace::Desk;
@@ -219,7 +219,7 @@ impl Delivery {
         }
         if sent.is_empty() {
             let first = unsent.into_iter().next().map(|(_, fault)| fault);
-            return Err(first.unwrap_or_else(|| Failure::Failed("there is nothing to send".into())));
+            return Err(first.unwrap_or_else(|| Failure::failed("there is nothing to send")));
         }
         let unsent_exits = unsent.iter().map(|(_, fault)| fault.exit());
         let exit = unsent_exits.fold(Exit::SUCCESS, Exit::worst);
@@ -253,7 +253,7 @@ impl Delivery {
         }
         drop(store);
         for (receiver, fault) in &unsent {
-            console.failure(&Failure::Failed(step::not_sent(receiver, fault)))?;
+            console.failure(&Failure::failed(step::not_sent(receiver, fault)))?;
         }
         let by_hand: Vec<(&Sent, &str)> = sent
             .iter()
@@ -300,12 +300,14 @@ impl Delivery {
                 false => one.sealed.text.clone(),
             };
             let id = &one.record.id;
-            console.text(&format!("{gap}{text}")).and_then(|()| console.flush()).map_err(|e| match e {
-                Failure::Io(what, why) => Failure::Failed(format!(
-                    "{what}: {why}; the message is kept as {id}: `crosstalk show {id} --envelope` prints it"
-                )),
-                other => other,
-            })?;
+            console
+                .text(&format!("{gap}{text}"))
+                .and_then(|()| console.flush())
+                .map_err(|e| match e.io_error() {
+                    Some(_) => Failure::failed(format!("{e}; the message is kept as {id}"))
+                        .help(format!("`crosstalk show {id} --envelope` prints it")),
+                    None => e,
+                })?;
         }
         Ok(())
     }
@@ -321,12 +323,13 @@ impl Delivery {
         let kept = (sealed.text.as_str(), sealed.key.as_ref());
         let (outcome, withdrawn) = keep(console, desk, store, kept, sealed.at)?;
         let Outcome::Filed { id, .. } = outcome else {
-            return Err(Failure::Failed(
-                "the message was not kept, because its id is taken: try again".into(),
-            ));
+            return Err(
+                Failure::failed("the message was not kept, because its id is taken")
+                    .help("try again"),
+            );
         };
         let record = store.message(&id)?;
-        let record = record.ok_or_else(|| Failure::Failed("the message is gone".into()))?;
+        let record = record.ok_or_else(|| Failure::failed("the message is gone"))?;
         let pasted = match (&sealed.remote, sealed.has_primer, sealed.is_fenced) {
             // What goes by a relay goes as it is.
             (Some(_), ..) | (None, false, false) => sealed.text.clone(),
@@ -624,7 +627,7 @@ pub(crate) fn refused(fault: &BuildError) -> Failure {
             finding.rule,
             &format!("nothing was sent: {}", finding.message),
         ),
-        None => Failure::Failed(format!("nothing was sent: {fault}")),
+        None => Failure::failed(format!("nothing was sent: {fault}")),
     }
 }
 

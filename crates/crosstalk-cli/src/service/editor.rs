@@ -74,7 +74,7 @@ impl fmt::Display for EditorError {
                     "no editor is found: name one in VISUAL or EDITOR, or give the text with --body",
                 );
             }
-            Self::Failed(name, why, kept) => {
+            Self::failed(name, why, kept) => {
                 write!(
                     f,
                     "the editor `{name}` {why}; name another one in VISUAL or EDITOR"
@@ -99,8 +99,8 @@ impl From<EditorError> for Failure {
     fn from(fault: EditorError) -> Self {
         let message = fault.to_string();
         match fault {
-            EditorError::NoTerminal | EditorError::NoEditor => Self::Usage(message),
-            _ => Self::Failed(message),
+            EditorError::NoTerminal | EditorError::NoEditor => Self::usage(message),
+            _ => Self::failed(message),
         }
     }
 }

@@ -31,9 +31,10 @@ pub(crate) fn reference(store: &SqliteStore, text: &str) -> Result<Reference, Fa
         return Ok(Reference::Message(Box::new(latest(store)?)));
     }
     let nothing = || {
-        Failure::Failed(format!(
-            "no message and no thread here begins with `{text}`: `crosstalk threads` lists them"
+        Failure::failed(format!(
+            "no message and no thread here begins with `{text}`"
         ))
+        .help("`crosstalk threads` lists them")
     };
     match store.find(text)? {
         Found::Thread(id) => {
@@ -44,9 +45,10 @@ pub(crate) fn reference(store: &SqliteStore, text: &str) -> Result<Reference, Fa
             let record = store.message(&id)?.ok_or_else(nothing)?;
             Ok(Reference::Message(Box::new(veiled(record))))
         }
-        Found::Nothing if !is_long_enough(text) => Err(Failure::Usage(format!(
-            "`{text}` is too short: write at least four characters of the id"
-        ))),
+        Found::Nothing if !is_long_enough(text) => {
+            Err(Failure::usage(format!("`{text}` is too short"))
+                .help("write at least four characters of the id"))
+        }
         Found::Several(ids) => Err(several(store, text, &ids)?),
         Found::Nothing => Err(nothing()),
     }
@@ -82,7 +84,7 @@ pub(crate) fn several(store: &SqliteStore, text: &str, ids: &[String]) -> Result
             clip_cells(&line, paragraph::width().saturating_sub(2))
         ));
     }
-    Ok(Failure::Usage(rows))
+    Ok(Failure::usage(rows))
 }
 
 /// The message that a reference means where a question is meant: `last` is the latest one that waits for the person, or the
@@ -141,7 +143,7 @@ pub(crate) fn thread(store: &SqliteStore, text: &str) -> Result<Thread, Failure>
         Reference::Thread(thread) => Ok(*thread),
         Reference::Message(record) => {
             let thread = store.thread(&record.thread)?;
-            thread.ok_or_else(|| Failure::Failed("the thread of this message is gone".into()))
+            thread.ok_or_else(|| Failure::failed("the thread of this message is gone"))
         }
     }
 }
@@ -152,7 +154,7 @@ pub(crate) fn message(store: &SqliteStore, text: &str) -> Result<Record, Failure
         Reference::Message(record) => Ok(*record),
         Reference::Thread(thread) => {
             let record = store.message(&thread.last)?.map(veiled);
-            record.ok_or_else(|| Failure::Failed("the thread has no message".into()))
+            record.ok_or_else(|| Failure::failed("the thread has no message"))
         }
     }
 }
@@ -163,14 +165,13 @@ pub(crate) fn require_open(store: &SqliteStore, thread: &str) -> Result<(), Fail
     let Some((at, last)) = thread.and_then(|t| Some((t.closed_at?, t.last))) else {
         return Ok(());
     };
-    Err(Failure::Refused(
-        ErrorCode::Perm,
-        format!(
-            "the thread was closed on {at}: begin a new one with `crosstalk send NAME \"…\"`, or go on with `crosstalk reply {} \
+    Err(
+        Failure::refused(ErrorCode::Perm, format!("the thread was closed on {at}")).help(format!(
+            "begin a new one with `crosstalk send NAME \"…\"`, or go on with `crosstalk reply {} \
              --reopen`",
             view::short(store, &last)?
-        ),
-    ))
+        )),
+    )
 }
 
 /// The latest message of all.
@@ -178,7 +179,7 @@ fn latest(store: &SqliteStore) -> Result<Record, Failure> {
     let threads = store.threads(&ThreadFilter::default(), Page::first(1))?;
     let last = threads.items.first().map(|t| store.message(&t.last));
     let record = last.transpose()?.flatten().map(veiled);
-    record.ok_or_else(|| Failure::Failed(NOTHING.to_owned()))
+    record.ok_or_else(|| Failure::failed(NOTHING.to_owned()))
 }
 
 /// How many of the latest threads are looked through for a message.
@@ -279,13 +280,13 @@ pub(crate) fn why_gone(record: &Record) -> Option<String> {
 pub(crate) fn require_text(record: &Record) -> Result<(), Failure> {
     match why_gone(record) {
         None => Ok(()),
-        Some(why) => Err(Failure::Refused(
+        Some(why) => Err(Failure::refused(
             ErrorCode::Consent,
-            format!(
-                "the message {} has no text any more: {why}; ask for a new consent (`crosstalk consent list --all` shows \
+            format!("the message {} has no text any more: {why}", record.id),
+        )
+        .help(
+            "ask for a new consent (`crosstalk consent list --all` shows \
                  what was granted)",
-                record.id
-            ),
         )),
     }
 }

@@ -30,7 +30,7 @@ impl KeptPoll {
         };
         let found = match lookup::reference(&store, reference) {
             Ok(found) => found,
-            Err(usage @ Failure::Usage(_)) => return Err(usage),
+            Err(usage) if usage.is_usage() => return Err(usage),
             Err(_) => return Ok(None),
         };
         Self::of(&store, found).map(Some)
@@ -103,10 +103,8 @@ impl KeptPoll {
         };
         let id = wanted.or_else(latest);
         let id = id.ok_or_else(|| {
-            Failure::Failed(
-                "there is no poll in this thread: `crosstalk poll new TEXT --option A --option B --target NAME` asks one"
-                    .into(),
-            )
+            Failure::failed("there is no poll in this thread")
+                .help("`crosstalk poll new TEXT --option A --option B --target NAME` asks one")
         })?;
         Ok(Self {
             id,
@@ -160,7 +158,7 @@ impl KeptPoll {
             ..Paper::of(document)
         });
         let papers: Vec<Paper<'_>> = kept.chain(further.map(Paper::of)).collect();
-        collate(&papers, Some(&self.id), at).map_err(|e| Failure::Failed(e.to_string()))
+        collate(&papers, Some(&self.id), at).map_err(|e| Failure::failed(e.to_string()))
     }
 
     /// Whether it is over: closed here, or its deadline has passed.

@@ -85,10 +85,8 @@ pub(crate) fn ask_domain(
         return Ok(None);
     };
     let domain = domain.ok_or_else(|| {
-        Failure::Usage(
-            "no domain to ask: add --domain example.com, or `crosstalk config set domain example.com`"
-                .to_owned(),
-        )
+        Failure::usage("no domain to ask")
+            .help("add --domain example.com, or `crosstalk config set domain example.com`")
     })?;
     let answer = look.connect()?.addresses_blocking(name, &domain);
     Ok(Some(match look.require_dnssec {
@@ -111,24 +109,24 @@ fn each(
         None => split_receivers(typed),
     };
     if parts.len() > MOST {
-        return Err(Failure::Usage(format!(
-            "`{typed}` names {} receivers, and a message goes to at most {MOST}: send it in several rounds",
+        return Err(Failure::usage(format!(
+            "`{typed}` names {} receivers, and a message goes to at most {MOST}",
             parts.len()
-        )));
+        ))
+        .help("send it in several rounds"));
     }
     let mut receivers: Vec<String> = Vec::new();
     for part in parts {
         if config.names().get(part).is_none() && is_sentence(part) {
-            return Err(Failure::Usage(format!(
+            return Err(Failure::usage(format!(
                 "`{part}` is no name: the receiver comes first, as in `crosstalk send chatgpt \"Your question\"`; several are \
                  written with commas between them and no space"
             )));
         }
         let receiver = find(part)?;
         if receivers.iter().any(|r| is_same_party(r, &receiver)) {
-            return Err(Failure::Usage(format!(
-                "{receiver} is named twice: name each receiver once"
-            )));
+            return Err(Failure::usage(format!("{receiver} is named twice"))
+                .help("name each receiver once"));
         }
         receivers.push(receiver);
     }

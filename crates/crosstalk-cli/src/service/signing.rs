@@ -12,7 +12,7 @@ pub(crate) fn sign(signer: &Signer<'_>, builder: &Builder) -> Result<String, Fai
         // A REVOKE that is not signed yet.
         Err(fault) if is_revoke_only(&fault) => fault.text,
         Err(fault) => {
-            return Err(Failure::Usage(format!(
+            return Err(Failure::usage(format!(
                 "the message can't be written: {fault}"
             )));
         }
@@ -34,8 +34,8 @@ pub(crate) fn require_verified(text: &str, signer: &Signer<'_>) -> Result<(), Fa
     let authentic = authenticate(&document, &signer.key.public()).ok();
     match authentic.is_some_and(|a| a.verified().is_some()) {
         true => Ok(()),
-        false => Err(Failure::Failed(
-            "the signed message does not verify, so it is not given out: this is a fault of the program".into(),
+        false => Err(Failure::failed(
+            "the signed message does not verify, so it is not given out: this is a fault of the program",
         )),
     }
 }

@@ -76,7 +76,7 @@ impl Desk {
     /// The messages; a failure that says how to begin if there are none.
     pub(crate) fn kept(&self, console: &mut Console) -> Result<SqliteStore, Failure> {
         let store = self.messages(console)?;
-        store.ok_or_else(|| Failure::Failed(NOTHING.to_owned()))
+        store.ok_or_else(|| Failure::failed(NOTHING.to_owned()))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::service::home::{Rooms, public_key};
 use crate::service::lookup;
 use crate::service::relay::data::{Data, DataArgument};
 use crate::service::relay::remote::{Remote, Through};
@@ -9,13 +10,16 @@ use crate::service::settings::Config;
 use crate::service::workspace::Desk;
 use crate::{clock, shell};
 use clap::Args;
+use crosstalk_envelope::PublicKey;
 use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::Trust;
 use crosstalk_protocol::audit::{
     Checkpoint, Hash, LogEntry, LogQuery, LogStore as _, NoteError, NoteKey, Receipt, Sealed,
 };
 use crosstalk_protocol::relay::{RelayStore as _, Retention};
 use crosstalk_protocol::store::{Found, Store as _};
 use crosstalk_store::SqliteStore;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -48,26 +52,30 @@ impl Where {
         let is_folder_named = self.data.data.is_some();
         if self.through.is_named() && is_folder_named {
             let message = "--data and --relay are two logs: name one";
-            return Err(Failure::Usage(message.into()));
+            return Err(Failure::usage(message));
         }
         let data = self.data.folder()?;
         if self.through.is_named() || (!is_folder_named && !data.store().is_file()) {
             let config = Config::open(console)?;
             if !self.through.is_named() && config.relays().is_empty() {
-                return Err(Failure::Failed(format!(
-                    "there is no relay in {}, and the settings name none: name the relay with --relay URL, or its data folder \
-                     with --data DIR",
+                return Err(Failure::failed(format!(
+                    "there is no relay in {}, and the settings name none",
                     data.folder().display()
-                )));
+                ))
+                .help(
+                    "name the relay with --relay URL, or its data folder \
+                     with --data DIR",
+                ));
             }
             let remote = self.through.connect(&config, None)?;
             return Ok(Source::Remote(Box::new(remote)));
         }
         if !data.store().is_file() {
-            return Err(Failure::Failed(format!(
-                "there is no relay in {}: name its data folder with --data DIR, or ask the relay with --relay URL",
+            return Err(Failure::failed(format!(
+                "there is no relay in {}",
                 data.folder().display()
-            )));
+            ))
+            .help("name its data folder with --data DIR, or ask the relay with --relay URL"));
         }
         let store = Box::new(data.open()?);
         let name = data.relay_name(&store)?;
@@ -82,9 +90,8 @@ const CHECKPOINT_WAIT: Duration = Duration::from_secs(15);
 const CHECKPOINT_POLL: Duration = Duration::from_millis(50);
 
 fn no_note(error: NoteError) -> Failure {
-    Failure::Failed(format!(
-        "this relay signs no checkpoints: {error}. Give it an ed25519 key and a name without spaces and `+`"
-    ))
+    Failure::failed(format!("this relay signs no checkpoints: {error}"))
+        .help("give it an ed25519 key and a name without spaces and `+`")
 }
 
 impl Source {
@@ -117,10 +124,11 @@ impl Source {
                             return Ok(latest.note);
                         }
                         None if Instant::now() >= until => {
-                            return Err(Failure::Failed(format!(
-                                "the relay has signed no checkpoint within {} seconds: look for errors in its log, and run this again",
+                            return Err(Failure::failed(format!(
+                                "the relay has signed no checkpoint within {} seconds",
                                 CHECKPOINT_WAIT.as_secs()
-                            )));
+                            ))
+                            .help("look for errors in its log, and run this again"));
                         }
                         _ => thread::sleep(CHECKPOINT_POLL),
                     }
@@ -239,8 +247,8 @@ impl Source {
                 format!("crosstalk audit log --relay {}", shell::word(remote.url()))
             }
         };
-        Failure::Failed(format!(
-            "there is nothing in the log {what}: `{log}` shows what there is. Of what is not kept on this machine, the whole id \
+        Failure::failed(format!("there is nothing in the log {what}")).help(format!(
+            "`{log}` shows what there is. Of what is not kept on this machine, the whole id \
              is needed"
         ))
     }
@@ -258,7 +266,7 @@ impl Source {
                 "ask the relay operator to start it with the earlier name again".to_owned()
             }
         };
-        Failure::Failed(format!(
+        Failure::failed(format!(
             "the last checkpoint of the log was signed as {before}, and the relay is called {now} now. If the new name is a \
              mistake, {back}. If it is meant, the relay signs as {now} with the next message that it takes: export after that"
         ))
@@ -271,13 +279,13 @@ impl Source {
         }
         let note = self.checkpoint()?;
         let Self::Local { store, data, .. } = self else {
-            return Err(Failure::Failed("the log is gone".into()));
+            return Err(Failure::failed("the log is gone"));
         };
         let claim = crosstalk_protocol::audit::Note::parse(&note).and_then(|n| n.claim());
         let size = claim.map_err(no_note)?.size;
         let index = store.log_index(id)?.filter(|i| *i < size);
         let index = index.ok_or_else(|| {
-            Failure::Failed(format!("the log has no message `{id}` that is signed for"))
+            Failure::failed(format!("the log has no message `{id}` that is signed for"))
         })?;
         let asked = LogQuery {
             from: index,
@@ -325,8 +333,8 @@ fn thread(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
 }
 
 fn short(size: u64, data: &Data) -> Failure {
-    Failure::Failed(format!(
-        "the log has no {size} entries: `{}` says what is wrong with it",
+    Failure::failed(format!("the log has no {size} entries")).help(format!(
+        "`{}` says what is wrong with it",
         data.command("fsck")
     ))
 }
@@ -348,4 +356,44 @@ fn sign(store: &mut SqliteStore, data: &Data, name: &str, size: u64) -> Result<S
         note: note.clone(),
     })?;
     Ok(note)
+}
+
+/// A key of the command line: `name+hash+key` or a file with it; or what `--key` of `crosstalk verify` takes, for the log of this
+/// name.
+pub(super) fn log_key(text: &str, name: &str) -> Result<NoteKey, Failure> {
+    if let Some(key) = parse_note_key(text) {
+        return Ok(key);
+    }
+    let key = public_key(text)?;
+    NoteKey::new(name, key).map_err(|e| Failure::failed(format!("{text}: {e}")))
+}
+
+/// The key alone, whatever it is the key of.
+pub(super) fn any_public_key(text: &str) -> Result<PublicKey, Failure> {
+    match parse_note_key(text) {
+        Some(key) => Ok(*key.key()),
+        None => public_key(text),
+    }
+}
+
+/// A key that is written `name+hash+key`, here or in a file.
+fn parse_note_key(text: &str) -> Option<NoteKey> {
+    let written = match text.contains('+') && !Path::new(text).exists() {
+        true => Some(text.to_owned()),
+        false => std::fs::read_to_string(text).ok(),
+    };
+    NoteKey::parse(written?.trim()).ok()
+}
+
+/// What is pinned for a name here, or its domain said.
+pub(super) fn known_keys(name: &str) -> Result<Vec<PublicKey>, Failure> {
+    Ok(keys_in(&Rooms::open()?.trust()?, name))
+}
+
+/// The same, of a trust that was read.
+pub(super) fn keys_in(trust: &Trust, name: &str) -> Vec<PublicKey> {
+    let pinned = trust.active(name).map(|k| k.key);
+    let domain = trust.domain(name, clock::now());
+    let said = domain.map(|d| d.keys.clone()).unwrap_or_default();
+    pinned.into_iter().chain(said).collect()
 }

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
 use crate::service::clipboard::{Copied, Follower};
-use crate::service::relay::answer::takes_answer;
+use crate::service::relay::inbox::takes_answer;
 use crate::service::relay::remote::Waiting;
 use crate::view;
 use crosstalk_envelope::{Document, Reading};
@@ -136,7 +136,7 @@ pub(super) fn walk(
                     exit = exit.worst(one);
                     break;
                 }
-                Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
+                Err(closed) if closed.is_closed_pipe() => return Err(closed),
                 // The person may try again.
                 Err(fault) => console.failure(&fault)?,
             }

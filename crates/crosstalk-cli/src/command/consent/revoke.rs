@@ -127,11 +127,14 @@ impl Revoke {
                 first.clone()
             }
             (None, []) => {
-                return Err(Failure::Usage(format!(
-                    "no consent `{}` is on record, so it is not known who got it: name them with --to, or see `crosstalk \
-                     consent list --all`",
+                return Err(Failure::usage(format!(
+                    "no consent `{}` is on record, so it is not known who got it",
                     self.id
-                )));
+                ))
+                .help(
+                    "name them with --to, or see `crosstalk \
+                     consent list --all`",
+                ));
             }
         };
         if Address::split(&receiver).is_name() {

@@ -47,7 +47,7 @@ impl Show {
 
     fn kept(&self, console: &mut Console, desk: &Desk) -> Result<ConsentRecord, Failure> {
         let store = self.source.open(console, desk)?;
-        let store = store.ok_or_else(|| Failure::Failed(NOTHING.to_owned()))?;
+        let store = store.ok_or_else(|| Failure::failed(NOTHING.to_owned()))?;
         let grant = find(&store, &self.id)?.ok_or_else(|| unknown(&self.id))?;
         let under = store.under(&grant.id)?.into_iter();
         Ok(ConsentRecord {

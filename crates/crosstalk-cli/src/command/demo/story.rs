@@ -57,7 +57,7 @@ const WANTED: &str = "Saturday";
 const TRACE_BYTES: usize = 16;
 
 fn fail<T>(what: impl Into<String>) -> Result<T, Failure> {
-    Err(Failure::Failed(what.into()))
+    Err(Failure::failed(what))
 }
 
 fn read(text: &str) -> Document<'_> {
@@ -235,9 +235,9 @@ fn recount(world: &World, page: &mut Page, thread: &str, result: &str) -> Result
     let result = read(result);
     let at = result.meta("collation", "At").and_then(Timestamp::parse);
     let again = collate(&papers, None, at);
-    let again = again.map_err(|e| Failure::Failed(format!("the poll can't be counted: {e}")))?;
+    let again = again.map_err(|e| Failure::failed(format!("the poll can't be counted: {e}")))?;
     let again = again.to_envelopes(Some(thread));
-    let again = again.map_err(|e| Failure::Failed(format!("the result can't be written: {e}")))?;
+    let again = again.map_err(|e| Failure::failed(format!("the result can't be written: {e}")))?;
     let is_same = again.iter().any(|text| {
         let own = read(text);
         own.envelope().message == result.envelope().message && own.body_text() == result.body_text()
@@ -522,7 +522,7 @@ fn tell_audit(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     );
     let held = [world.held.clone()];
     let checked = verify(&whole, &key, &held);
-    let checked = checked.map_err(|w| Failure::Failed(format!("the bundle does not hold: {w}")))?;
+    let checked = checked.map_err(|w| Failure::failed(format!("the bundle does not hold: {w}")))?;
     require(
         checked.is_all && checked.extended == 1 && checked.erased == 3,
         format!(
@@ -575,7 +575,7 @@ fn export(world: &World) -> Result<(NoteKey, Vec<(String, String)>), Failure> {
     let key = world.log_key()?;
     let note = relayed(world.run(admin.checkpoint()), "there is no checkpoint")?;
     let signed = Note::parse(&note).and_then(|n| n.open(&key));
-    let signed = signed.map_err(|e| Failure::Failed(format!("the checkpoint: {e}")))?;
+    let signed = signed.map_err(|e| Failure::failed(format!("the checkpoint: {e}")))?;
     let mut entries: Vec<LogEntry> = Vec::new();
     while let Some(from) = Some(entries.len() as u64).filter(|n| *n < signed.size) {
         let asked = LogQuery {

@@ -5,7 +5,7 @@ use crate::clock;
 use crate::failure::Failure;
 use crate::service::relay::data::{Data, make_folder};
 use crate::service::relay::start;
-use crate::service::relay::token::{OPERATOR, new_token};
+use crate::service::relay::start::{OPERATOR, new_token};
 use crate::service::signing::sign;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp, id};
@@ -59,7 +59,7 @@ impl Participant {
         pkid: &'static str,
     ) -> Result<Self, Failure> {
         let key = PrivateKey::generate(Algorithm::Ed25519)
-            .map_err(|e| Failure::Failed(format!("the system gives no random numbers: {e}")))?;
+            .map_err(|e| Failure::failed(format!("the system gives no random numbers: {e}")))?;
         Ok(Self {
             name,
             address,
@@ -163,13 +163,13 @@ pub(super) enum Who {
 pub(super) fn require(is_so: bool, what: impl Into<String>) -> Result<(), Failure> {
     match is_so {
         true => Ok(()),
-        false => Err(Failure::Failed(what.into())),
+        false => Err(Failure::failed(what)),
     }
 }
 
 /// The same for what a relay says.
 pub(super) fn relayed<T>(answer: Result<T, ClientError>, what: &str) -> Result<T, Failure> {
-    answer.map_err(|e| Failure::Failed(format!("{what}: {e}")))
+    answer.map_err(|e| Failure::failed(format!("{what}: {e}")))
 }
 
 impl World {
@@ -191,7 +191,7 @@ impl World {
         let trust = data.trust().update(|trust| {
             for one in &cast {
                 let pinned = trust.pin(one.known());
-                pinned.map_err(|_| Failure::Failed("a new key can't be pinned".into()))?;
+                pinned.map_err(|_| Failure::failed("a new key can't be pinned"))?;
             }
             Ok::<Trust, Failure>(trust.clone())
         })?;
@@ -221,14 +221,14 @@ impl World {
             .worker_threads(2)
             .enable_all()
             .build()
-            .map_err(|e| Failure::Io("the threads of the relay".into(), e))?;
+            .map_err(|e| Failure::io("the threads of the relay", e))?;
         let (url, running) = runtime.block_on(listen(&relay, &data))?;
         let client = |secret: &String| {
             let client = Client::new(&url).map(|c| c.with_token(secret));
             relayed(client, "the relay has no address")
         };
         let [ann, scout, critic] = secrets.as_slice() else {
-            return Err(Failure::Failed("there are not three participants".into()));
+            return Err(Failure::failed("there are not three participants"));
         };
         Ok(Self {
             clients: [client(ann)?, client(scout)?, client(critic)?],
@@ -299,9 +299,9 @@ impl World {
             Err(refused @ ClientError::Refused(_)) => return Ok(Err(refused)),
             Err(other) => return relayed(Err(other), "the relay can't be asked"),
         };
-        let receipt = sent.receipt.ok_or_else(|| {
-            Failure::Failed("the relay took the message and gave no receipt".into())
-        })?;
+        let receipt = sent
+            .receipt
+            .ok_or_else(|| Failure::failed("the relay took the message and gave no receipt"))?;
         let document = Document::parse(&text, Reading::Strict);
         let id = document.envelope().message.unwrap_or_default().to_owned();
         Ok(Ok(Posted {
@@ -380,7 +380,7 @@ impl World {
     /// Has the relay sign its log as it is now.
     pub(super) fn sign_log(&self) -> Result<(), Failure> {
         let signed = self.run(self.relay.tend_log());
-        signed.map_err(|e| Failure::Failed(format!("the log can't be signed: {e}")))?;
+        signed.map_err(|e| Failure::failed(format!("the log can't be signed: {e}")))?;
         Ok(())
     }
 
@@ -396,7 +396,7 @@ impl World {
                 return Ok(found);
             }
             if began.elapsed() > PATIENCE {
-                return Err(Failure::Failed(format!(
+                return Err(Failure::failed(format!(
                     "{what}: waited {} seconds for it in vain",
                     PATIENCE.as_secs()
                 )));
@@ -436,10 +436,10 @@ fn empty(folder: &Path) -> Result<PathBuf, Failure> {
     let mut entries = std::fs::read_dir(&folder).map_err(|e| Failure::at(&folder, e))?;
     match entries.next() {
         None => Ok(folder),
-        Some(_) => Err(Failure::Failed(format!(
-            "{} is not empty: name a new folder with --keep",
-            folder.display()
-        ))),
+        Some(_) => Err(
+            Failure::failed(format!("{} is not empty", folder.display()))
+                .help("name a new folder with --keep"),
+        ),
     }
 }
 
@@ -447,7 +447,7 @@ type RunningRelay = (oneshot::Sender<()>, JoinHandle<()>);
 
 /// Has the relay listen and deliver, until it is told to stop.
 async fn listen(relay: &Relay, data: &Data) -> Result<(String, RunningRelay), Failure> {
-    let fault = |e| Failure::Io("a port of this machine".into(), e);
+    let fault = |e| Failure::io("a port of this machine", e);
     let listener = tokio::net::TcpListener::bind(relay.config().listen).await;
     let listener = listener.map_err(fault)?;
     let url = format!("http://{}", listener.local_addr().map_err(fault)?);

@@ -5,9 +5,8 @@ use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
-use crate::service::relay::error::Trouble;
 use crate::service::relay::inbox::addresses;
-use crate::service::relay::remote::{Remote, Through, Waiting};
+use crate::service::relay::remote::{Remote, Through, Trouble, Waiting};
 use crate::service::workspace::Desk;
 use crate::{shell, view};
 use crosstalk_envelope::ErrorCode;
@@ -114,9 +113,7 @@ fn begin(desk: &Desk, url: &str, own: &[String], (place, tell): Answers) -> Resu
         let _ = tell.send((place, found));
     };
     let begun = std::thread::Builder::new().spawn(ask);
-    begun
-        .map(drop)
-        .map_err(|e| Failure::Io("a thread".into(), e))
+    begun.map(drop).map_err(|e| Failure::io("a thread", e))
 }
 
 /// What waits at a relay for some addresses, and in the queues of people that the caller may read.

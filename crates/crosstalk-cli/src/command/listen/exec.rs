@@ -42,9 +42,10 @@ impl Program {
         };
         if !can_run(name, Path::new("."), None) {
             let name = view::line(name);
-            return Err(Failure::Usage(format!(
-                "--exec: the program `{name}` is not there, or can't be run: install it, or write its path"
-            )));
+            return Err(Failure::usage(format!(
+                "--exec: the program `{name}` is not there, or can't be run"
+            ))
+            .help("install it, or write its path"));
         }
         Ok(Some(Self {
             name: name.clone(),
@@ -95,7 +96,7 @@ impl Program {
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn()
-            .map_err(|e| Failure::Failed(format!("`{name}` can't be run: {e}")))?;
+            .map_err(|e| Failure::failed(format!("`{name}` can't be run: {e}")))?;
         let text = self.text(waiting, record, follow_up);
         if let Some(mut pipe) = child.stdin.take() {
             // A program that does not read its input closes the pipe; that is its right.
@@ -108,13 +109,13 @@ impl Program {
         let is_well = self.wait(&mut child)?;
         let bytes = said
             .recv_timeout(Duration::from_secs(10))
-            .map_err(|_| Failure::Failed(format!("`{name}` ended, and left its output open")))?
-            .map_err(|e| Failure::Io(format!("the output of {name}"), e))?;
+            .map_err(|_| Failure::failed(format!("`{name}` ended, and left its output open")))?
+            .map_err(|e| Failure::io(format!("the output of {name}"), e))?;
         if !is_well.0 {
-            return Err(Failure::Failed(format!("`{name}` failed ({})", is_well.1)));
+            return Err(Failure::failed(format!("`{name}` failed ({})", is_well.1)));
         }
         if bytes.len() > limit::ENVELOPE_BYTES {
-            return Err(Failure::Refused(
+            return Err(Failure::refused(
                 ErrorCode::TooLarge,
                 format!(
                     "`{name}` printed more than the {} bytes of an envelope",
@@ -123,7 +124,7 @@ impl Program {
             ));
         }
         String::from_utf8(bytes).map_err(|_| {
-            Failure::Refused(
+            Failure::refused(
                 ErrorCode::Format,
                 format!("what `{name}` printed is not UTF-8"),
             )
@@ -132,7 +133,7 @@ impl Program {
 
     /// Waits for its end, and ends it if that takes too long. Whether it ended well, and how.
     fn wait(&self, child: &mut Child) -> Result<(bool, String), Failure> {
-        let io = |e| Failure::Io(self.name.clone(), e);
+        let io = |e| Failure::io(self.name.clone(), e);
         let end = Instant::now() + self.timeout;
         loop {
             if let Some(status) = child.try_wait().map_err(io)? {
@@ -143,7 +144,7 @@ impl Program {
                 let _ = child.kill();
                 child.wait().map_err(io)?;
                 let seconds = self.timeout.as_secs();
-                return Err(Failure::Refused(
+                return Err(Failure::refused(
                     ErrorCode::Timeout,
                     format!(
                         "`{}` did not end within {seconds} seconds, and was ended",
@@ -202,7 +203,7 @@ mod tests {
     fn run(words: &[&str], given: Given, seconds: u64) -> Result<String, Failure> {
         let words: Vec<String> = words.iter().map(|w| w.to_string()).collect();
         let program = Program::new(&words, given, Duration::from_secs(seconds))?;
-        let gone = || Failure::Failed("the message is not kept".into());
+        let gone = || Failure::failed("the message is not kept");
         let record = record().ok_or_else(gone)?;
         program.map_or_else(|| Ok(String::new()), |p| p.run(&waiting(), &record, None))
     }

@@ -42,18 +42,16 @@ impl Close {
         let kept = KeptPoll::find(console, &desk, &self.poll)?;
         let shown = match self.place.relay(&desk, &self.poll, kept.as_ref())? {
             Some(_) if self.at.is_some() => {
-                return Err(Failure::Usage(
-                    "a relay closes its polls at the deadline or now: leave out --at, or count what is kept here with --here"
-                        .into(),
-                ));
+                return Err(
+                    Failure::usage("a relay closes its polls at the deadline or now")
+                        .help("leave out --at, or count what is kept here with --here"),
+                );
             }
             Some((relay, id)) => relay.close_poll(&id)?,
             None => {
                 let none = || {
-                    Failure::Failed(format!(
-                        "no poll here begins with `{}`: --remote lets the relay close it",
-                        self.poll
-                    ))
+                    Failure::failed(format!("no poll here begins with `{}`", self.poll))
+                        .help("--remote lets the relay close it")
                 };
                 self.here(console, &desk, &kept.ok_or_else(none)?)?
             }
@@ -76,9 +74,10 @@ impl Close {
         if let (Some(asked), Some(at)) = (asked_at, self.at)
             && at <= asked
         {
-            return Err(Failure::Usage(format!(
-                "the poll was asked at {asked}, so that nothing counts before {at}: give a later time"
-            )));
+            return Err(Failure::usage(format!(
+                "the poll was asked at {asked}, so that nothing counts before {at}"
+            ))
+            .help("give a later time"));
         }
         let at = match (before, self.at) {
             (Some(closed), None) => closed,
@@ -88,7 +87,7 @@ impl Close {
         let collation = kept.collate(Some(at))?;
         let envelopes = collation.to_envelopes(Some(&kept.thread));
         let envelopes =
-            envelopes.map_err(|e| Failure::Refused(ErrorCode::Format, e.to_string()))?;
+            envelopes.map_err(|e| Failure::refused(ErrorCode::Format, e.to_string()))?;
         let batch: Vec<_> = envelopes
             .iter()
             .map(|text| {

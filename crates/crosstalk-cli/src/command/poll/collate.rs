@@ -98,14 +98,14 @@ impl Collate {
                     PollError::Several(_) => ": name it with --poll ID",
                     _ => "",
                 };
-                Failure::Refused(ErrorCode::Format, format!("{error}{advice}"))
+                Failure::refused(ErrorCode::Format, format!("{error}{advice}"))
             })?;
         if self.json {
             console.data(json::pretty(&collation)?)?;
         } else if self.envelope {
             let envelopes = collation.to_envelopes(None);
             let envelopes =
-                envelopes.map_err(|e| Failure::Refused(ErrorCode::Format, e.to_string()))?;
+                envelopes.map_err(|e| Failure::refused(ErrorCode::Format, e.to_string()))?;
             console.text(&envelopes.join("\n"))?;
         } else {
             let view = json::value(&collation)?;
@@ -137,7 +137,7 @@ impl Collate {
                     ),
                     false => ("several polls have an id that begins so", &fitting),
                 };
-                Err(Failure::Refused(
+                Err(Failure::refused(
                     ErrorCode::Format,
                     format!("--poll {poll}: {what}: {}", ids.join(", ")),
                 ))

@@ -50,11 +50,11 @@ impl Count {
         let answer = find(&store, &self.answer)?;
         let kept = KeptPoll::asked_by(&store, &answer)?;
         drop(store);
-        let poll = kept.asked().ok_or_else(|| {
-            Failure::Failed("the poll that it answers is not kept here".to_owned())
-        })?;
+        let poll = kept
+            .asked()
+            .ok_or_else(|| Failure::failed("the poll that it answers is not kept here"))?;
         if let Some(at) = kept.closed_at() {
-            return Err(Failure::Refused(
+            return Err(Failure::refused(
                 ErrorCode::Perm,
                 format!(
                     "nothing was sent: the poll was closed at {at}, and its result stays as it is"
@@ -67,7 +67,7 @@ impl Count {
             Some(text) => {
                 let read = Choice::parse(text, &call).map_err(|why| {
                     let options = call.options.join(", ");
-                    Failure::Refused(
+                    Failure::refused(
                         ErrorCode::Format,
                         format!("`{text}` is no choice of this poll: {why}; it has {options}"),
                     )
@@ -126,9 +126,8 @@ fn find(store: &SqliteStore, reference: &str) -> Result<Record, Failure> {
     };
     let found = lookup::find_recent(store, |r| r.digest == digest)?;
     found.ok_or_else(|| {
-        Failure::Failed(format!(
-            "no message here has the digest {reference}: `crosstalk poll status POLL` lists the answers"
-        ))
+        Failure::failed(format!("no message here has the digest {reference}"))
+            .help("`crosstalk poll status POLL` lists the answers")
     })
 }
 
@@ -143,13 +142,10 @@ fn teller(desk: &Desk, poll: &Record) -> Result<String, Failure> {
     let own = targets.iter().map(ToString::to_string);
     let mut own = own.filter(|t| mine.has(t) && is_human(t));
     own.next().ok_or_else(|| {
-        Failure::Refused(
-            ErrorCode::Perm,
-            format!(
+        Failure::refused(ErrorCode::Perm, format!(
                 "only {} says how an answer to this poll counts, and whoever is asked under a human:// address",
                 poll.sender
-            ),
-        )
+            ))
     })
 }
 
@@ -174,7 +170,7 @@ fn require_counted(kept: &KeptPoll, answer: &Record, text: &str) -> Result<(), F
     let why = why.map_or("another answer of the same sender counts", |n| {
         n.detail.as_str()
     });
-    Err(Failure::Refused(
+    Err(Failure::refused(
         ErrorCode::Perm,
         format!("nothing was sent, because the answer would not count: {why}"),
     ))

@@ -229,9 +229,7 @@ impl New {
             text => text.to_owned(),
         };
         match text.trim().is_empty() {
-            true => Err(Failure::Failed(
-                "nothing is asked, so nothing was sent".into(),
-            )),
+            true => Err(Failure::failed("nothing is asked, so nothing was sent")),
             false => Ok(text),
         }
     }
@@ -239,9 +237,9 @@ impl New {
     /// Nobody is asked what can't come to anything.
     fn require_sense(&self, kind: &Kind, targets: &[String]) -> Result<(), Failure> {
         if self.deadline.is_some_and(|t| t <= clock::now()) {
-            return Err(Failure::Refused(
+            return Err(Failure::refused(
                 ErrorCode::Timeout,
-                "nothing was sent: the deadline has passed".into(),
+                "nothing was sent: the deadline has passed",
             ));
         }
         let options: Vec<&str> = self.options.iter().map(|o| o.trim()).collect();
@@ -290,7 +288,7 @@ impl New {
                 (None, None) => return Ok(()),
             },
         };
-        Err(Failure::Usage(fault))
+        Err(Failure::usage(fault))
     }
 }
 

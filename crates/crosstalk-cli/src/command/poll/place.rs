@@ -45,12 +45,11 @@ impl Place {
             Err(trouble) if trouble.is_unknown() => Ok(None),
             Err(trouble) => {
                 let why = Failure::from(trouble).to_string();
-                Err(Failure::Refused(
+                Err(Failure::refused(
                     ErrorCode::Route,
-                    format!(
-                        "the relay may count this poll, and can't be asked: {why}; --here goes by what is kept here"
-                    ),
-                ))
+                    format!("the relay may count this poll, and can't be asked: {why}"),
+                )
+                .help("--here goes by what is kept here"))
             }
         }
     }

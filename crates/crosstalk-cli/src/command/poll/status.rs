@@ -37,10 +37,8 @@ impl Status {
             Some((relay, id)) => relay.poll(&id)?,
             None => {
                 let none = || {
-                    Failure::Failed(format!(
-                        "no poll here begins with `{}`: --remote asks the relay",
-                        self.poll
-                    ))
+                    Failure::failed(format!("no poll here begins with `{}`", self.poll))
+                        .help("--remote asks the relay")
                 };
                 here(&kept.ok_or_else(none)?)?
             }

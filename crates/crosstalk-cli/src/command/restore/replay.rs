@@ -72,11 +72,14 @@ impl Source {
         } else if folder.join(bundle::CHECKPOINT).is_file() {
             Ok(Self::Bundle(folder))
         } else {
-            Err(Failure::Usage(format!(
-                "there is neither the data of a relay nor an audit bundle in {}: name the newer data folder, or a folder \
-                 that `crosstalk audit export --out DIR` wrote",
+            Err(Failure::usage(format!(
+                "there is neither the data of a relay nor an audit bundle in {}",
                 path.display()
-            )))
+            ))
+            .help(
+                "name the newer data folder, or a folder \
+                 that `crosstalk audit export --out DIR` wrote",
+            ))
         }
     }
 
@@ -224,7 +227,7 @@ impl Revocations {
             .worker_threads(1)
             .enable_all()
             .build()
-            .map_err(|e| Failure::Io("the threads of the relay".into(), e))?;
+            .map_err(|e| Failure::io("the threads of the relay", e))?;
         let filed = runtime.block_on(async {
             for (id, text) in &self.messages {
                 match relay.receive(text.as_bytes(), &Peer::stranger()).await {
@@ -259,7 +262,7 @@ fn active_consents(
 
 fn store_of(data: &Data) -> Result<SqliteStore, Failure> {
     SqliteStore::open_existing(data.store())?
-        .ok_or_else(|| Failure::Failed(format!("there is no store in {}", data.folder().display())))
+        .ok_or_else(|| Failure::failed(format!("there is no store in {}", data.folder().display())))
 }
 
 /// What the log and the trust file of a newer folder say.
@@ -267,7 +270,7 @@ fn from_folder(newer: &Data, restored: &SqliteStore) -> Result<Revocations, Fail
     let store = store_of(newer)?;
     let size = restored.log_size()?;
     if size > 0 && store.log_root(size)? != restored.log_root(size)? {
-        return Err(Failure::Failed(format!(
+        return Err(Failure::failed(format!(
             "the relay in {} is not a newer state of the one in the backup: its log does not begin with that of the backup",
             newer.folder().display()
         )));
@@ -306,7 +309,7 @@ fn from_folder(newer: &Data, restored: &SqliteStore) -> Result<Revocations, Fail
 fn from_bundle(path: &Path, restored: &Data, store: &SqliteStore) -> Result<Revocations, Failure> {
     let files = BundleFolder::at(path);
     let unusable = |what: String| {
-        Failure::Refused(
+        Failure::refused(
             ErrorCode::Perm,
             format!(
                 "the bundle {} can't be used, and nothing was changed: {what}",

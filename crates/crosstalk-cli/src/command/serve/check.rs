@@ -1,6 +1,5 @@
 //! `crosstalk serve --check`: whether a relay would start as it is configured. Nothing is started or changed.
 
-use super::health::Place;
 use super::{Overrides, bind, require_credentials, work_folder};
 use crate::console::{Console, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
@@ -16,7 +15,9 @@ use crosstalk_relay::config::Config;
 use crosstalk_relay::{delivery, server};
 use crosstalk_store::SqliteStore;
 use serde_json::{Value, json};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
+use std::time::Duration;
 
 /// One thing that was checked.
 struct Check {
@@ -135,7 +136,7 @@ fn checks(given: &Given<'_>) -> Vec<Check> {
             what: "last start",
             file: None,
             is_needed: false,
-            result: Err(Failure::Failed(change)),
+            result: Err(Failure::failed(change)),
         }));
         let listen = listen(data, config, create);
         checks.push(Check::needed("listen address", None, listen));
@@ -191,11 +192,12 @@ fn store(data: &Data) -> Result<String, Failure> {
 
 /// Certificate and key.
 fn certificate(files: &crosstalk_relay::config::Tls) -> Result<String, Failure> {
-    let tls = server::tls(files).map_err(|e| Failure::Failed(format!("TLS: {e}")))?;
+    let tls = server::tls(files).map_err(|e| Failure::failed(format!("TLS: {e}")))?;
     match tls.expires_at() {
-        Some(end) if end <= clock::now() => Err(Failure::Failed(format!(
-            "the certificate expired on {end}, and no client accepts it: replace it"
-        ))),
+        Some(end) if end <= clock::now() => Err(Failure::failed(format!(
+            "the certificate expired on {end}, and no client accepts it"
+        ))
+        .help("replace it")),
         Some(end) => Ok(format!(
             "they fit each other; the certificate expires on {end}"
         )),
@@ -272,7 +274,7 @@ fn routes(data: &Data, config: &Config) -> Vec<Check> {
         what: "routes",
         file: None,
         is_needed: false,
-        result: Err(Failure::Failed(format!(
+        result: Err(Failure::failed(format!(
             "{} {}: {}",
             m.what,
             escape(&m.name),
@@ -280,4 +282,153 @@ fn routes(data: &Data, config: &Config) -> Vec<Check> {
         ))),
     };
     missing.into_iter().map(check).collect()
+}
+
+/// How long the relay may take to answer.
+const LIMIT: Duration = Duration::from_secs(4);
+
+/// Asks the relay that runs on a data folder, wherever it listens.
+pub(super) fn report_health(data: &Data, console: &mut Console) -> Result<Exit, Failure> {
+    let at = data.folder().display();
+    let said = data.last_said();
+    let said = said.map_err(|e| Failure::at(data.folder(), e))?;
+    // Where the lock can't be asked, the relay itself is.
+    if !data.is_running().unwrap_or(true) {
+        return Err(Failure::failed(not_running(data)));
+    }
+    let said = said.unwrap_or_default();
+    let place = Place::parse(&said).ok_or_else(|| {
+        Failure::failed(format!(
+            "the relay on {at} is starting, and does not listen yet"
+        ))
+        .help("ask again in a moment")
+    })?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::io("a connection", e))?;
+    match runtime.block_on(server::probe(place.address, place.is_tls, LIMIT)) {
+        Ok(()) => {
+            console.talk("ready\n")?;
+            Ok(Exit::SUCCESS)
+        }
+        Err(fault) => Err(Failure::failed(format!(
+            "the relay on {at} ({said}): {fault}. Its log says more"
+        ))),
+    }
+}
+
+/// What is known about a relay that does not run.
+fn not_running(data: &Data) -> String {
+    let last = data.last_start();
+    let mut text = format!("no relay is running on {}.", data.folder().display());
+    let overrides = match &last.failure {
+        Some(failed) => Overrides {
+            file: failed.config.clone(),
+            listen: failed.listen,
+            name: failed.name.clone(),
+        },
+        None => Overrides {
+            file: last.config,
+            ..Overrides::default()
+        },
+    };
+    match (last.failure, last.started_at) {
+        (Some(failure), _) => text.push_str(&format!(
+            " The last start failed on {}: {}. `{}` says whether it would work now",
+            escape(&failure.at),
+            escape(failure.reason.trim_end_matches('.')),
+            overrides.command("--check", data),
+        )),
+        (None, Some(at)) => text.push_str(&format!(
+            " The last one was started on {} and has ended. Start it with `{}`",
+            escape(&at),
+            overrides.command("", data),
+        )),
+        (None, None) => text.push_str(&format!(
+            " Start one with `{}`, or name another folder with --data",
+            overrides.command("", data),
+        )),
+    }
+    text
+}
+
+/// Where a relay listens, as it is reached from its own machine.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    /// Where it listens.
+    bound: SocketAddr,
+    /// Where it is reached.
+    address: SocketAddr,
+    is_tls: bool,
+}
+
+impl Place {
+    /// Reads what a relay says about itself in the lock of its folder: a process, a URL, and its address.
+    fn parse(said: &str) -> Option<Self> {
+        let mut parts = said.split(", ");
+        let (_process, url, address) = (parts.next()?, parts.next()?, parts.next()?);
+        let bound: SocketAddr = address.parse().ok()?;
+        let ip = match bound.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip => ip,
+        };
+        Some(Self {
+            bound,
+            address: SocketAddr::new(ip, bound.port()),
+            is_tls: url.starts_with("https://"),
+        })
+    }
+
+    /// Whether a relay that listens here keeps others from an address.
+    fn holds(&self, address: SocketAddr) -> bool {
+        let (own, other) = (self.bound.ip(), address.ip());
+        let is_same = own == other || own.is_unspecified() || other.is_unspecified();
+        self.bound.port() == address.port() && is_same
+    }
+}
+
+#[cfg(test)]
+mod health_tests {
+    use super::*;
+
+    #[test]
+    fn a_relay_is_asked_where_it_listens() {
+        for (said, wanted) in [
+            (
+                "process 7, http://127.0.0.1:80, 127.0.0.1:80",
+                Some(("127.0.0.1:80", false)),
+            ),
+            (
+                "process 7, https://relay.example:443, 0.0.0.0:443",
+                Some(("127.0.0.1:443", true)),
+            ),
+            (
+                "process 7, https://relay.example:443, [::]:443",
+                Some(("[::1]:443", true)),
+            ),
+            (
+                "process 7, https://10.0.0.1:443, 10.0.0.1:443",
+                Some(("10.0.0.1:443", true)),
+            ),
+            ("", None),
+            ("process 7, http://127.0.0.1:80", None),
+        ] {
+            let place = Place::parse(said).map(|p| (p.address.to_string(), p.is_tls));
+            let wanted = wanted.map(|(address, is_tls)| (address.to_owned(), is_tls));
+            assert_eq!(place, wanted, "{said}");
+        }
+    }
+
+    #[test]
+    fn a_relay_holds_its_own_address() {
+        let holds = |bound: &str, address: &str| {
+            let place = Place::parse(&format!("process 7, http://x, {bound}")).unwrap();
+            place.holds(address.parse().unwrap())
+        };
+        assert!(holds("127.0.0.1:80", "127.0.0.1:80"));
+        assert!(holds("127.0.0.1:80", "0.0.0.0:80") && holds("0.0.0.0:80", "10.0.0.1:80"));
+        assert!(!holds("127.0.0.1:80", "10.0.0.1:80") && !holds("127.0.0.1:80", "127.0.0.1:81"));
+    }
 }

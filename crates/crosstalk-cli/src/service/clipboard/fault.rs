@@ -97,10 +97,10 @@ impl From<ClipboardError> for Failure {
         let message = fault.to_string();
         match fault {
             ClipboardError::TooLarge | ClipboardError::TooLong(..) => {
-                Self::Refused(ErrorCode::TooLarge, message)
+                Self::refused(ErrorCode::TooLarge, message)
             }
-            ClipboardError::Setting(_) => Self::Usage(message),
-            _ => Self::Failed(message),
+            ClipboardError::Setting(_) => Self::usage(message),
+            _ => Self::failed(message),
         }
     }
 }

@@ -60,10 +60,9 @@ fn all_asked(questions: &[Record]) -> Vec<String> {
 
 /// What is said where no question is open.
 pub(super) fn none_open() -> Failure {
-    Failure::Failed(
-        "no message of yours waits for an answer: `crosstalk threads` lists those that this text may answer; name one with \
-         --as-reply-to"
-            .into(),
+    Failure::failed("no message of yours waits for an answer").help(
+        "`crosstalk threads` lists those that this text may answer; name one with \
+         --as-reply-to",
     )
 }
 
@@ -129,9 +128,8 @@ fn latest_to(open: &[Record], all: &[Record], from: &str) -> Result<Record, Fail
     let found = questions.find(|q| asks(q, from)).cloned();
     found.ok_or_else(|| match open {
         [] => none_open(),
-        open => Failure::Usage(format!(
-            "no message here asks {}: name one of {} with --from",
-            escape(from),
+        open => Failure::usage(format!("no message here asks {}", escape(from))).help(format!(
+            "name one of {} with --from",
             view::names(&all_asked(open))
         )),
     })
@@ -167,10 +165,13 @@ pub(super) fn answered(
     let first = names.first().map_or_else(String::new, |n| shell::word(n));
     let file = input.file_argument();
     let file = file.map_or_else(String::new, |file| format!(" {file}"));
-    Err(Failure::Usage(format!(
-        "{} questions are open, and a plain answer does not say whose it is: name who said it with --from NAME, one of {}, as in \
+    Err(Failure::usage(format!(
+        "{} questions are open, and a plain answer does not say whose it is",
+        open.len()
+    ))
+    .help(format!(
+        "name who said it with --from NAME, one of {}, as in \
          `crosstalk paste --as-reply-to {} --from {first}{file}`",
-        open.len(),
         view::names(&names),
         shell::word(reference)
     )))
@@ -222,7 +223,7 @@ pub(super) fn envelope(
 ) -> Result<String, Failure> {
     let body = body_of(input)?;
     if body.is_empty() {
-        return Err(Failure::Failed("there is no text to file".into()));
+        return Err(Failure::failed("there is no text to file"));
     }
     let document = answered.document();
     let sender = speaker(console, desk, (answered, &document), from)?;
@@ -275,16 +276,18 @@ fn speaker(
             resolve_typed(&desk.config, &line.unwrap_or_default())
         }
         (None, _) => {
-            return Err(Failure::Usage(format!(
-                "a poll asks several, and a plain answer does not say whose it is: name who said it with --from, one of {asked}"
-            )));
+            return Err(Failure::usage(
+                "a poll asks several, and a plain answer does not say whose it is",
+            )
+            .help(format!("name who said it with --from, one of {asked}")));
         }
     };
     match call.asks(&from) {
         true => Ok(from),
-        false => Err(Failure::Usage(format!(
-            "{} is not among those whom the poll asks: name one of {asked} with --from",
+        false => Err(Failure::usage(format!(
+            "{} is not among those whom the poll asks",
             escape(&from)
-        ))),
+        ))
+        .help(format!("name one of {asked} with --from"))),
     }
 }

@@ -185,10 +185,13 @@ impl Data {
     pub(crate) fn require(&self) -> Result<(), Failure> {
         match self.store().is_file() {
             true => Ok(()),
-            false => Err(Failure::Failed(format!(
-                "there is no relay in {}: `{}` makes one, and --data DIR names another folder",
-                self.folder.display(),
-                self.command("serve"),
+            false => Err(Failure::failed(format!(
+                "there is no relay in {}",
+                self.folder.display()
+            ))
+            .help(format!(
+                "`{}` makes one, and --data DIR names another folder",
+                self.command("serve")
             ))),
         }
     }
@@ -214,11 +217,11 @@ impl Data {
         let at = |e| Failure::at(file, e);
         let opened = open_regular(file).map_err(at)?;
         // Whoever can write it has programs run.
-        require_own(&opened, file).map_err(Failure::Failed)?;
+        require_own(&opened, file).map_err(Failure::failed)?;
         let text = read_bounded(&opened, MAX_FILE_BYTES).map_err(at)?;
         let text = String::from_utf8(text).map_err(|e| at(io::Error::other(e)))?;
         let mut config = Config::parse(&text).map_err(|fault| {
-            Failure::Refused(
+            Failure::refused(
                 ErrorCode::Format,
                 format!("`{shown}`: {}", fault.to_string().trim_end()),
             )
@@ -263,7 +266,7 @@ impl Data {
             return Ok(key);
         }
         let made = PrivateKey::generate(Algorithm::Ed25519)
-            .map_err(|e| Failure::Failed(format!("the system gives no random numbers: {e}")))?;
+            .map_err(|e| Failure::failed(format!("the system gives no random numbers: {e}")))?;
         self.keys().create(name, &made, None, clock::now())?;
         Ok(made)
     }
@@ -272,12 +275,15 @@ impl Data {
     /// signed.
     pub(crate) fn require_key(&self, name: &str) -> Result<PrivateKey, Failure> {
         self.find_key(name)?.ok_or_else(|| {
-            Failure::Failed(format!(
-                "the key of the relay `{}` is not in {}: nothing can be signed in its name. Put its files back from a backup of \
-                 the relay; or start the relay once with its options (`{}`), if it never ran here",
+            Failure::failed(format!(
+                "the key of the relay `{}` is not in {}: nothing can be signed in its name",
                 escape(name),
-                self.folder.join("keys").display(),
-                self.command("serve"),
+                self.folder.join("keys").display()
+            ))
+            .help(format!(
+                "put its files back from a backup of \
+                 the relay; or start the relay once with its options (`{}`), if it never ran here",
+                self.command("serve")
             ))
         })
     }

@@ -6,21 +6,21 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::service::dns::Look;
 use crate::service::intake::{AssignedIds, Intake};
-use crate::service::relay::error::Trouble;
-use crate::service::relay::hint::Watch;
-use crate::service::relay::outbox::{Due, Outbox};
-use crate::service::relay::remote::{Remote, Through, Waiting};
-use crate::service::relay::submit::{Attached, Handed, upload};
+use crate::service::relay::outbox::{Due, Outbox, Watch};
+use crate::service::relay::remote::{Pause, Remote, Through, Trouble, Waiting};
 use crate::service::settings::{Config, base_url};
 use crate::service::workspace::Desk;
 use crate::shell;
 use clap::Args;
 use crosstalk_envelope::json::message_of;
+use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, ErrorCode, Intent, Reading};
 use crosstalk_protocol::store::Way;
+use crosstalk_relay::client::Sent;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// How many messages of an inbox are looked at for an answer, and how many at once.
 const PAGES: usize = 10;
@@ -53,10 +53,13 @@ impl ByRelay {
         let configured = config.relay_for(receiver).is_some();
         if self.no_relay || (self.relay.is_none() && !configured) {
             return match self.wait {
-                Some(_) => Err(Failure::Usage(format!(
-                    "--wait needs a relay, and none is configured for {receiver}: name one with --relay URL, or `crosstalk \
-                     relay add URL`"
-                ))),
+                Some(_) => Err(Failure::usage(format!(
+                    "--wait needs a relay, and none is configured for {receiver}"
+                ))
+                .help(
+                    "name one with --relay URL, or `crosstalk \
+                     relay add URL`",
+                )),
                 None => Ok(None),
             };
         }
@@ -132,7 +135,7 @@ impl Parcel<'_> {
             ),
         };
         let fault = Failure::from(trouble);
-        let failure = Failure::Failed(format!("{what}: {fault}\nThe message is kept: {next}"));
+        let failure = Failure::failed(format!("{what}: {fault}\nThe message is kept")).help(next);
         (failure, fault.exit())
     }
 
@@ -157,9 +160,10 @@ impl Parcel<'_> {
         let handed = match self.hand_over(console, desk, remote, Some(&mut watch)) {
             Ok(handed) => handed,
             Err(fault) => {
-                let failure = Failure::Failed(format!(
-                    "not handed over: {fault}\nThe message is kept: `crosstalk relay deliver {id}` hands it over again"
-                ));
+                let failure =
+                    Failure::failed(format!("not handed over: {fault}\nThe message is kept")).help(
+                        format!("`crosstalk relay deliver {id}` hands it over again"),
+                    );
                 console.failure(&failure)?;
                 return Ok(fault.exit());
             }
@@ -187,7 +191,7 @@ impl Parcel<'_> {
             }
             (Some(trouble), _) => {
                 let fault = Failure::from(trouble.clone());
-                console.failure(&Failure::Failed(format!(
+                console.failure(&Failure::failed(format!(
                     "the relay at {url} has the message, and its answer can't be waited for: {fault}"
                 )))?;
                 Ok(fault.exit())
@@ -341,4 +345,128 @@ fn entry_of(remote: &Remote, answer: &Document<'_>) -> Option<Waiting> {
 /// Whether what ended so is in the store: it is, unless it could not be read or another message has its id.
 pub(crate) fn is_kept(exit: Exit) -> bool {
     exit == Exit::SUCCESS || exit.code() >= crate::exit::FIRST_CONTACT
+}
+
+/// The longest time that a relay holds one request for an answer, in seconds.
+const LONGEST: u64 = 60;
+/// The shortest; each one is twice as long as the one before.
+const SHORTEST: u64 = 1;
+/// The longest pause before a relay that can't be reached is asked again for the answer, in seconds.
+const LONGEST_PAUSE: u64 = 5;
+/// How long to wait after a relay has ended its wait before the time: it shuts down.
+const CLOSING: Duration = Duration::from_millis(500);
+
+/// A file that a message names.
+#[derive(Clone, Debug)]
+pub(crate) struct Attached {
+    pub(crate) path: PathBuf,
+    pub(crate) digest: Digest,
+}
+
+/// What is known about a message that was handed to a relay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Handed {
+    /// Whether the relay said that it has the message.
+    pub(crate) is_taken: bool,
+    /// Whether it waits there for a person to approve it.
+    pub(crate) is_held: bool,
+    /// The answer to it.
+    pub(crate) answer: Option<String>,
+    /// Why the relay could not be asked in the end.
+    pub(crate) trouble: Option<Trouble>,
+}
+
+impl Handed {
+    /// Hands a message over, without waiting for its answer: from then on it is known whether the relay has it.
+    pub(crate) fn over(remote: &Remote, text: &str) -> Self {
+        let mut handed = Self::default();
+        match remote.receive(text) {
+            Ok(sent) => handed.note(sent),
+            Err(trouble) => handed.trouble = Some(trouble),
+        }
+        handed
+    }
+
+    fn note(&mut self, sent: Sent) {
+        self.is_taken = true;
+        self.trouble = None;
+        match sent.receipt {
+            Some(receipt) => self.is_held = receipt.is_held,
+            None => self.answer = Some(sent.answer),
+        }
+    }
+
+    /// Whether it is not known if the relay has the message.
+    pub(crate) fn is_unclear(&self) -> bool {
+        let may_have_arrived = |trouble: &Trouble| trouble.may_have_arrived();
+        !self.is_taken && self.trouble.as_ref().is_some_and(may_have_arrived)
+    }
+
+    /// Waits for the answer so many seconds. A relay that can't be reached meanwhile is waited for as well: the same message
+    /// again is the same question, which the relay takes once. `tell` is called between requests, soon at first: what is known
+    /// about the message by then is worth knowing before the time is over.
+    pub(crate) fn wait(
+        &mut self,
+        console: &mut Console,
+        (remote, text): (&Remote, &str),
+        seconds: u64,
+        mut tell: impl FnMut(&mut Console) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut slice = SHORTEST;
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut pause = Pause::new(LONGEST_PAUSE, "waiting for the relay to come back");
+        while self.answer.is_none() {
+            let begun = Instant::now();
+            let left = end.saturating_duration_since(begun);
+            if left.is_zero() {
+                break;
+            }
+            let held = left.as_secs().clamp(1, slice);
+            slice = (slice * 2).min(LONGEST);
+            match remote.receive_and_wait(text, held) {
+                Ok(sent) => {
+                    pause.over(console)?;
+                    let has_waited = sent.has_waited;
+                    self.note(sent);
+                    if !has_waited {
+                        break;
+                    }
+                    if self.answer.is_none() && begun.elapsed() < Duration::from_secs(held) {
+                        std::thread::sleep(CLOSING.min(left));
+                    }
+                    if self.answer.is_none() {
+                        tell(console)?;
+                    }
+                }
+                Err(trouble) => {
+                    let is_temporary = trouble.is_temporary();
+                    if is_temporary {
+                        pause.take(console, &trouble, Some(end))?;
+                    }
+                    self.trouble = Some(trouble);
+                    if !is_temporary {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Uploads the files of a message. What the relay has already stays as it is.
+pub(crate) fn upload(remote: &Remote, files: &[Attached]) -> Result<(), Failure> {
+    for file in files {
+        let shown = || file.path.to_string_lossy().into_owned();
+        let bytes = std::fs::read(&file.path).map_err(|e| Failure::io(shown(), e))?;
+        if Digest::of(&bytes) != file.digest {
+            return Err(Failure::failed(format!(
+                "{} was changed since the message was written",
+                shown()
+            ))
+            .help("send a new message"));
+        }
+        remote.put_blob(bytes)?;
+    }
+    Ok(())
 }

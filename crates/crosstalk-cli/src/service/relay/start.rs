@@ -1,16 +1,19 @@
 //! Starts the part of a relay that has no network, on its data folder.
 
+use crate::clock;
 use crate::failure::Failure;
 use crate::service::relay::data::Data;
-use crate::service::relay::keyring::TrustRing;
-use crate::service::relay::resolver::DnsResolver;
-use crosstalk_dns::Options;
-use crosstalk_envelope::{PrivateKey, Timestamp};
-use crosstalk_protocol::relay::{RelayStore, TokenRecord};
+use crosstalk_dns::{Dns, Options, SetupError};
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::{PrivateKey, Timestamp, base64};
+use crosstalk_protocol::Trust;
+use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
+use crosstalk_protocol::relay::{RelayStore, Role, TokenRecord};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Relay, Setup};
-use crosstalk_relay::port::Resolver;
-use crosstalk_store::SqliteStore;
+use crosstalk_relay::port::{Keyring, Later, Resolver};
+use crosstalk_store::{SqliteStore, TrustFile, TrustStoreError};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -73,4 +76,136 @@ pub(crate) fn active(store: &SqliteStore) -> Result<usize, Failure> {
     let counts =
         |t: &&TokenRecord| t.revoked_at.is_none() && t.expires_at.is_none_or(|end| end > now);
     Ok(store.tokens()?.iter().filter(counts).count())
+}
+
+/// The trust file of a relay, as the relay asks for it.
+#[derive(Debug)]
+pub(crate) struct TrustRing {
+    file: TrustFile,
+}
+
+impl TrustRing {
+    pub(crate) fn new(file: TrustFile) -> Self {
+        Self { file }
+    }
+}
+
+impl Keyring for TrustRing {
+    fn read(&self) -> Result<Trust, String> {
+        self.file.read().map_err(|e| e.to_string())
+    }
+
+    fn update(&self, change: &mut dyn FnMut(&mut Trust)) -> Result<Trust, String> {
+        let after = self.file.update(|trust| {
+            change(trust);
+            Ok::<Trust, TrustStoreError>(trust.clone())
+        });
+        after.map_err(|e| e.to_string())
+    }
+}
+
+/// Asks name servers for a relay.
+pub(crate) struct DnsResolver(Dns);
+
+impl DnsResolver {
+    /// Asks a name server, else those of the system.
+    pub(crate) fn new(server: Option<SocketAddr>, options: Options) -> Result<Self, SetupError> {
+        match server {
+            Some(address) => Dns::server(address, options),
+            None => Dns::system(options),
+        }
+        .map(Self)
+    }
+}
+
+impl Resolver for DnsResolver {
+    fn keys<'l>(&'l self, domain: &'l str) -> Later<'l, DnsAnswer> {
+        Box::pin(self.0.keys(domain))
+    }
+
+    fn addresses<'l>(&'l self, name: &'l str, domain: &'l str) -> Later<'l, AddressAnswer> {
+        Box::pin(self.0.addresses(name, domain))
+    }
+
+    fn relays<'l>(&'l self, domain: &'l str) -> Later<'l, Result<Vec<String>, String>> {
+        Box::pin(self.0.relays(domain))
+    }
+
+    fn hosts<'l>(&'l self, host: &'l str) -> Later<'l, Result<Vec<IpAddr>, String>> {
+        Box::pin(self.0.hosts(host))
+    }
+}
+
+/// The command that lets one agent in, for its own address.
+pub(crate) const NARROW_TOKEN: &str = "token create NAME --role agent --for ADDRESS";
+
+/// Who creates and revokes tokens on the data folder, as the log names them.
+pub(crate) const OPERATOR: &str = "operator";
+
+/// A new token that never expires, and its secret. The token holds a digest of the secret only.
+pub(crate) fn new_token(
+    name: String,
+    role: Role,
+    addresses: Vec<String>,
+) -> Result<(TokenRecord, String), Failure> {
+    let secret = new_secret()?;
+    let token = TokenRecord {
+        name,
+        hash: Digest::of(secret.as_bytes()),
+        role,
+        addresses,
+        courier: Vec::new(),
+        created_at: clock::now(),
+        expires_at: None,
+        revoked_at: None,
+        last_used_at: None,
+    };
+    Ok((token, secret))
+}
+
+/// A new secret: 256 random bits.
+fn new_secret() -> Result<String, Failure> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|e| Failure::failed(format!("the system gives no random numbers: {e}")))?;
+    let text = base64::encode(&bytes);
+    let text = text
+        .trim_end_matches('=')
+        .replace('+', "-")
+        .replace('/', "_");
+    Ok(format!("xt_{text}"))
+}
+
+#[cfg(test)]
+mod keyring_tests {
+    use super::*;
+    use crosstalk_store::Home;
+
+    #[test]
+    fn what_is_changed_is_there_for_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        let ring = TrustRing::new(TrustFile::new(&home));
+        assert_eq!(ring.read().unwrap(), Trust::default());
+        let after = ring.update(&mut |trust| {
+            trust.remove("nobody", None);
+        });
+        assert_eq!(after.unwrap(), TrustFile::new(&home).read().unwrap());
+        std::fs::write(home.trust(), "this is not TOML").unwrap();
+        assert!(ring.read().unwrap_err().contains("trust.toml"));
+    }
+}
+
+#[cfg(test)]
+mod token_tests {
+    use super::*;
+
+    #[test]
+    fn secrets_have_their_form_and_differ() {
+        let (one, other) = (new_secret().unwrap(), new_secret().unwrap());
+        assert_ne!(one, other);
+        assert_eq!(one.len(), 46);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        assert!(one.starts_with("xt_") && one.chars().all(is_plain), "{one}");
+    }
 }

@@ -1,8 +1,7 @@
 //! The relays of the settings: `[[relay]]`, each with the addresses that it is for.
 
-use super::edit::{self, Table};
-use super::file::{Fault, line_of};
-use super::setting::{PROFILE, nearest};
+use super::file::{Fault, Table, change, line_of};
+use super::table::{PROFILE, nearest};
 use crate::failure::Failure;
 use crosstalk_protocol::relay::Pattern;
 use serde::Deserialize;
@@ -189,7 +188,7 @@ impl RelayTable {
 
 /// The text with a relay added, or in place of the one with the same URL.
 pub(crate) fn put_relay(text: &str, relay: &RelaySetting) -> Result<String, Failure> {
-    edit::change(text, |root| {
+    change(text, |root| {
         let list = tables(root, relay.profile.as_deref())?;
         let mut table = Table::new();
         table.insert("url", relay.url.as_str().into());
@@ -228,7 +227,7 @@ pub(crate) fn take_relay(
     profile: Option<&str>,
 ) -> Result<Option<String>, Failure> {
     let mut removed = false;
-    let after = edit::change(text, |root| {
+    let after = change(text, |root| {
         let list = tables(root, profile)?;
         if let Some(at) = position(list, url) {
             list.remove(at);
@@ -260,7 +259,7 @@ fn tables<'t>(
         });
         table = entry
             .as_table_like_mut()
-            .ok_or_else(|| Failure::Failed(format!("`{name}` is no table in the settings")))?;
+            .ok_or_else(|| Failure::failed(format!("`{name}` is no table in the settings")))?;
     }
     // A list in one line becomes tables of their own.
     if let Some(array) = table.get(RELAY).and_then(Item::as_array) {
@@ -274,7 +273,7 @@ fn tables<'t>(
         .or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
     entry
         .as_array_of_tables_mut()
-        .ok_or_else(|| Failure::Failed("`relay` is no list of tables in the settings".into()))
+        .ok_or_else(|| Failure::failed("`relay` is no list of tables in the settings"))
 }
 
 /// Where a token file is: beside the settings, if it has no folder of its own.
