@@ -74,7 +74,7 @@ impl fmt::Display for EditorError {
                     "no editor is found: name one in VISUAL or EDITOR, or give the text with --body",
                 );
             }
-            Self::failed(name, why, kept) => {
+            Self::Failed(name, why, kept) => {
                 write!(
                     f,
                     "the editor `{name}` {why}; name another one in VISUAL or EDITOR"
