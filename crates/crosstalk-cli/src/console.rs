@@ -5,12 +5,16 @@
 
 use crate::cli::Color;
 use crate::failure::Failure;
+use crate::json;
 use crate::paragraph::{self, wrap};
+use crate::schema::Named;
 use crate::screen;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use crosstalk_envelope::Severity;
 use crosstalk_envelope::unicode::escape;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{BufRead as _, IsTerminal as _, Stderr, Stdout, Write as _};
 
@@ -114,6 +118,15 @@ impl Console {
         self.out
             .write_all(data.as_ref())
             .map_err(Failure::of_output)
+    }
+
+    /// Writes an answer for programs to stdout, with the name of its form.
+    pub(crate) fn report<T: Serialize + JsonSchema>(
+        &mut self,
+        form: &'static str,
+        answer: &T,
+    ) -> Result<(), Failure> {
+        self.data(json::pretty(&Named::new(form, answer))?)
     }
 
     /// Writes an envelope or another text to stdout: as it is for a program, and for a terminal without anything that it

@@ -6,14 +6,13 @@ use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::json;
 use crate::paragraph::count;
-use crate::report::{Conversation, Message};
-use crate::schema::EXPORT;
+use crate::report::{ExportReport, MessageReport, ThreadReport};
+use crate::schema::{EXPORT, Named};
 use crate::service::lookup;
 use crate::service::workspace::Desk;
 use clap::{Args, ValueEnum};
 use crosstalk_protocol::archive;
 use crosstalk_protocol::store::Record;
-use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -72,9 +71,11 @@ impl Export {
             Format::Text => archive::to_text(&records),
             Format::Markdown => archive::to_markdown(&thread, &records),
             Format::Json => {
-                let messages: Vec<Message> = records.iter().map(Message::new).collect();
-                let thread = Conversation::new(&thread);
-                json::pretty(&json!({"schema": EXPORT, "thread": thread, "messages": messages}))?
+                let report = ExportReport {
+                    thread: ThreadReport::new(&thread),
+                    messages: MessageReport::all(&records),
+                };
+                json::pretty(&Named::new(EXPORT, &report))?
             }
         };
         match &self.out {

@@ -7,8 +7,8 @@ use crate::console::{Console, RED, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Input, shown_path};
-use crate::json;
 use crate::paragraph::{count, wrap};
+use crate::report::{ImportConflict, ImportRejection, ImportReport};
 use crate::schema::IMPORT;
 use crate::service::consent;
 use crate::service::dns::Look;
@@ -21,7 +21,6 @@ use crosstalk_protocol::chat::{self, ChatImport, ExportedChat};
 use crosstalk_protocol::store::{Arrival, Outcome, Store as _, Way};
 use crosstalk_store::SqliteStore;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::PathBuf;
 
@@ -108,20 +107,22 @@ impl Import {
 
     fn tell(&self, console: &mut Console, tally: &Tally) -> Result<(), Failure> {
         if self.json {
-            let pairs = |list: &[(String, String)], key: &str| -> Vec<serde_json::Value> {
-                list.iter()
-                    .map(|(file, what)| json!({"file": file, key: what}))
-                    .collect()
+            let conflict = |(file, id): &(String, String)| ImportConflict {
+                file: file.clone(),
+                id: id.clone(),
             };
-            let answer = json!({
-                "schema": IMPORT,
-                "files": tally.files,
-                "filed": tally.filed,
-                "known": tally.known,
-                "conflicts": pairs(&tally.conflicts, "id"),
-                "refused": pairs(&tally.refused, "reason"),
-            });
-            return console.data(json::pretty(&answer)?);
+            let rejection = |(file, reason): &(String, String)| ImportRejection {
+                file: file.clone(),
+                reason: reason.clone(),
+            };
+            let report = ImportReport {
+                files: tally.files,
+                filed: tally.filed,
+                known: tally.known,
+                conflicts: tally.conflicts.iter().map(conflict).collect(),
+                refused: tally.refused.iter().map(rejection).collect(),
+            };
+            return console.report(IMPORT, &report);
         }
         for (file, reason) in &tally.refused {
             let word = styled(RED, "refused");

@@ -6,8 +6,7 @@ mod remote;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
-use crate::report::Message;
+use crate::report::{InboxReport, MessageReport};
 use crate::schema::INBOX;
 use crate::service::lookup;
 use crate::service::relay::remote::Through;
@@ -15,7 +14,6 @@ use crate::service::workspace::Desk;
 use crate::view::{self, Look};
 use clap::Args;
 use crosstalk_protocol::store::{Record, Store as _};
-use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Show what waits for you: to answer, or to carry to another chat
@@ -86,11 +84,12 @@ impl Inbox {
             false => Exit::SUCCESS,
         };
         if self.json {
-            let messages: Vec<Message> = items.iter().map(Message::new).collect();
-            let relays: Vec<Value> = relays.iter().map(relays::AtRelay::report).collect();
-            let answer =
-                json!({"schema": INBOX, "messages": messages, "more": more, "relays": relays});
-            console.data(json::pretty(&answer)?)?;
+            let report = InboxReport {
+                messages: MessageReport::all(&items),
+                more,
+                relays: relays.iter().map(relays::AtRelay::report).collect(),
+            };
+            console.report(INBOX, &report)?;
             return Ok(exit);
         }
         match store {

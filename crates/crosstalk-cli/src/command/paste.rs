@@ -5,14 +5,13 @@ mod source;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
+use crate::report::PasteReport;
 use crate::schema::PASTE;
 use crate::service::dns::Look;
 use crate::service::intake::Intake;
 use crate::service::recipient::resolve_typed;
 use crate::service::workspace::Desk;
 use clap::Args;
-use serde_json::json;
 use std::path::PathBuf;
 
 /// Take messages from the clipboard, files or stdin: verify, thread and keep them
@@ -82,8 +81,7 @@ impl Paste {
         }
         if self.json {
             let (messages, errors) = (intake.messages, intake.errors);
-            let answer = json!({"schema": PASTE, "messages": messages, "errors": errors});
-            console.data(json::pretty(&answer)?)?;
+            console.report(PASTE, &PasteReport { messages, errors })?;
         }
         Ok(exit)
     }

@@ -3,8 +3,7 @@
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
-use crate::report::Message;
+use crate::report::{MessageReport, MoveReport};
 use crate::schema::MOVE;
 use crate::service::lookup;
 use crate::service::relocate::{relocate, tell};
@@ -12,7 +11,6 @@ use crate::service::workspace::Desk;
 use clap::Args;
 use crosstalk_protocol::store::{Moved, Record, Store as _};
 use crosstalk_store::SqliteStore;
-use serde_json::json;
 
 /// Move a message that was filed with the wrong question
 ///
@@ -67,25 +65,24 @@ fn report(
 ) -> Result<Exit, Failure> {
     let now = store.message(&record.id)?;
     let now = now.map(lookup::veiled);
-    let (from, along, settled, reopened) = match moved {
+    let (from, along, settles, reopens) = match moved {
         Moved::Done {
             from,
             along,
             settled,
             reopened,
             ..
-        } => (from.as_str(), *along, settled.clone(), reopened.clone()),
-        _ => (record.thread.as_str(), 0, None, None),
+        } => (from, *along, settled.clone(), reopened.clone()),
+        _ => (&record.thread, 0, None, None),
     };
-    let answer = json!({
-        "schema": MOVE,
-        "moved": matches!(moved, Moved::Done { .. }),
-        "from": from,
-        "message": now.as_ref().map(Message::new),
-        "along": along,
-        "settles": settled,
-        "reopens": reopened,
-    });
-    console.data(json::pretty(&answer)?)?;
+    let report = MoveReport {
+        moved: matches!(moved, Moved::Done { .. }),
+        from: from.clone(),
+        message: now.as_ref().map(MessageReport::new),
+        along,
+        settles,
+        reopens,
+    };
+    console.report(MOVE, &report)?;
     Ok(Exit::SUCCESS)
 }

@@ -1,17 +1,16 @@
 //! `crosstalk search`: messages by their words.
 
+use crate::clock;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::report::Message;
+use crate::report::{MessageReport, SearchReport};
 use crate::schema::SEARCH;
 use crate::service::workspace::Desk;
 use crate::view::{self, Look};
-use crate::{clock, json};
 use clap::Args;
 use crosstalk_protocol::store;
 use crosstalk_protocol::store::Store as _;
-use serde_json::json;
 
 /// Find messages by their words, the latest first
 ///
@@ -51,10 +50,13 @@ impl Search {
             false => Exit::SUCCESS,
         };
         if self.json {
-            let messages: Vec<Message> = items.iter().map(Message::new).collect();
-            let answer =
-                json!({"schema": SEARCH, "query": query, "messages": messages, "more": more});
-            console.data(json::pretty(&answer)?)?;
+            let messages = MessageReport::all(&items);
+            let report = SearchReport {
+                query,
+                messages,
+                more,
+            };
+            console.report(SEARCH, &report)?;
             return Ok(exit);
         }
         match kept {

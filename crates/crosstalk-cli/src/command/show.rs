@@ -3,8 +3,7 @@
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
-use crate::report::{Conversation, Message};
+use crate::report::{MessageReport, ShowReport, ThreadReport};
 use crate::schema::SHOW;
 use crate::service::deliver::with_primer;
 use crate::service::lookup::{self, Reference, is_sound, show_before};
@@ -16,7 +15,6 @@ use clap::Args;
 use crosstalk_envelope::fence;
 use crosstalk_protocol::store::{Record, Store as _, Thread};
 use crosstalk_store::SqliteStore;
-use serde_json::json;
 
 /// Show a message, or a thread as a tree
 #[derive(Args, Debug)]
@@ -68,10 +66,9 @@ impl Show {
             Reference::Message(record) => (store.thread(&record.thread)?, vec![*record], false),
         };
         if self.json {
-            let messages: Vec<Message> = records.iter().map(Message::new).collect();
-            let thread = thread.as_ref().map(Conversation::new);
-            let answer = json!({"schema": SHOW, "thread": thread, "messages": messages});
-            console.data(json::pretty(&answer)?)?;
+            let messages = MessageReport::all(&records);
+            let thread = thread.as_ref().map(ThreadReport::new);
+            console.report(SHOW, &ShowReport { thread, messages })?;
         } else if self.envelope || self.received {
             self.print(console, &records)?;
         } else {

@@ -3,14 +3,12 @@
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
-use crate::report::Conversation;
+use crate::report::{ThreadReport, ThreadsReport};
 use crate::schema::THREADS;
 use crate::service::workspace::{Desk, NOTHING};
 use crate::view::{self, Look};
 use clap::Args;
 use crosstalk_protocol::store::{Store as _, ThreadFilter};
-use serde_json::json;
 
 /// List the conversations, the latest first
 #[derive(Args, Debug)]
@@ -49,9 +47,8 @@ impl Threads {
         };
         let (items, more) = listing.map_or((Vec::new(), false), |l| (l.items, l.more));
         if self.json {
-            let threads: Vec<Conversation> = items.iter().map(Conversation::new).collect();
-            let answer = json!({"schema": THREADS, "threads": threads, "more": more});
-            console.data(json::pretty(&answer)?)?;
+            let threads = items.iter().map(ThreadReport::new).collect();
+            console.report(THREADS, &ThreadsReport { threads, more })?;
             return Ok(Exit::SUCCESS);
         }
         let Some(store) = store else {

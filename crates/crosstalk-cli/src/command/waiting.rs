@@ -3,8 +3,7 @@
 use crate::console::{Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
-use crate::report::Message;
+use crate::report::{AskedReport, MessageReport, WaitingReport};
 use crate::schema::WAITING;
 use crate::service::lookup;
 use crate::service::relay::outbox::Reach;
@@ -12,7 +11,6 @@ use crate::service::workspace::{Desk, NOTHING};
 use crate::view::{self, Look};
 use clap::Args;
 use crosstalk_protocol::store::{AskedMessage, Record, Store as _};
-use serde_json::{Value, json};
 use std::collections::HashMap;
 
 /// Show what you wait for, from whom, and since when
@@ -52,9 +50,8 @@ impl Waiting {
         };
         if self.json {
             let report = |asked: &AskedMessage| report(asked, &desk, &reached);
-            let messages: Vec<Value> = items.iter().map(report).collect();
-            let answer = json!({"schema": WAITING, "messages": messages, "more": more});
-            console.data(json::pretty(&answer)?)?;
+            let messages = items.iter().map(report).collect();
+            console.report(WAITING, &WaitingReport { messages, more })?;
             return Ok(Exit::SUCCESS);
         }
         let Some(store) = store else {
@@ -94,12 +91,12 @@ fn here(desk: &Desk, records: &[&Record]) -> HashMap<String, Reach> {
     known.collect()
 }
 
-fn report(asked: &AskedMessage, desk: &Desk, reached: &HashMap<String, Reach>) -> Value {
+fn report(asked: &AskedMessage, desk: &Desk, reached: &HashMap<String, Reach>) -> AskedReport {
     let id = &asked.record.id;
-    json!({
-        "message": Message::new(&asked.record),
-        "waits_for": asked.of,
-        "since": asked.record.at.to_string(),
-        "delivery": reached.get(id).map(|reach| reach.report(&desk.config, id)),
-    })
+    AskedReport {
+        message: MessageReport::new(&asked.record),
+        waits_for: asked.of.clone(),
+        since: asked.record.at.to_string(),
+        delivery: reached.get(id).map(|reach| reach.report(&desk.config, id)),
+    }
 }

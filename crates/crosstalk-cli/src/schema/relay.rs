@@ -1,9 +1,7 @@
 //! The schemas of the commands of a relay.
 
 use super::signing::{form, maybe, maybe_object, object, text};
-use super::{
-    APPROVAL, APPROVALS, DEAD, DEMO, FSCK, LISTEN, RELAY_INBOX, RELAYS, SERVE_CHECK, STATUS, TOKENS,
-};
+use super::{APPROVAL, APPROVALS, DEAD, DEMO, FSCK, LISTEN, RELAYS, SERVE_CHECK, STATUS, TOKENS};
 use serde_json::{Value, json};
 
 fn list(items: Value) -> Value {
@@ -16,19 +14,6 @@ fn number() -> Value {
 
 fn states() -> Value {
     json!({"enum": ["queued", "delivered", "read", "acknowledged", "failed", "held", "quarantined"]})
-}
-
-/// What became of a message at a relay, as part of crosstalk.sent/1. `taken` is null where the connection ended before the
-/// relay said whether it has the message. `parsed_answer` is the answer as `crosstalk parse --json` prints it.
-pub(super) fn handed() -> Value {
-    maybe_object(json!({
-        "url": text(),
-        "taken": {"type": ["boolean", "null"]},
-        "held": {"type": "boolean"},
-        "answer": maybe(),
-        "parsed_answer": {"type": ["object", "null"]},
-        "error": maybe_object(json!({"exit": number(), "message": text()})),
-    }))
 }
 
 pub(super) fn tokens() -> Value {
@@ -93,15 +78,6 @@ fn message(further: Value) -> Value {
         properties.insert("withheld".into(), json!({"type": "integer", "minimum": 1}));
     }
     message
-}
-
-pub(super) fn inbox() -> Value {
-    form(
-        RELAY_INBOX,
-        "What `crosstalk inbox --relay --json` prints, the oldest message first. `taken` says that it is kept here and \
-         acknowledged there (--take).",
-        json!({"schema": {"const": RELAY_INBOX}, "messages": list(message(json!({"taken": {"type": "boolean"}})))}),
-    )
 }
 
 pub(super) fn listen() -> Value {

@@ -15,7 +15,6 @@ use crosstalk_protocol::consent::{
 use crosstalk_protocol::store::{Arrival, Outcome, StoreError, is_same_party};
 use crosstalk_protocol::{Admitted, Word};
 use crosstalk_store::SqliteStore;
-use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How often traces of erased texts are tried to be taken out, and how long it is waited between the later tries.
@@ -307,15 +306,6 @@ pub(crate) fn sentence(refusal: &Refusal) -> String {
     format!("{} ({}, {rule})", refusal.detail(), refusal.code.as_str())
 }
 
-/// The same for programs.
-pub(crate) fn refusal(refusal: &Refusal) -> Value {
-    json!({
-        "code": refusal.code.as_str(),
-        "rule": refusal.rule.map(|(id, _)| id),
-        "reason": refusal.detail(),
-    })
-}
-
 /// Says what was withdrawn and erased; nothing if nothing was.
 pub(crate) fn tell(console: &mut Console, withdrawn: &Withdrawn) -> Result<(), Failure> {
     if withdrawn.consents.is_empty() {
@@ -331,14 +321,4 @@ pub(crate) fn tell(console: &mut Console, withdrawn: &Withdrawn) -> Result<(), F
             many => format!("{many} messages erased here, whose digests stay"),
         }
     ))
-}
-
-/// The same for programs.
-pub(crate) fn report(withdrawn: &Withdrawn) -> Option<Value> {
-    let erased = withdrawn.erased.iter();
-    let erased: Vec<Value> = erased
-        .map(|e| json!({"id": e.id, "digest": e.digest.to_string()}))
-        .collect();
-    let consents = &withdrawn.consents;
-    (!consents.is_empty()).then(|| json!({"consents": consents, "erased": erased}))
 }

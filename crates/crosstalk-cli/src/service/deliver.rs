@@ -13,6 +13,10 @@ mod step;
 use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{
+    FailureReport, HandedReport, MessageReport, SentManyReport, SentReport, UnsentReport,
+    WithdrawnReport,
+};
 use crate::schema::{SENT, SENT_MANY};
 use crate::service::clipboard::{Choice, ClipboardError, Copied};
 use crate::service::consent::{self, Said};
@@ -41,7 +45,6 @@ use crosstalk_protocol::store::{
 };
 use crosstalk_protocol::{Admitted, Assistant, Question, Trust, needs_primer, primer, verify};
 use crosstalk_store::{SqliteStore, StoredKey};
-use serde_json::{Value, json};
 
 /// How a message leaves.
 #[derive(Args, Clone, Debug, Default)]
@@ -369,17 +372,20 @@ impl Delivery {
             reports.push(report(one, &copied, relay));
         }
         let thread = sent.first().map(|one| one.record.thread.clone());
-        let answer = match is_one {
-            true => reports.pop().unwrap_or_default(),
-            false => {
-                let unsent = unsent.iter().map(|(receiver, fault)| {
-                    json!({"to": receiver, "exit": fault.exit().code(), "message": fault.to_string()})
-                });
-                let unsent: Vec<Value> = unsent.collect();
-                json!({"schema": SENT_MANY, "thread": thread, "messages": reports, "failed": unsent})
-            }
+        if is_one {
+            console.data(json::pretty(&reports.pop())?)?;
+            return Ok(exit);
+        }
+        let failed = unsent.iter().map(|(receiver, fault)| UnsentReport {
+            to: receiver.clone(),
+            failure: FailureReport::new(fault),
+        });
+        let report = SentManyReport {
+            thread: thread.unwrap_or_default(),
+            messages: reports,
+            failed: failed.collect(),
         };
-        console.data(json::pretty(&answer)?)?;
+        console.report(SENT_MANY, &report)?;
         Ok(exit)
     }
 
@@ -651,19 +657,23 @@ fn tell_findings<'t>(
     Ok(())
 }
 
-fn report(sent: &Sent, copied: &Result<Copied, ClipboardError>, relay: Option<Value>) -> Value {
+fn report(
+    sent: &Sent,
+    copied: &Result<Copied, ClipboardError>,
+    relay: Option<HandedReport>,
+) -> SentReport {
     let copied = match copied {
         Ok(Copied::System) => Some("system"),
         Ok(Copied::Terminal) => Some("terminal"),
         Err(_) => None,
     };
-    json!({
-        "schema": SENT,
-        "message": crate::report::Message::new(&sent.record),
-        "text": sent.pasted,
-        "primer": sent.sealed.has_primer,
-        "copied": copied,
-        "relay": relay,
-        "withdrawn": consent::report(&sent.withdrawn),
-    })
+    SentReport {
+        schema: SENT,
+        message: MessageReport::new(&sent.record),
+        text: sent.pasted.clone(),
+        primer: sent.sealed.has_primer,
+        copied,
+        relay,
+        withdrawn: WithdrawnReport::new(&sent.withdrawn),
+    }
 }

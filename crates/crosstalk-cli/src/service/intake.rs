@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::paragraph::wrap;
+use crate::report::PastedReport;
 use crate::service::dns::Look;
 use crate::service::relay::remote::Waiting;
 use crate::service::relocate::relocate;
@@ -107,7 +108,7 @@ pub(crate) struct Intake<'a> {
     pub(crate) may_ask: bool,
     /// The messages that are new here.
     pub(crate) kept: Vec<Record>,
-    pub(crate) messages: Vec<Value>,
+    pub(crate) messages: Vec<PastedReport>,
     pub(crate) errors: Vec<Value>,
 }
 

@@ -5,19 +5,19 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::paragraph::lines;
+use crate::report::{CheckedConsentReport, ConsentCheckReport, RefusalReport};
 use crate::schema::CONSENT_CHECK;
 use crate::service::consent;
 use crate::service::dns::Look;
 use crate::service::intake::Incoming;
 use crate::service::workspace::Desk;
-use crate::{clock, json, view};
+use crate::{clock, view};
 use clap::Args;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Reading, Timestamp};
 use crosstalk_protocol::consent::{Need, Terms};
 use crosstalk_protocol::store::Way;
-use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Say whether the consent of a message is enough, without keeping it
@@ -79,8 +79,7 @@ impl Check {
             }
         }
         if self.json {
-            let answer = json!({"schema": CONSENT_CHECK, "envelopes": envelopes});
-            console.data(json::pretty(&answer)?)?;
+            console.report(CONSENT_CHECK, &ConsentCheckReport { envelopes })?;
         }
         Ok(exit)
     }
@@ -126,19 +125,20 @@ impl CheckedConsent<'_> {
         console.show(&format!("{word}  {who}  {}\n{why}\n", styled(DIM, how)))
     }
 
-    fn report(&self) -> Value {
+    fn report(&self) -> CheckedConsentReport {
         let claim = self.said.claim();
-        json!({
-            "from": self.document.sender(),
-            "to": self.document.receiver(),
-            "enough": self.judged.is_ok(),
-            "needs": self.needs(),
-            "consent": claim.and_then(|c| c.text.as_deref()),
-            "scopes": claim.map_or(&[][..], |c| &c.scopes),
-            "assurance": self.said.assurance().as_str(),
-            "expires": self.judged.as_ref().ok().and_then(|t| t.expires).map(|t| t.to_string()),
-            "under": self.judged.as_ref().map_or(&[][..], |t| &t.under),
-            "refusal": self.judged.as_ref().err().map(consent::refusal),
-        })
+        let terms = self.judged.as_ref().ok();
+        CheckedConsentReport {
+            from: self.document.sender().to_owned(),
+            to: self.document.receiver().to_owned(),
+            enough: terms.is_some(),
+            needs: self.needs(),
+            consent: claim.and_then(|c| c.text.clone()),
+            scopes: claim.map_or_else(Vec::new, |c| c.scopes.clone()),
+            assurance: self.said.assurance().as_str(),
+            expires: terms.and_then(|t| t.expires).map(|t| t.to_string()),
+            under: terms.map_or_else(Vec::new, |t| t.under.clone()),
+            refusal: self.judged.as_ref().err().map(RefusalReport::new),
+        }
     }
 }

@@ -4,17 +4,17 @@ use super::ConsentSource;
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::ConsentsReport;
 use crate::schema::CONSENTS;
 use crate::screen::{cells, clip_cells};
 use crate::service::consent;
 use crate::service::recipient::resolve_typed;
 use crate::service::workspace::Desk;
-use crate::{clock, json, view};
+use crate::{clock, view};
 use anstyle::Style;
 use clap::Args;
 use crosstalk_protocol::consent::{GrantFilter, LedgerStore as _};
 use crosstalk_relay::client::Consent;
-use serde_json::json;
 
 /// The widest column, in cells.
 const WIDEST: usize = 44;
@@ -50,8 +50,7 @@ impl List {
             None => self.kept(console, desk, by, most)?,
         };
         if self.json {
-            let answer = json!({"schema": CONSENTS, "consents": consents});
-            console.data(json::pretty(&answer)?)?;
+            console.report(CONSENTS, &ConsentsReport { consents })?;
             return Ok(Exit::SUCCESS);
         }
         match consents.is_empty() {

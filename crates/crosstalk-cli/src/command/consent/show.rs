@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::schema::CONSENT;
 use crate::service::relay::remote::{Delivered, LOOKED_THROUGH, Remote, find_by_prefix};
 use crate::service::workspace::{Desk, NOTHING};
-use crate::{clock, json, view};
+use crate::{clock, view};
 use clap::Args;
 use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_relay::client::{Consent, ConsentRecord, UnderConsent};
@@ -36,9 +36,7 @@ impl Show {
             None => self.kept(console, desk)?,
         };
         if self.json {
-            let mut value = json::value(&record)?;
-            json::set(&mut value, "schema", Some(CONSENT));
-            console.data(json::pretty(&value)?)?;
+            console.report(CONSENT, &record)?;
             return Ok(Exit::SUCCESS);
         }
         console.show(&shown(&record))?;

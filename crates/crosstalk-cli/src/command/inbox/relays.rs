@@ -5,6 +5,7 @@ use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
+use crate::report::{RelayReport, RemoteInboxReport, RemoteMessageReport};
 use crate::service::relay::inbox::addresses;
 use crate::service::relay::remote::{Remote, Through, Trouble, Waiting};
 use crate::service::workspace::Desk;
@@ -13,7 +14,6 @@ use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::is_human;
 use crosstalk_protocol::store::is_same_party;
-use serde_json::{Value, json};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -251,31 +251,23 @@ impl AtRelay {
     }
 
     /// The same for programs.
-    pub(super) fn report(&self) -> Value {
+    pub(super) fn report(&self) -> RelayReport {
         let empty = Found::default();
         let (found, error) = match &self.found {
             Ok(found) => (found, found.refusal.as_ref().map(|u| &u.why)),
             Err(unasked) => (&empty, Some(&unasked.why)),
         };
-        let message = |m: &Waiting| {
-            json!({
-                "id": m.id, "thread": m.thread, "from": m.from, "to": m.to, "intent": m.intent,
-                "received_at": m.received_at,
-            })
+        let inbox = |(address, messages): &(String, Vec<Waiting>)| RemoteInboxReport {
+            address: address.clone(),
+            messages: messages.iter().map(RemoteMessageReport::new).collect(),
+            fetch: self.fetch(address),
         };
-        let inboxes = found.inboxes.iter().map(|(address, messages)| {
-            json!({
-                "address": address,
-                "messages": messages.iter().map(message).collect::<Vec<_>>(),
-                "fetch": self.fetch(address),
-            })
-        });
-        json!({
-            "url": self.url,
-            "error": error,
-            "inboxes": inboxes.collect::<Vec<_>>(),
-            "held": found.held,
-            "to_carry": found.to_carry,
-        })
+        RelayReport {
+            url: self.url.clone(),
+            error: error.cloned(),
+            inboxes: found.inboxes.iter().map(inbox).collect(),
+            held: found.held,
+            to_carry: found.to_carry,
+        }
     }
 }

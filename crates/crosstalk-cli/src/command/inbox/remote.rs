@@ -3,13 +3,13 @@
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{FetchedMessage, RelayInboxReport};
 use crate::schema::RELAY_INBOX;
 use crate::service::relay::inbox::{addresses, take};
 use crate::service::relay::remote::{Remote, Through, Waiting};
 use crate::service::workspace::Desk;
-use crate::{json, view};
+use crate::view;
 use crosstalk_envelope::{CoreHeader, Document, Reading};
-use serde_json::{Value, json};
 
 /// How many messages are fetched at once.
 const AT_ONCE: u32 = 100;
@@ -29,15 +29,14 @@ pub(super) struct AtRelay<'a> {
 impl AtRelay<'_> {
     pub(super) fn run(&self, console: &mut Console, desk: &Desk) -> Result<Exit, Failure> {
         let addresses = addresses(desk, self.addresses)?;
-        let (mut exit, mut reports) = (Exit::SUCCESS, Vec::new());
+        let (mut exit, mut messages) = (Exit::SUCCESS, Vec::new());
         for address in &addresses {
             let remote = self.through.connect(&desk.config, Some(address))?;
-            exit = exit.worst(self.one(console, desk, &remote, address, &mut reports)?);
+            exit = exit.worst(self.one(console, desk, &remote, address, &mut messages)?);
         }
         if self.json {
-            let answer = json!({"schema": RELAY_INBOX, "messages": reports});
-            console.data(json::pretty(&answer)?)?;
-        } else if reports.is_empty() {
+            console.report(RELAY_INBOX, &RelayInboxReport { messages })?;
+        } else if messages.is_empty() {
             let whom = view::names(&addresses);
             console.talk(&format!("nothing waits there for {whom}\n"))?;
         }
@@ -50,7 +49,7 @@ impl AtRelay<'_> {
         desk: &Desk,
         remote: &Remote,
         address: &str,
-        reports: &mut Vec<Value>,
+        messages: &mut Vec<FetchedMessage>,
     ) -> Result<Exit, Failure> {
         let (mut exit, mut left, mut cursor) = (Exit::SUCCESS, self.limit, None::<String>);
         while left > 0 {
@@ -68,11 +67,10 @@ impl AtRelay<'_> {
                 if !self.json && !self.take {
                     console.show(&line(waiting))?;
                 }
-                let mut report = json::value(waiting)?;
-                if let Some(map) = report.as_object_mut() {
-                    map.insert("taken".into(), taken.into());
-                }
-                reports.push(report);
+                messages.push(FetchedMessage {
+                    message: waiting.clone(),
+                    taken,
+                });
             }
             cursor = Some(page.cursor);
         }

@@ -4,7 +4,7 @@ use super::plain;
 use crate::console::{CYAN, Console, GREEN, RED, styled};
 use crate::failure::Failure;
 use crate::paragraph::{lines, wrap};
-use crate::report::Message;
+use crate::report::{MessageReport, PastedReport, RefusalReport};
 use crate::screen::clip_cells;
 use crate::service::intake::Taken;
 use crate::service::lookup::show_before;
@@ -20,7 +20,7 @@ use crosstalk_envelope::{CoreHeader, Document, Intent, LineIndex};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Moved, Outcome, Record, Side, Store as _, Wait, is_same_party};
 use crosstalk_store::SqliteStore;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The most columns of a question that is quoted in a note.
 const QUOTED: usize = 40;
@@ -341,14 +341,14 @@ impl Told<'_> {
     }
 
     /// For programs.
-    pub(super) fn report(&self) -> Result<Value, Failure> {
-        let (word, id) = match self.outcome {
+    pub(super) fn report(&self) -> Result<PastedReport, Failure> {
+        let (outcome, id) = match self.outcome {
             Outcome::Filed { id, .. } => ("filed", id),
             Outcome::Known { id, .. } if self.is_moved() => ("moved", id),
             Outcome::Known { id, .. } => ("known", id),
             Outcome::Conflict { id, .. } => ("conflict", id),
         };
-        let settled = match self.outcome {
+        let settles = match self.outcome {
             Outcome::Filed { settled, .. } => settled.clone(),
             _ => match self.moved {
                 Some(Moved::Done { settled, .. }) => settled.clone(),
@@ -358,17 +358,17 @@ impl Told<'_> {
         let findings = self.document.diagnostics().iter();
         let repairs = findings.map(|d| json::value(&finding(d, self.lines)));
         let repairs = repairs.collect::<Result<Vec<Value>, Failure>>()?;
-        Ok(json!({
-            "outcome": word,
-            "id": id,
-            "message": self.record.map(Message::new),
-            "settles": settled,
-            "candidates": self.candidates(),
-            "learned": self.learned,
-            "repairs": repairs,
-            "verdict": json::value(&self.taken.admitted.verdict().report())?,
-            "refusal": null,
-        }))
+        Ok(PastedReport {
+            outcome,
+            id: id.clone(),
+            message: self.record.map(MessageReport::new),
+            settles,
+            candidates: self.candidates().to_vec(),
+            learned: self.learned.map(str::to_owned),
+            repairs,
+            verdict: json::value(&self.taken.admitted.verdict().report())?,
+            refusal: None,
+        })
     }
 }
 
@@ -414,16 +414,16 @@ pub(super) fn show_refused(
 }
 
 /// The same for programs.
-pub(super) fn refused(taken: &Taken, refusal: &Refusal) -> Result<Value, Failure> {
-    Ok(json!({
-        "outcome": "refused",
-        "id": taken.arrival.id(),
-        "message": null,
-        "settles": null,
-        "candidates": [],
-        "learned": null,
-        "repairs": [],
-        "verdict": json::value(&taken.admitted.verdict().report())?,
-        "refusal": consent::refusal(refusal),
-    }))
+pub(super) fn refused(taken: &Taken, refusal: &Refusal) -> Result<PastedReport, Failure> {
+    Ok(PastedReport {
+        outcome: "refused",
+        id: taken.arrival.id().to_owned(),
+        message: None,
+        settles: None,
+        candidates: Vec::new(),
+        learned: None,
+        repairs: Vec::new(),
+        verdict: json::value(&taken.admitted.verdict().report())?,
+        refusal: Some(RefusalReport::new(refusal)),
+    })
 }

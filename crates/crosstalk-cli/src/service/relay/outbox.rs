@@ -2,6 +2,7 @@
 
 use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
+use crate::report::ReachReport;
 use crate::service::relay::data::make_folder;
 use crate::service::relay::remote::{Delivered, Remote, Through, Waiting};
 use crate::service::relay::send::Attached;
@@ -14,7 +15,6 @@ use crosstalk_protocol::nearest_address;
 use crosstalk_protocol::relay::{Handler, State};
 use crosstalk_protocol::store::{Record, Way};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -240,7 +240,7 @@ impl Reach {
     }
 
     /// The same for programs: the state of the delivery that is the furthest behind.
-    pub(crate) fn report(&self, config: &Config, id: &str) -> Value {
+    pub(crate) fn report(&self, config: &Config, id: &str) -> ReachReport {
         let state = match self {
             Self::NotHandedOver(_) => "not_handed_over",
             Self::NotCopied => "not_copied",
@@ -253,7 +253,10 @@ impl Reach {
                 kept_back.or(behind.map(State::as_str)).unwrap_or("unknown")
             }
         };
-        json!({"state": state, "notes": self.sentences(config, id)})
+        ReachReport {
+            state,
+            notes: self.sentences(config, id),
+        }
     }
 }
 

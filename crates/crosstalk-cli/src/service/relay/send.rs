@@ -4,6 +4,7 @@ use crate::console::{Console, DIM, GREEN, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::report::{FailureReport, HandedReport};
 use crate::service::dns::Look;
 use crate::service::intake::{AssignedIds, Intake};
 use crate::service::relay::outbox::{Due, Outbox, Watch};
@@ -18,7 +19,6 @@ use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, ErrorCode, Intent, Reading};
 use crosstalk_protocol::store::Way;
 use crosstalk_relay::client::Sent;
-use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -229,15 +229,24 @@ impl Parcel<'_> {
         console: &mut Console,
         desk: &Desk,
         remote: &Remote,
-    ) -> Result<(Value, Exit), Failure> {
-        let url = remote.url();
-        let told = |exit: Exit, why: String| Some(json!({"exit": exit.code(), "message": why}));
+    ) -> Result<(HandedReport, Exit), Failure> {
+        let url = remote.url().to_owned();
+        let told = |exit: Exit, message: String| {
+            let exit = exit.code().into();
+            Some(FailureReport { exit, message })
+        };
         let handed = match self.hand_over(console, desk, remote, None) {
             Ok(handed) => handed,
             Err(fault) => {
-                let error = told(fault.exit(), fault.to_string());
-                let value = json!({"url": url, "taken": false, "held": false, "answer": null, "parsed_answer": null, "error": error});
-                return Ok((value, fault.exit()));
+                let report = HandedReport {
+                    url,
+                    taken: Some(false),
+                    held: false,
+                    answer: None,
+                    parsed_answer: None,
+                    error: Some(FailureReport::new(&fault)),
+                };
+                return Ok((report, fault.exit()));
             }
         };
         let taken = (!handed.is_unclear()).then_some(handed.is_taken);
@@ -257,11 +266,15 @@ impl Parcel<'_> {
             (None, None) if self.wait.is_some() => (None, ErrorCode::Timeout.into()),
             (None, None) => (None, Exit::SUCCESS),
         };
-        let parsed = handed.answer.as_deref().map(message_of);
-        let value = json!({
-            "url": url, "taken": taken, "held": handed.is_held, "answer": handed.answer, "parsed_answer": parsed, "error": error,
-        });
-        Ok((value, exit))
+        let report = HandedReport {
+            url,
+            taken,
+            held: handed.is_held,
+            parsed_answer: handed.answer.as_deref().map(message_of),
+            answer: handed.answer,
+            error,
+        };
+        Ok((report, exit))
     }
 }
 
