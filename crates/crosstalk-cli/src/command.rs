@@ -1,4 +1,4 @@
-//! The commands, one module each: read the input, call the library, render the answer.
+//! The commands, one module per group: each reads its input, calls services and renders the answer.
 
 /// Defines a command with subcommands: each variant holds the arguments of one subcommand, which has a `run`.
 macro_rules! group {
@@ -37,7 +37,6 @@ mod canonical;
 mod carry;
 mod clip;
 mod close;
-mod completions;
 mod config;
 mod conform;
 mod consent;
@@ -58,7 +57,6 @@ mod inbox;
 mod key;
 mod lint;
 mod listen;
-mod man;
 mod migrate;
 mod name;
 mod parse;
@@ -66,11 +64,11 @@ mod paste;
 mod poll;
 mod prompt;
 mod redact;
+mod reference;
 mod relay;
 mod relocate;
 mod reply;
 mod restore;
-mod schema;
 mod search;
 mod send;
 mod serve;
@@ -95,7 +93,6 @@ use crosstalk_protocol::store::Page;
 /// Lists the commands in the order of the help; each has a `run`.
 macro_rules! commands {
     ($($(#[$attribute:meta])* $variant:ident($arguments:ty)),+ $(,)?) => {
-        /// A command with its arguments.
         #[derive(Debug, Subcommand)]
         pub(crate) enum Command {
             $($(#[$attribute])* $variant($arguments)),+
@@ -167,9 +164,9 @@ commands! {
     ClipboardHold(clip::ClipboardHold),
     Demo(demo::Demo),
     Explain(explain::Explain),
-    Schema(schema::Schema),
-    Completions(completions::Completions),
-    Man(man::Man),
+    Schema(reference::Schema),
+    Completions(reference::Completions),
+    Man(reference::Man),
 }
 
 /// Which part of a list is wanted.

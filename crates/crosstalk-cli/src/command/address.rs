@@ -1,4 +1,4 @@
-//! `crosstalk address`: what an address says (ADR-001 to ADR-008), and where a name leads.
+//! `crosstalk address`: parses addresses (ADR-001 to ADR-008) and resolves names (ADR-010 to ADR-015).
 
 use crate::console::{BOLD, Console, DIM, YELLOW, styled};
 use crate::exit::Exit;
@@ -31,7 +31,7 @@ group! {
     }
 }
 
-/// Take an address apart and say whom it reaches
+/// Take an address apart and show who it reaches
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk address parse claude://session/abc123?model=opus\n  crosstalk address parse --json 'BROTHER AI'\n  crosstalk address parse --schemes acme.toml acme://printer\n\nThe file of --schemes has the format of spec/registry/schemes.toml:\n  [[scheme]]\n  name = \"acme\"\n  form = \"authority\"   # acme://…; or \"opaque\": acme:…\n  kind = \"tool\"        # person, assistant, mail, phone, tool, room, custom"
@@ -48,7 +48,7 @@ struct ParseAddress {
     schemes: Option<PathBuf>,
 }
 
-/// Something about an address.
+/// A finding about an address.
 struct AddressFinding {
     rule: &'static Rule,
     severity: Severity,
@@ -86,7 +86,6 @@ fn is_registered(address: &Parts<'_>, schemes: &Schemes) -> bool {
     address.scheme().is_some_and(|s| schemes.find(s).is_some())
 }
 
-/// The parts that there are, by their names.
 fn parts<'a>(address: &Parts<'a>) -> [(&'static str, Option<&'a str>); 6] {
     [
         ("scheme", address.scheme()),
@@ -257,7 +256,7 @@ impl ResolveName {
         Ok(fault.exit())
     }
 
-    /// The rule by which a name that stays a name is a failure.
+    /// The rule that makes an unresolved name a failure.
     fn fault(&self, resolution: &Resolution) -> Option<&'static Rule> {
         if resolution.is_resolved() {
             None
@@ -268,12 +267,12 @@ impl ResolveName {
         }
     }
 
-    /// What the DNS says, if it is to be asked and there is something to ask for.
+    /// Asks the DNS, if the caller or the settings allow it.
     fn ask(&self, config: &Config) -> Result<Option<AddressAnswer>, Failure> {
         if !self.dns && !config.dns() {
             let given = self.domain.is_some() || self.dns_server.is_some();
             return match given || self.dns_anchor.is_some() || self.require_dnssec {
-                true => Err(Failure::usage("nobody is asked without --dns")
+                true => Err(Failure::usage("the DNS is not asked without --dns")
                     .help("add it, or `crosstalk config set dns true`")),
                 false => Ok(None),
             };
@@ -443,7 +442,6 @@ enum EntryForm {
     Opaque,
 }
 
-/// The registry's schemes and those of a file.
 fn read_schemes(path: &Path, console: &mut Console) -> Result<Schemes, Failure> {
     let input = Input::read(path, console)?;
     let refused = |why: &dyn std::fmt::Display| {

@@ -1,4 +1,4 @@
-//! `crosstalk approve` and `crosstalk refuse`: what waits at a relay for a person.
+//! `crosstalk approve` and `crosstalk refuse`: decide about messages that a relay holds.
 
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
@@ -14,7 +14,7 @@ use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, ErrorCode, Reading};
 use serde_json::json;
 
-/// Let a message go on that waits at a relay for a person; without an id, list what waits
+/// Approve a message that a relay holds; without an id, list the held ones
 ///
 /// The message is shown exactly as it came. You approve this text and no other, and you approve it once. The JSON of a
 /// list has the form crosstalk.approvals/1.
@@ -30,10 +30,10 @@ pub(crate) struct Approve {
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
     limit: u32,
     #[command(flatten)]
-    how: How,
+    how: DecisionArguments,
 }
 
-/// Stop a message that waits at a relay for a person; its sender is told why
+/// Refuse a message that a relay holds; its sender is told why
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  crosstalk refuse 01K74V8QF857CTA8MBHN4ZW0ZK --reason 'Not without Ann.'\n\nExit codes: 0 refused, 1 not confirmed, 2 no terminal and no --yes,\n10 no such message waits or the relay can't be reached, 14 no permission or\ndecided before."
@@ -46,11 +46,11 @@ pub(crate) struct Refuse {
     #[arg(long, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]
-    how: How,
+    how: DecisionArguments,
 }
 
 #[derive(Args, Debug)]
-struct How {
+struct DecisionArguments {
     /// Only if the text has this digest: `raw` of `crosstalk approve --json`
     #[arg(long, value_name = "SHA256", value_parser = digest)]
     raw: Option<Digest>,
@@ -83,7 +83,7 @@ impl Refuse {
     }
 }
 
-impl How {
+impl DecisionArguments {
     fn connect(&self, console: &mut Console) -> Result<Remote, Failure> {
         self.through.connect(&Config::open(console)?, None)
     }
@@ -96,7 +96,7 @@ impl How {
             return Ok(Exit::SUCCESS);
         }
         if waiting.is_empty() {
-            console.talk("nothing waits for you to decide\n")?;
+            console.talk("No messages are held for you.\n")?;
         }
         for held in &waiting {
             console.show(&head(held))?;
@@ -139,7 +139,7 @@ impl How {
             Some(_) => ("Refuse it?", "refuse it"),
         };
         if !self.yes && !console.confirm(question, action)? {
-            console.talk("nothing was decided\n")?;
+            console.talk("Nothing was decided.\n")?;
             return Ok(Exit::FAILURE);
         }
         let decided = remote.decide(id, canonical, raw, refused)?;
@@ -155,8 +155,8 @@ impl How {
             return Ok(Exit::SUCCESS);
         }
         console.talk(match refused {
-            None => "approved: it is on its way\n",
-            Some(_) => "refused: its sender is told why\n",
+            None => "Approved. It is on its way.\n",
+            Some(_) => "Refused. Its sender is told why.\n",
         })?;
         Ok(Exit::SUCCESS)
     }
@@ -175,7 +175,7 @@ fn find(remote: &Remote, id: &str) -> Result<Held, Failure> {
     find_by_prefix(id, |id| remote.approval(id), waiting, several)
 }
 
-/// Who wants what from whom, and why it waits.
+/// The sender, the receivers and the reason why a message is held.
 fn head(held: &Held) -> String {
     let signature = match held.signature.as_str() {
         "verified" => styled(GREEN, "verified"),
@@ -220,7 +220,7 @@ fn head(held: &Held) -> String {
     out
 }
 
-/// A text as it is, behind a line that nothing in it can look like.
+/// The text behind a bar, so that no line of it can pass for one of ours.
 fn exactly(text: &str) -> String {
     let line = |line: &str| format!("  {} {}\n", styled(DIM, "│"), escape(line));
     text.lines().map(line).collect()

@@ -1,9 +1,9 @@
-//! `crosstalk audit`: what a relay can be held to.
+//! `crosstalk audit`: traces messages, reads and watches the log of a relay.
 
 mod bundle;
 mod source;
 
-use self::source::{Source, Where, any_public_key, keys_in, log_key};
+use self::source::{LogArgument, LogSource, any_public_key, keys_in, log_key};
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -27,10 +27,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 group! {
-    /// Check the way of a message, and the log of a relay
+    /// Trace messages and check the log of a relay
     ///
     /// `trace` and `verify` need nothing but files. `log` and `export` read the data folder of a relay, or ask one over the
-    /// network with the token of an admin. `watch` is for a second machine that remembers what the relay said.
+    /// network with the token of an admin. `watch` is for a second machine that remembers the relay's checkpoints.
     #[command(
         after_help = "Examples:\n  crosstalk audit trace message.aict\n  crosstalk audit export --out bundle/\n  crosstalk audit verify bundle/ --key relay.key\n  crosstalk audit log --kind refused --since 2026-11-01T00:00:00Z"
     )]
@@ -44,13 +44,13 @@ group! {
     }
 }
 
-/// Show the way of a message, and check every hop of it
+/// Show the hops of a message and check each of them
 ///
 /// Every relay adds a hop: when it had the message, from whom, and where it is in its log. Each hop covers the one before
 /// with its digest. A signature is checked with the keys that are pinned here, or with --dns those of the domain.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk audit trace message.aict\n  crosstalk audit trace --dns message.aict\n  crosstalk audit trace --json message.aict | jq -r '.hops[].by'\n\nExit codes: 0 every hop follows and is signed by a key that is known, 20 a hop has a key that nobody vouches for or is not\nsigned, 24 a hop does not hold, 12 the text can't be read."
+    after_help = "Examples:\n  crosstalk audit trace message.aict\n  crosstalk audit trace --dns message.aict\n  crosstalk audit trace --json message.aict | jq -r '.hops[].by'\n\nExit codes: 0 every hop follows and is signed by a key that is known, 20 a hop has an unknown key or is not\nsigned, 24 a hop does not hold, 12 the text can't be read."
 )]
 struct TraceMessage {
     #[command(flatten)]
@@ -221,10 +221,9 @@ fn trace_report(document: &Document<'_>, steps: &[Step], file: Option<&str>) -> 
     report
 }
 
-/// How often a log is looked at again.
 const RHYTHM: Duration = Duration::from_secs(1);
 
-/// Read the log of a relay: what was taken, refused, delivered, erased, and when
+/// Read the log of a relay: messages accepted, rejected, delivered and erased, with times
 ///
 /// Works on the data folder of a relay, or with --relay over the network (needs the token of an admin). The oldest entry
 /// comes first; without --from and --since, the last ones are shown.
@@ -234,7 +233,7 @@ const RHYTHM: Duration = Duration::from_secs(1);
 )]
 struct ShowLog {
     #[command(flatten)]
-    place: Where,
+    place: LogArgument,
     /// Only this kind; can be given several times
     #[arg(long, value_name = "KIND", value_parser = kind)]
     kind: Vec<EventKind>,
@@ -264,7 +263,6 @@ struct ShowLog {
     json: bool,
 }
 
-/// Reads a kind of the command line.
 fn kind(text: &str) -> Result<EventKind, String> {
     let all = || EventKind::ALL.map(EventKind::as_str).join(", ");
     EventKind::parse(text).ok_or_else(|| format!("write one of these: {}", all()))
@@ -290,7 +288,7 @@ impl ShowLog {
                 return Err(source.nothing(&asked));
             }
             if !self.json {
-                console.talk("there is no such entry in the log\n")?;
+                console.talk("The log has no such entry.\n")?;
             }
         }
         if !self.follow {
@@ -309,7 +307,7 @@ impl ShowLog {
     fn print(
         &self,
         console: &mut Console,
-        source: &Source,
+        source: &LogSource,
         asked: &LogQuery,
     ) -> Result<Option<u64>, Failure> {
         let entries = source.entries(asked, &mut |_| {})?;
@@ -388,7 +386,7 @@ struct GetReceipt {
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
-    place: Where,
+    place: LogArgument,
     /// The file; else stdout
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -422,7 +420,7 @@ impl GetReceipt {
 )]
 struct WatchLog {
     #[command(flatten)]
-    place: Where,
+    place: LogArgument,
     /// Where the checkpoint is kept; the key is beside it, in FILE.key
     #[arg(long, value_name = "FILE")]
     keep: PathBuf,
@@ -437,7 +435,7 @@ fn beside(file: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// What is in a file, if it is there.
+/// The content of a file, if the file exists.
 fn kept(path: &Path) -> Result<Option<String>, Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -446,7 +444,7 @@ fn kept(path: &Path) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Writes a file at once: whoever looks sees the old one or the new one.
+/// Replaces a file in one step: a reader sees the old text or the new one.
 fn put(path: &Path, text: &str) -> Result<(), Failure> {
     let new = beside(path, ".new");
     std::fs::write(&new, text).map_err(|e| Failure::at(&new, e))?;
@@ -542,7 +540,7 @@ impl WatchLog {
         ))
     }
 
-    /// Keeps what was shown beside what is held, in a file of its own. Where it is.
+    /// Saves the new checkpoint beside the kept one as evidence, and returns its path.
     fn evidence(&self, shown: &str) -> Result<PathBuf, Failure> {
         let mut place = beside(&self.keep, ".shown");
         let mut number = 1_u64;
@@ -557,7 +555,7 @@ impl WatchLog {
         Ok(place)
     }
 
-    /// Says what is wrong, and where both notes are.
+    /// Reports a checkpoint that contradicts the kept one, with the paths of both.
     fn cry(
         &self,
         console: &mut Console,

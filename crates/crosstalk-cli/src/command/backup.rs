@@ -1,4 +1,4 @@
-//! `crosstalk backup`: a copy of everything that a relay keeps, while it runs.
+//! `crosstalk backup`: copies the data of a running relay into one file.
 
 use crate::console::{Console, GREEN, styled};
 use crate::exit::Exit;
@@ -101,15 +101,14 @@ impl Backup {
     }
 }
 
-/// The configuration that goes into a backup.
 enum Configuration {
-    /// That of the data folder, or none because the relay has none.
+    /// The one in the data folder, or none because the relay has none.
     OfFolder,
-    /// One that is elsewhere.
+    /// A file outside the data folder.
     Elsewhere(PathBuf, Vec<u8>),
-    /// One that is elsewhere, and why it can't be read.
+    /// A file outside the data folder that can't be read, and why.
     Unreadable(PathBuf, Failure),
-    /// There is none in the folder, and no start has said where it is.
+    /// No file in the folder, and no record of a start names one.
     Unknown,
 }
 
@@ -140,7 +139,7 @@ impl Configuration {
         }
     }
 
-    /// Tells what is in the backup, where that is not what is in the folder.
+    /// Says which configuration the backup has, if it is not the one in the folder.
     fn tell(&self, data: &Data, console: &mut Console) -> Result<(), Failure> {
         match self {
             Self::Elsewhere(path, _) => {
@@ -161,7 +160,7 @@ impl Configuration {
     }
 }
 
-/// The name of the file is on disk, too, where that can be asked for.
+/// Syncs the folder, so that the name of the file is on disk.
 fn sync(folder: &Path) {
     if let Ok(folder) = std::fs::File::open(folder) {
         let _ = folder.sync_all();

@@ -21,7 +21,7 @@ group! {
     /// Look at your settings and change them
     ///
     /// They are a TOML file in the folder of CROSSTALK_HOME, or in the usual place of your system. A variable such as
-    /// CROSSTALK_USER outdoes the file, and an option of a command outdoes the variable. A table [profile.work] holds what
+    /// CROSSTALK_USER overrides the file, and an option of a command overrides the variable. A table [profile.work] holds what
     /// is different with --profile work.
     #[command(
         after_help = "Examples:\n  crosstalk config show\n  crosstalk config set user kalle\n  crosstalk config set profile.work.sender 'KALLE AT WORK'"
@@ -137,23 +137,21 @@ impl SetSetting {
     }
 }
 
-/// Tells what was changed, and the file that it was changed in.
+/// Reports a change and the file that has it.
 fn tell(console: &mut Console, what: &str) -> Result<(), Failure> {
     let file = ConfigFile::new(&Home::from_env()?);
     let path = file.path().to_string_lossy();
     console.talk(&format!("{} {}\n", view::line(what), shown_path(&path)))
 }
 
-/// Tells that a variable outdoes what was set.
+/// Warns that a variable overrides the setting.
 fn warn_of_variable(console: &mut Console, key: Key) -> Result<(), Failure> {
     let setting = settings::SETTINGS.iter().find(|s| s.key == key);
     let Some(variable) = setting.map(Setting::variable) else {
         return Ok(());
     };
     if std::env::var_os(&variable).is_some_and(|v| !v.is_empty()) {
-        console.talk(&format!(
-            "note: {variable} is set, and counts for as long as it is\n"
-        ))?;
+        console.talk(&format!("note: {variable} is set and overrides it\n"))?;
     }
     Ok(())
 }
@@ -234,7 +232,6 @@ fn as_text(config: &Config) -> String {
     out
 }
 
-/// Rows of a name, a value and its source.
 fn table(rows: Vec<(String, String, Source)>) -> String {
     let rows = rows.iter().map(|(name, value, source)| {
         let source = source.to_string();
@@ -336,7 +333,7 @@ impl EditConfig {
     }
 }
 
-/// The editor to open. Settings that can't be read must not keep anybody from repairing them.
+/// The editor to open. It must open even if the settings can't be read, so that they can be repaired.
 fn chosen() -> Result<Program, Failure> {
     let set = Config::load(None).ok().and_then(|config| config.editor());
     Ok(Program::find(set.as_deref())?)
@@ -359,13 +356,13 @@ fn replace(file: &ConfigFile, before: &str, after: &str) -> Result<(), Failure> 
     file.update(|now| match now == before {
         true => Ok(Some(after.to_owned())),
         false => Err(Failure::failed(
-            "somebody else changed the settings meanwhile: they stay as they are now",
+            "the settings were changed by another program meanwhile, and stay as they are now",
         )),
     })?;
     Ok(())
 }
 
-/// The failure, with where the text is; a copy that nobody changed is removed.
+/// The failure, with the path of the edited copy; an unchanged copy is removed.
 fn kept(copy: &Path, before: &str, fault: Failure) -> Failure {
     if std::fs::read_to_string(copy).is_ok_and(|text| text == before) {
         let _ = std::fs::remove_file(copy);

@@ -1,4 +1,4 @@
-//! `crosstalk conform`: does a relay keep the HTTP binding of `spec/http.md`, and does a program pass the case files?
+//! `crosstalk conform`: checks a relay against `spec/http.md`, and any program against the case files.
 
 mod program;
 
@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::json;
 use crate::paragraph::wrap;
+use crate::service::relay::start::runtime;
 use clap::{Args, ValueEnum};
 use crosstalk_conform::Level;
 use crosstalk_conform::relay::{Base, Case, CaseResult, Outcome, Report, Suite, cases};
@@ -70,7 +71,6 @@ pub(crate) struct Conform {
     flood: bool,
 }
 
-/// How the result is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ReportFormat {
     /// A line for each case, and what was wrong
@@ -115,11 +115,7 @@ impl Conform {
             only: self.only,
             flood: self.flood,
         };
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .map_err(|e| Failure::io("the runtime", e))?;
+        let runtime = runtime(Some(2))?;
         runtime
             .block_on(suite.reach())
             .map_err(|fault| Failure::refused(ErrorCode::Route, fault))?;
@@ -141,7 +137,6 @@ impl Conform {
         })
     }
 
-    /// The token of the file that was given.
     fn token(&self) -> Result<Option<String>, Failure> {
         let Some(path) = &self.token_file else {
             return Ok(None);
@@ -182,7 +177,6 @@ impl Conform {
     }
 }
 
-/// A result as it comes.
 fn line(result: &CaseResult) -> String {
     let case = &result.case;
     let (style, word) = match result.outcome {

@@ -1,4 +1,4 @@
-//! `crosstalk dead`: deliveries that a relay gave up.
+//! `crosstalk dead`: lists and requeues the dead letters of a relay.
 
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
@@ -13,7 +13,7 @@ use crosstalk_envelope::ErrorCode;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// Look at the deliveries that a relay gave up, and try them again
+/// List the dead letters of a relay, and requeue them
 ///
 /// Needs the token of an admin, or the relay on this machine without tokens.
 #[derive(Args, Debug)]
@@ -34,7 +34,7 @@ enum Action {
     Requeue(Requeue),
 }
 
-/// List the deliveries that were given up, the latest first
+/// List the dead letters, the latest first
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk dead list\n  crosstalk dead list --json | jq -r '.deliveries[].reason'"
@@ -50,7 +50,7 @@ struct List {
     through: Through,
 }
 
-/// Try a delivery again that was given up
+/// Requeue a dead letter
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  crosstalk dead requeue 01K74V8QF857CTA8MBHN4ZW0ZK\n\nExit codes: 0 queued again, 10 the relay has no such delivery, 14 no\npermission."
@@ -120,14 +120,13 @@ impl Requeue {
                 .help("write more of it (`crosstalk dead` lists them)")
         };
         if find_by_prefix(id, |id| remote.requeue(id), all_ids, several)? == 0 {
-            return Err(Failure::refused(
-                ErrorCode::Route,
-                format!("no delivery of `{id}` was given up"),
-            )
-            .help("`crosstalk dead` lists those that were"));
+            return Err(
+                Failure::refused(ErrorCode::Route, format!("`{id}` is no dead letter"))
+                    .help("`crosstalk dead` lists the dead letters"),
+            );
         }
         console.talk(&format!(
-            "queued again; `crosstalk status {}` says how far it is\n",
+            "Requeued. `crosstalk status {}` shows its state.\n",
             view::line(&self.id)
         ))?;
         Ok(Exit::SUCCESS)

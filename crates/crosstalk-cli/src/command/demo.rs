@@ -1,9 +1,9 @@
-//! `crosstalk demo`: a story that really happens, on a relay of its own, and explains itself.
+//! `crosstalk demo`: a story on a real relay that explains itself.
 //!
 //! ```text
-//! world  a folder, a relay on this machine, and who takes part
-//! story  the chapters: each does something, looks at what came out, and writes a page
-//! page   what a chapter tells: for people as text, for programs as facts
+//! world  the folder, the relay on this machine, and the participants
+//! story  the chapters
+//! page   the output of a chapter: text for people, facts for programs
 //! ```
 
 mod page;
@@ -72,7 +72,7 @@ impl Demo {
         }
     }
 
-    /// Tells the chapters, up to the first that does not go as it should.
+    /// Runs the chapters, up to the first one that fails.
     fn tell(
         &self,
         console: &mut Console,
@@ -153,7 +153,7 @@ impl Demo {
     }
 }
 
-/// What is known of each chapter, and how it ended.
+/// The facts of each chapter, and how it ended.
 type Pages = Vec<(Value, Result<(), Failure>)>;
 
 fn report(pages: &Pages) -> Value {

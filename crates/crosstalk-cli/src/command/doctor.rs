@@ -1,4 +1,4 @@
-//! `crosstalk doctor`: what happened to a damaged paste, in plain words.
+//! `crosstalk doctor`: explains the damage of a paste in plain words.
 
 use crate::console::{BOLD, Console, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
@@ -122,7 +122,7 @@ fn bullet(text: &str) -> String {
     format!("  - {}\n", wrap(text, 4, 4))
 }
 
-/// What to do with an envelope that was read.
+/// The advice for an envelope that could be read.
 fn next(document: &Document<'_>, diagnosis: Option<&Diagnosis>, look: bool, name: &str) -> String {
     let (style, advice) = match diagnosis {
         Some(Diagnosis::Truncated { .. }) => (
@@ -169,9 +169,9 @@ fn is_signed(document: &Document<'_>) -> bool {
     signature.is_some_and(|s| s.is_signed())
 }
 
-/// What could not be read, and the way out for each fault.
+/// The faults of text that could not be read, each with its help.
 fn refusals(errors: &[&Diagnostic], lines: &LineIndex<'_>) -> String {
-    /// More than this many faults help nobody.
+    /// How many faults are listed.
     const SHOWN: usize = 12;
     let mut out = format!("\n{}\n", styled(BOLD, "What can't be read"));
     for error in errors.iter().take(SHOWN) {
@@ -188,7 +188,7 @@ fn refusals(errors: &[&Diagnostic], lines: &LineIndex<'_>) -> String {
     out
 }
 
-/// What is known about the body and the signature.
+/// The state of the body and the signature.
 fn describe_body(document: &Document<'_>, diagnosis: Option<&Diagnosis>) -> String {
     let mut out = line("The body: ", &describe_diagnosis(document, diagnosis));
     if let Some(Signature::Signed {
@@ -198,7 +198,7 @@ fn describe_body(document: &Document<'_>, diagnosis: Option<&Diagnosis>) -> Stri
         let text = format!("{algorithm} by {pkid}. `crosstalk verify` tells whether that is true.");
         out.push_str(&line("Signed: ", &text));
     } else if document.block("integrity").is_some() {
-        let text = "no, and it may have been: signing writes `meta: integrity`. Whoever took the signature away could change all of it.";
+        let text = "no, and it may have been: signing writes `meta: integrity`. A person who removed the signature could also change the text.";
         out.push_str(&line("Signed: ", text));
     }
     out
@@ -213,7 +213,7 @@ fn describe_diagnosis(document: &Document<'_>, diagnosis: Option<&Diagnosis>) ->
     let lines = count(document.body_lines().count(), "line");
     match diagnosis {
         None => format!(
-            "{lines}. The message does not say what its body was (`meta: integrity`), so nobody can tell whether it is whole."
+            "{lines}. The message does not say what its body was (`meta: integrity`), so it is not known whether it is complete."
         ),
         Some(Diagnosis::Intact) => {
             format!("{lines}, intact: it is what the message says that it was.")

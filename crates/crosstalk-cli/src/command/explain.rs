@@ -93,7 +93,7 @@ fn about_verdict(word: Word) -> String {
         Word::Unbound => {
             "ask the sender by another way whether the key is theirs, then pin it with `crosstalk trust pin FILE`"
         }
-        Word::Unsigned => "treat it as what anybody may have written",
+        Word::Unsigned => "treat it as text of an unknown author",
         Word::UnknownKey => {
             "ask the sender to sign with --with-key, or try again if DNS did not answer"
         }

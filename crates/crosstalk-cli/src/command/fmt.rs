@@ -1,4 +1,4 @@
-//! `crosstalk fmt`: envelopes as a writer would write them.
+//! `crosstalk fmt`: writes envelopes in their normal form.
 
 use crate::caret::Carets;
 use crate::console::{Console, YELLOW, styled};
@@ -104,7 +104,7 @@ fn tell(console: &mut Console, carets: &Carets<'_>, scan: &Scan<'_>) -> Result<E
     let repairs = all.filter(|d| d.severity == Severity::Repair).count();
     if repairs > 0 {
         let number = count(repairs, "repair");
-        console.talk(&format!("{number}: crosstalk doctor tells which\n"))?;
+        console.talk(&format!("{number}: `crosstalk doctor` lists them\n"))?;
     }
     Ok(exit)
 }

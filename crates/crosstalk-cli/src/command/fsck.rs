@@ -1,4 +1,4 @@
-//! `crosstalk fsck`: whether what is kept is sound.
+//! `crosstalk fsck`: checks stores, logs and attachments.
 
 use crate::console::{Console, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::json;
 use crate::paragraph::wrap;
 use crate::schema::FSCK;
-use crate::service::relay::archive::{Damaged, check_blobs};
-use crate::service::relay::data::{Data, DataArgument, NotAlone};
+use crate::service::relay::archive::{DamagedAttachment, check_blobs};
+use crate::service::relay::data::{Data, DataArgument};
 use crate::service::relay::progress::Progress;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
@@ -37,15 +37,12 @@ pub(crate) struct Fsck {
     json: bool,
 }
 
-/// What was found in one place.
 struct FsckReport {
     place: String,
     attachments: u64,
     findings: Vec<String>,
     repaired: Vec<String>,
-    /// What could not be checked.
     unchecked: Vec<String>,
-    /// Messages that could not be indexed.
     quarantine: Vec<Quarantined>,
 }
 
@@ -105,7 +102,6 @@ impl Fsck {
         })
     }
 
-    /// Checks a store.
     fn store(&self, path: &Path) -> Result<FsckReport, Failure> {
         let mut report = FsckReport {
             place: path.to_string_lossy().into_owned(),
@@ -154,16 +150,7 @@ impl Fsck {
     /// Checks a relay: its store and its attachments.
     fn relay(&self, data: &Data) -> Result<FsckReport, Failure> {
         let running = match self.repair {
-            true => Some(data.claim().map_err(|fault| {
-                match fault {
-                    NotAlone::Running(said) => Failure::failed(format!(
-                        "a relay runs on {} ({said})",
-                        data.folder().display()
-                    ))
-                    .help("stop it before a repair"),
-                    NotAlone::Disk(e) => Failure::at(data.folder(), e),
-                }
-            })?),
+            true => Some(data.require_stopped("stop it before a repair")?),
             false => None,
         };
         let mut report = self.store(&data.store())?;
@@ -189,7 +176,7 @@ impl Fsck {
     }
 }
 
-/// Whether the checkpoints of the log are signed by a key of the relay: the one of now, or one before.
+/// Checks that each checkpoint is signed by a current or former key of the relay.
 fn signatures(data: &Data, report: &mut FsckReport) -> Result<(), Failure> {
     let checkpoints = data.open()?.checkpoints()?;
     let keys = data.public_keys()?;
@@ -214,8 +201,8 @@ fn signatures(data: &Data, report: &mut FsckReport) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes a damaged attachment out of the way: who asks for it hears that it is not there, and it can be uploaded again.
-fn move_away(data: &Data, damaged: &Damaged) -> Result<(), Failure> {
+/// Moves a damaged attachment away, so that the relay reports it as missing and it can be uploaded again.
+fn move_away(data: &Data, damaged: &DamagedAttachment) -> Result<(), Failure> {
     let folder = data.folder().join("damaged");
     let at = |e| Failure::at(&damaged.path, e);
     crate::service::relay::data::make_folder(&folder).map_err(at)?;

@@ -1,4 +1,4 @@
-//! `crosstalk key`: keys of one's own, from the first to the last day (SIG-020 to SIG-024, TRU-010, TRU-013).
+//! `crosstalk key`: creates, exports, backs up, rotates and revokes own keys (SIG-020 to SIG-024, TRU-010, TRU-013).
 
 use crate::clock::{self, days_after};
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use zeroize::Zeroizing;
 
 group! {
-    /// Make, show, back up, replace and revoke keys of your own
+    /// Create, show, back up, rotate and revoke your own keys
     ///
     /// Keys are files in the folder of CROSSTALK_HOME, or in the usual place of your system. Passphrases are asked for
     /// on the terminal; scripts give them in CROSSTALK_PASSPHRASE or with --passphrase-file.
@@ -69,7 +69,6 @@ struct NewKey {
     ask: Passphrase,
 }
 
-/// An algorithm, as it is written on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum AlgorithmName {
     /// Ed25519
@@ -87,7 +86,6 @@ impl From<AlgorithmName> for Algorithm {
     }
 }
 
-/// Reads a key id of the command line.
 fn key_id(text: &str) -> Result<String, String> {
     if is_key_id(text) {
         Ok(text.to_owned())
@@ -96,7 +94,7 @@ fn key_id(text: &str) -> Result<String, String> {
     }
 }
 
-/// A did:key is an id for the one key that it is.
+/// A did:key names exactly one key.
 fn require_fitting(id: &str, key: &PublicKey) -> Result<(), Failure> {
     match PublicKey::from_did(id) {
         None => Ok(()),
@@ -111,7 +109,6 @@ fn require_fitting(id: &str, key: &PublicKey) -> Result<(), Failure> {
     }
 }
 
-/// A new private key.
 fn generate(algorithm: Algorithm) -> Result<PrivateKey, Failure> {
     PrivateKey::generate(algorithm)
         .map_err(|e| Failure::failed(format!("the system gives no randomness for a key: {e}")))
@@ -141,7 +138,6 @@ impl NewKey {
     }
 }
 
-/// Asks for a new passphrase.
 fn choose(ask: &Passphrase, what: &str) -> Result<zeroize::Zeroizing<String>, Failure> {
     ask.choose(what)
         .map_err(|e| Failure::io("the passphrase", e))
@@ -179,7 +175,7 @@ impl ListKeys {
             }
             if listing.keys.is_empty() && listing.problems.is_empty() {
                 console.talk(
-                    "there are no keys: make one with `crosstalk key new --id you@example.com`\n",
+                    "No keys yet. Create one with `crosstalk key new --id you@example.com`.\n",
                 )?;
             }
         }
@@ -244,7 +240,7 @@ struct ExportKey {
     /// pem: a file for other programs; dns: a line for a zone file; meta: the block for a message
     #[arg(long, value_enum, value_name = "FORM", default_value_t = KeyFormat::Pem, hide_possible_values = true)]
     format: KeyFormat,
-    /// With pem: the private key, which whoever has it can sign with
+    /// With pem: the private key; anyone who has it can sign as you
     #[arg(long)]
     private: bool,
     #[command(flatten)]
@@ -263,7 +259,7 @@ impl ExportKey {
         let rooms = Rooms::open()?;
         let key = rooms.keys.find(&self.id)?;
         if self.private && self.format != KeyFormat::Pem {
-            let message = "--private goes with --format pem: nobody else needs the private key";
+            let message = "--private needs --format pem: no other form has the private key";
             return Err(Failure::usage(message));
         }
         match self.format {
@@ -272,7 +268,7 @@ impl ExportKey {
                 let pem = opened.key.to_pem().map(Zeroizing::new);
                 let pem = pem.map_err(|e| Failure::of_key("the key", &e))?;
                 console.talk(&format!(
-                    "{}: this is the private key, not encrypted: whoever has it can sign as {}\n",
+                    "{}: this is the private key, not encrypted: anyone who has it can sign as {}\n",
                     styled(RED, "careful"),
                     escape(&key.facts.id)
                 ))?;
@@ -292,7 +288,7 @@ impl ExportKey {
     }
 }
 
-/// A line for the zone file of the domain; without a domain, for the zone that it is put in.
+/// Prints a line for the zone file of the domain; without a domain, with a relative name.
 fn dns(console: &mut Console, key: &StoredKey) -> Result<(), Failure> {
     let name = match domain_of(&key.facts.id) {
         Some(domain) => format!("{}.", key_name(&domain.to_ascii_lowercase())),
@@ -414,8 +410,8 @@ impl BackUpKey {
         let to = self.to.to_string_lossy();
         let id = escape(&self.id);
         let advice = format!(
-            "Put {} where this computer is not, and keep its passphrase. If the key is lost without them, nobody can \
-             sign as {id} again, replace the key or revoke it.",
+            "Store {} away from this computer, and keep its passphrase. If the key is lost without them, it can't be \
+             used, replaced or revoked any more: no one can sign as {id} again.",
             shown_path(&to)
         );
         let done = styled(crate::console::GREEN, "written");
@@ -428,9 +424,9 @@ impl BackUpKey {
     }
 }
 
-/// Who tells whom.
+/// The sender and receiver of the message.
 #[derive(Args, Debug)]
-struct Sides {
+struct Parties {
     /// The receiver of the message
     #[arg(long, value_name = "ADDRESS", default_value = "EVERYONE")]
     to: String,
@@ -439,7 +435,7 @@ struct Sides {
     from: Option<String>,
 }
 
-impl Sides {
+impl Parties {
     /// An envelope that is to be signed with the key of this id.
     fn envelope(&self, signer: &Signer<'_>, context: &str) -> Builder {
         let sender = self.from.as_deref().unwrap_or(signer.pkid);
@@ -457,7 +453,7 @@ impl Sides {
 /// Put a new key in the place of an old one, and print the message that says so
 ///
 /// Both keys sign the message. Everyone who imports it with `crosstalk trust import` takes the new key for the old one.
-/// The old key signs nothing from now on here; what it signed until the end of the grace period goes on to count. A
+/// This computer no longer signs with the old key. Signatures that it makes until the end of the grace period stay valid. A
 /// passphrase of the old key is that of the new one. Everyone who misses the message sees the same in every message that
 /// you sign with --with-key.
 #[derive(Args, Debug)]
@@ -474,14 +470,14 @@ struct RotateKey {
     /// How the new key signs: ed25519 or secp256r1; else as the old one
     #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
     algorithm: Option<AlgorithmName>,
-    /// For how many days messages of the old key still count
+    /// For how many days signatures of the old key stay valid
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(..=3650))]
     grace: u32,
     /// Change nothing: print the message about the key that ID has now once more
     #[arg(long, conflicts_with_all = ["new_id", "algorithm", "grace"])]
     again: bool,
     #[command(flatten)]
-    sides: Sides,
+    parties: Parties,
     #[command(flatten)]
     ask: Passphrase,
 }
@@ -514,7 +510,7 @@ impl RotateKey {
             at,
             key_block: &key_block(new_id, &new.public(), Some((&rotation, &proof))),
         };
-        let text = sign(&signer, &announcement(&self.sides, &signer, &rotation))?;
+        let text = sign(&signer, &announcement(&self.parties, &signer, &rotation))?;
         let handover = Handover {
             at,
             grace_until: rotation.grace,
@@ -539,7 +535,7 @@ impl RotateKey {
         key: &PrivateKey,
     ) -> Result<Exit, Failure> {
         let Some((rotation, _)) = rotation_of(stored) else {
-            let message = format!("the key {} took the place of none", self.id);
+            let message = format!("the key {} replaced no other key", self.id);
             return Err(Failure::refused(ErrorCode::Perm, message));
         };
         let signer = Signer {
@@ -548,30 +544,30 @@ impl RotateKey {
             at: clock::now(),
             key_block: &block_of(stored),
         };
-        let text = sign(&signer, &announcement(&self.sides, &signer, &rotation))?;
+        let text = sign(&signer, &announcement(&self.parties, &signer, &rotation))?;
         console.data(&text)?;
         advise(console, stored, &rotation)?;
         Ok(Exit::SUCCESS)
     }
 }
 
-fn announcement(sides: &Sides, signer: &Signer<'_>, rotation: &Rotation) -> Builder {
+fn announcement(parties: &Parties, signer: &Signer<'_>, rotation: &Rotation) -> Builder {
     let body = format!(
         "The key of {} is replaced by another one, under the id {}.\nIts fingerprint is {}.\n\
-         What the old key signs after {} does not count.\n\n\
+         Signatures of the old key after {} are not valid.\n\n\
          To take the new key over: crosstalk trust import FILE, with this message in the file.",
         rotation.old_id,
         rotation.new_id,
         rotation.new.fingerprint(),
         rotation.grace
     );
-    sides
+    parties
         .envelope(signer, "new key")
         .intent("BROADCAST")
         .body(body)
 }
 
-/// If the old key is pinned here, the new one takes its place here as well.
+/// If the old key is pinned here, pins the new one.
 fn take_over(rooms: &Rooms, text: &str, at: crosstalk_envelope::Timestamp) -> Result<(), Failure> {
     let document = Document::parse(text, Reading::Strict);
     let mut known = rooms.trust()?;
@@ -587,7 +583,7 @@ fn take_over(rooms: &Rooms, text: &str, at: crosstalk_envelope::Timestamp) -> Re
 
 fn advise(console: &mut Console, new: &StoredKey, rotation: &Rotation) -> Result<(), Failure> {
     let advice = format!(
-        "Send this message to everybody who has pinned {}. What the old key signs after {} does not count. Back up the new \
+        "Send this message to everyone who has pinned {}. Signatures of the old key after {} are not valid. Back up the new \
          key: crosstalk key backup {} --to FILE. If the old key may be in wrong hands, revoke it as well.",
         rotation.old_id, rotation.grace, new.facts.id
     );
@@ -618,7 +614,7 @@ struct RevokeKey {
     #[arg(long)]
     old: bool,
     #[command(flatten)]
-    sides: Sides,
+    parties: Parties,
     #[command(flatten)]
     ask: Passphrase,
 }
@@ -696,7 +692,7 @@ impl RevokeKey {
         reason: Option<&str>,
     ) -> Builder {
         let builder = self
-            .sides
+            .parties
             .envelope(signer, "revoked key")
             .intent("REVOKE")
             .meta("revocation", "Key-ID", &self.id)
@@ -727,7 +723,7 @@ struct ChangePassphrase {
     /// The id
     #[arg(value_name = "ID")]
     id: String,
-    /// Keep the key without a passphrase: whoever reads the file can sign
+    /// Keep the key without a passphrase: anyone who can read the file can sign
     #[arg(long)]
     remove: bool,
     #[command(flatten)]
@@ -754,16 +750,15 @@ impl ChangePassphrase {
         let id = escape(&self.id);
         console.talk(&match new {
             Some(_) => format!("{id} is encrypted with the new passphrase\n"),
-            None => format!("{id} has no passphrase: whoever reads the file can sign\n"),
+            None => format!("{id} has no passphrase: anyone who can read the file can sign\n"),
         })?;
         Ok(Exit::SUCCESS)
     }
 }
 
-/// The columns of a name, with the space behind it.
 const NAMES: usize = 13;
 
-/// Everything that is public about a key, one thing a line.
+/// The public facts of a key, one per line.
 fn describe_key(rooms: &Rooms, key: &StoredKey) -> Result<String, KeyFileError> {
     let facts = &key.facts;
     let mut out = String::new();
@@ -783,7 +778,7 @@ fn describe_key(rooms: &Rooms, key: &StoredKey) -> Result<String, KeyFileError> 
     }
     if let Some(retired) = &facts.retired {
         let text = format!(
-            "on {} by {}; what it signs after {} does not count",
+            "on {} by {}; signatures after {} are not valid",
             retired.at, retired.by, retired.grace
         );
         line("replaced", &text);
@@ -795,7 +790,7 @@ fn describe_key(rooms: &Rooms, key: &StoredKey) -> Result<String, KeyFileError> 
     }
     let passphrase = match rooms.keys.is_encrypted(key)? {
         true => "yes",
-        false => "no: whoever reads the file can sign",
+        false => "no: anyone who can read the file can sign",
     };
     line("passphrase", passphrase);
     line("file", &key.path().display().to_string());
@@ -823,7 +818,6 @@ const fn state_word(key: &StoredKey) -> &'static str {
     }
 }
 
-/// The JSON form of some keys.
 fn keys_report<'k>(
     rooms: &Rooms,
     keys: impl IntoIterator<Item = &'k StoredKey>,

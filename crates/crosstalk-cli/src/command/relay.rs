@@ -1,4 +1,4 @@
-//! `crosstalk relay`: by which relays messages go, and sending one again.
+//! `crosstalk relay`: the relays of the settings, and handing messages and files to them.
 
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
@@ -24,7 +24,7 @@ use crosstalk_store::{ConfigFile, Home};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 group! {
     /// Say by which relays your messages go
@@ -46,7 +46,7 @@ group! {
 
 /// Send messages by a relay from now on
 ///
-/// A relay of the same URL is changed. With --profile, it counts for that profile.
+/// Changes a relay with the same URL. With --profile, adds it to that profile.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk relay add http://127.0.0.1:8799\n  crosstalk relay add https://relay.example --for 'claude://*' CHATGPT --token-file ~/relay.token"
@@ -269,7 +269,9 @@ impl FetchFile {
         let bytes = remote.blob(self.digest)?;
         match &self.out {
             Some(path) => {
-                write(path, &bytes).map_err(|e| Failure::at(path, e))?;
+                File::create_new(path)
+                    .and_then(|mut file| file.write_all(&bytes))
+                    .map_err(|e| Failure::at(path, e))?;
                 console.talk(&format!(
                     "{}: {}, as the digest says\n",
                     shown_path(&path.to_string_lossy()),
@@ -281,11 +283,6 @@ impl FetchFile {
         }
         Ok(Exit::SUCCESS)
     }
-}
-
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = File::options().write(true).create_new(true).open(path)?;
-    file.write_all(bytes)
 }
 
 /// Hand messages that are kept here to a relay, for the first time or again
@@ -367,7 +364,7 @@ impl DeliverMessage {
     }
 }
 
-/// Warns of files that a message names and nobody has.
+/// Warns about attachments that are missing at the relay.
 fn tell_missing(
     console: &mut Console,
     remote: &Remote,
@@ -387,7 +384,7 @@ fn tell_missing(
             continue;
         }
         console.warning(&format!(
-            "the file {} ({digest}) is not at the relay, and whoever gets the message can't fetch it: hand it over with \
+            "the file {} ({digest}) is not at the relay, and the recipient can't fetch it: hand it over with \
              --attach FILE",
             attachment.name.unwrap_or("of the message")
         ))?;

@@ -1,4 +1,4 @@
-//! `crosstalk serve`: the relay.
+//! `crosstalk serve`: starts the relay and announces it.
 
 mod check;
 mod run;
@@ -6,17 +6,17 @@ mod run;
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::service::relay::data::{Data, DataArgument, NotAlone, command};
+use crate::service::relay::data::{Data, DataArgument, command};
 use crate::service::relay::last_start::{self, FailedStart, LastStart};
 use crate::service::relay::log::{self, LogFormat};
-use crate::service::relay::start::{NARROW_TOKEN, active, start};
+use crate::service::relay::start::{NARROW_TOKEN, count_active_tokens, runtime, start};
 use crate::shell;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::dns::host_fault;
 use crosstalk_relay::config::Config;
 use crosstalk_relay::{delivery, server};
-use run::{Contents, Reloader, Signals};
+use run::{FileDigests, Reloader, Signals};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -26,8 +26,8 @@ use std::sync::atomic::Ordering;
 /// Works without any configuration: it listens on this machine alone, and everyone on this machine is the local person.
 /// The relay reads its configuration from relay.toml in the data folder, or from the file of --config. Any other listen
 /// address needs tokens (`crosstalk token create`). SIGTERM or Ctrl-C ends it after everything is written, a second one
-/// at once. Configuration, certificate, key and trust file are read again when they change, and on SIGHUP; the log says
-/// what came of it, and which settings need a restart.
+/// at once. Configuration, certificate, key and trust file are read again when they change, and on SIGHUP; the log shows
+/// the result, and which settings need a restart.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk serve\n  crosstalk serve --data /var/lib/crosstalk --listen 127.0.0.1:9000\n  crosstalk serve --name relay.example --log-format json --log warn\n  crosstalk serve --check --data /var/lib/crosstalk\n  crosstalk serve --health --data /var/lib/crosstalk\n\nIf stdout is no terminal, the URL is printed there as soon as the relay listens.\n\nExit codes: 0 stopped by a signal, 1 the store or the address can't be used, 2\nthe listen address needs tokens or an option is wrong, 12 the configuration\ncan't be read. With --check, those of the start; a relay that runs on the data\nfolder already is not in the way. With --health, 0 the relay is ready, 1 it is not."
@@ -61,16 +61,19 @@ pub(crate) struct Serve {
     health: bool,
 }
 
-/// What the command line says about the configuration.
+/// The advice if a relay runs on the folder.
+const STOP_FIRST: &str = "stop that one first, or give this one another folder with --data and another address with --listen";
+
+/// The options of `serve` that override the configuration.
 #[derive(Clone, Debug, Default)]
-struct Overrides {
+struct StartOptions {
     file: Option<PathBuf>,
     listen: Option<SocketAddr>,
     name: Option<String>,
 }
 
-impl Overrides {
-    /// The command that starts this relay, with further options: a hint that works from any folder.
+impl StartOptions {
+    /// The command that starts this relay, for a hint that works from any folder.
     fn command(&self, options: &str, data: &Data) -> String {
         let words = format!("serve {options}");
         let file = self.absolute_file();
@@ -88,13 +91,13 @@ impl Overrides {
         line
     }
 
-    /// The configuration that was named, wherever the next command is run.
+    /// The absolute path of --config.
     fn absolute_file(&self) -> Option<PathBuf> {
         let file = self.file.as_ref()?;
         Some(std::path::absolute(file).unwrap_or_else(|_| file.clone()))
     }
 
-    /// What is otherwise than at the last start on this folder, and how to start as then.
+    /// The difference to the last start on this folder, and the command that starts as before.
     fn change(&self, data: &Data, name: &str) -> Option<String> {
         let last = data.last_start();
         let own = data.config();
@@ -112,7 +115,7 @@ impl Overrides {
         ))
     }
 
-    /// The configuration, with what the command line says on top.
+    /// The configuration with the options applied.
     fn config(&self, data: &Data) -> Result<Config, Failure> {
         let (mut config, _) = data.read_config(self.file.as_deref())?;
         if let Some(listen) = self.listen {
@@ -125,7 +128,6 @@ impl Overrides {
     }
 }
 
-/// Reads the name of a relay.
 fn name(text: &str) -> Result<String, String> {
     match host_fault(text.strip_suffix('.').unwrap_or(text)) {
         Some(fault) => Err(format!("it is no domain: {fault}")),
@@ -136,7 +138,7 @@ fn name(text: &str) -> Result<String, String> {
 impl Serve {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let data = self.data.folder()?;
-        let overrides = Overrides {
+        let overrides = StartOptions {
             file: self.config.clone(),
             listen: self.listen,
             name: self.name.clone(),
@@ -145,7 +147,7 @@ impl Serve {
             return check::report_health(&data, console);
         }
         if self.check {
-            let given = check::Given {
+            let given = check::PlannedStart {
                 data: &data,
                 overrides: &overrides,
                 level: &self.log,
@@ -169,14 +171,14 @@ impl Serve {
     fn serve(
         &self,
         data: &Data,
-        overrides: Overrides,
+        overrides: StartOptions,
         console: &mut Console,
     ) -> Result<Exit, Failure> {
         let digest = run::config_digest(&overrides, data);
         let config = overrides.config(data)?;
-        let read = Contents::new(digest, config.tls.as_ref());
+        let read = FileDigests::new(digest, config.tls.as_ref());
         data.make()?;
-        let mut running = data.claim().map_err(|fault| not_alone(data, fault))?;
+        let mut running = data.require_stopped(STOP_FIRST)?;
         let format = LogFormat::or_fitting(self.log_format);
         log::start(format, &self.log)?;
         if let Some(change) = overrides.change(data, &config.name) {
@@ -188,17 +190,13 @@ impl Serve {
         }
         let mut store = data.open()?;
         let owned = store.own()?;
-        let tokens = active(&store)?;
+        let tokens = count_active_tokens(&store)?;
         require_credentials(&config, tokens, &self.data.command(NARROW_TOKEN))?;
         let tls = config.tls.as_ref().map(server::tls).transpose();
         let tls = tls.map_err(|e| Failure::failed(format!("TLS: {e}")))?;
         let listener = bind(config.listen)?;
         give_up_privileges();
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .thread_name("relay")
-            .build()
-            .map_err(no_threads)?;
+        let runtime = runtime(None)?;
         let relay = start(data, config, store)?;
         let result: Result<(), Failure> = runtime.block_on(async {
             // Whoever reads that the relay listens may stop it at once.
@@ -245,19 +243,19 @@ impl Serve {
     }
 }
 
-/// Where programs of `exec` routes run that name no folder.
+/// The working folder of `exec` routes that name none.
 fn work_folder(data: &Data) -> PathBuf {
     data.folder().join("work")
 }
 
-/// Logs what routes need and is not there now. The relay runs without it, and tries again for each message.
+/// Logs what routes lack. The relay runs nevertheless and tries again for each message.
 fn warn_about_routes(config: &Config, data: &Data) {
     for missing in delivery::missing(config, &work_folder(data)) {
         tracing::warn!(reason = %missing.reason, "{} {}: messages can't go this way now", missing.what, missing.name);
     }
 }
 
-/// Whoever can reach the relay over the network has to say who they are.
+/// Clients from other machines need tokens.
 fn require_credentials(config: &Config, tokens: usize, create: &str) -> Result<(), Failure> {
     match config.listen.ip().is_loopback() || tokens > 0 {
         true => Ok(()),
@@ -266,47 +264,23 @@ fn require_credentials(config: &Config, tokens: usize, create: &str) -> Result<(
 }
 
 fn no_credentials(listen: SocketAddr, create: &str) -> Failure {
-    Failure::usage(format!("{listen} can be reached from other machines, and there is no token: anybody could read and send in any name")).help(format!("create a \
+    Failure::usage(format!("{listen} can be reached from other machines, and there is no token: anyone could read and send in any name")).help(format!("create a \
          token for each agent or person, for their own address alone: `{create}`; or listen on 127.0.0.1"))
 }
 
-fn not_alone(data: &Data, fault: NotAlone) -> Failure {
-    match fault {
-        NotAlone::Running(said) => {
-            let who = match said.is_empty() {
-                true => String::new(),
-                false => format!(" ({said})"),
-            };
-            Failure::failed(format!(
-                "a relay runs already on {}{who}",
-                data.folder().display()
-            ))
-            .help(
-                "stop that one first, or give this one another folder with --data and \
-                 another address with --listen",
-            )
-        }
-        NotAlone::Disk(fault) => Failure::at(data.folder(), fault),
-    }
-}
-
-fn no_threads(fault: std::io::Error) -> Failure {
-    Failure::io("the threads of the relay", fault)
-}
-
-/// Listens, before there is any other thread.
+/// Binds before there is any other thread.
 fn bind(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
-        .map_err(no_threads)?;
+        .map_err(|e| Failure::io("the threads of the relay", e))?;
     let bound = runtime.block_on(tokio::net::TcpListener::bind(address));
     let bound = bound.and_then(tokio::net::TcpListener::into_std);
     bound.map_err(|e| unbound(address, &e))
 }
 
-/// Gives the capability to listen on ports below 1024 up, which systemd may have given: programs that this thread, and the
-/// threads that it makes from now on, start do not have it.
+/// Drops the capability to listen on ports below 1024, which systemd may have given, so that programs that the relay
+/// starts do not have it.
 fn give_up_privileges() {
     #[cfg(target_os = "linux")]
     if let Err(fault) = rustix::thread::clear_ambient_capability_set() {
@@ -328,18 +302,17 @@ fn unbound(address: SocketAddr, fault: &std::io::Error) -> Failure {
     Failure::failed(format!("can't listen on {address}: {fault}{way}"))
 }
 
-/// What there is to say at the start.
+/// The first lines of a relay.
 struct Greeting<'g> {
     config: &'g Config,
     data: &'g Data,
-    /// Where it listens indeed.
+    /// The bound address.
     address: SocketAddr,
-    /// How many tokens count.
+    /// The number of active tokens.
     tokens: usize,
 }
 
 impl Greeting<'_> {
-    /// The URL of the relay, from this machine.
     fn url(&self) -> String {
         let scheme = match self.config.tls {
             Some(_) => "https",
@@ -359,7 +332,7 @@ impl Greeting<'_> {
         format!("{scheme}://{host}:{}", self.address.port())
     }
 
-    /// What others are told who try to start a relay here.
+    /// The line in the lock file, for others who try to start a relay here.
     fn short(&self) -> String {
         format!(
             "process {}, {}, {}",
@@ -373,7 +346,7 @@ impl Greeting<'_> {
         self.config.tls.is_none() && !self.address.ip().is_loopback()
     }
 
-    /// Tells it: to people in sentences, to programs in the log, and the URL alone to whoever reads stdout.
+    /// Writes sentences for people, a log line for programs, and the URL alone to stdout.
     fn tell(&self, console: &mut Console, format: LogFormat) -> Result<(), Failure> {
         let url = self.url();
         match format {
@@ -464,10 +437,10 @@ mod tests {
     fn a_hint_names_the_relay_with_all_its_options() {
         let data = Data::at("/srv/my relay".into());
         assert_eq!(
-            Overrides::default().command("--check", &data),
+            StartOptions::default().command("--check", &data),
             "crosstalk serve --check --data '/srv/my relay'"
         );
-        let overrides = Overrides {
+        let overrides = StartOptions {
             file: Some("/etc/relay.toml".into()),
             listen: Some("127.0.0.1:9000".parse().unwrap()),
             name: Some("relay.example".into()),

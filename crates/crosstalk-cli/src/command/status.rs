@@ -1,4 +1,4 @@
-//! `crosstalk status`: how far a message is at a relay.
+//! `crosstalk status`: shows the deliveries of a message at a relay.
 
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
@@ -13,7 +13,7 @@ use crate::{json, view};
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
 
-/// What is said where nothing was sent.
+/// The failure if no message was sent.
 const NOTHING_SENT: &str = "you sent nothing yet: name a message by its id at the relay";
 
 /// Show how far a message is at the relay: queued, delivered, read, acknowledged or failed
@@ -87,7 +87,7 @@ impl Status {
             )
         ))?;
         if status.deliveries.is_empty() {
-            console.talk("it is taken, and goes to nobody\n")?;
+            console.talk("Accepted, with no recipients.\n")?;
         }
         for delivery in &status.deliveries {
             console.show(&shown(delivery))?;

@@ -1,4 +1,4 @@
-//! `crosstalk token`: who may come in to a relay.
+//! `crosstalk token`: creates, lists and revokes the tokens of a relay.
 
 use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
@@ -7,7 +7,7 @@ use crate::input::shown_path;
 use crate::paragraph::wrap;
 use crate::schema::TOKENS;
 use crate::service::relay::data::DataArgument;
-use crate::service::relay::start::{NARROW_TOKEN, OPERATOR, new_token};
+use crate::service::relay::start::{NARROW_TOKEN, OPERATOR, count_active_tokens, new_token};
 use crate::{clock, json};
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::Timestamp;
@@ -23,7 +23,7 @@ group! {
     /// Make, list and revoke the tokens of a relay
     ///
     /// Works on the data folder of the relay, on the machine where it runs; a relay that is running goes by it at once. The
-    /// relay keeps a hash of each token, which nobody can use in its place.
+    /// relay keeps only a hash of each token.
     #[command(
         after_help = "Examples:\n  crosstalk token create ann --role person --for 'human://acme.example/ann' --out ann.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d\n  crosstalk token list\n  crosstalk token revoke ci"
     )]
@@ -34,10 +34,10 @@ group! {
     }
 }
 
-/// Revoke a token: whoever has it does not come in any more
+/// Revoke a token: it no longer gives access
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  crosstalk token revoke ci\n\nExit codes: 0 revoked, 1 there is no such token that counts."
+    after_help = "Example:\n  crosstalk token revoke ci\n\nExit codes: 0 revoked, 1 there is no active token of this name."
 )]
 struct RevokeToken {
     /// Its name
@@ -56,20 +56,17 @@ impl RevokeToken {
         let mut store = data.open()?;
         match store.revoke_token(name, OPERATOR, now)? {
             true => {
-                console.talk("revoked: it opens nothing any more\n")?;
-                let counts = |t: &TokenRecord| {
-                    t.revoked_at.is_none() && t.expires_at.is_none_or(|end| end > now)
-                };
-                if !store.tokens()?.iter().any(counts) {
+                console.talk("Revoked. It no longer gives access.\n")?;
+                if count_active_tokens(&store)? == 0 {
                     let create = self.data.command(NARROW_TOKEN);
                     console.talk(&format!(
-                        "It was the last one that counts, and the relay stays closed. Make another one with\n`{create}`.\n"
+                        "It was the last active token, and the relay stays closed. Create another one with\n`{create}`.\n"
                     ))?;
                 }
                 Ok(Exit::SUCCESS)
             }
             false => Err(
-                Failure::failed(format!("there is no token `{name}` that counts"))
+                Failure::failed(format!("there is no active token `{name}`"))
                     .help(format!("`{}` shows all", self.data.command("token list"))),
             ),
         }
@@ -175,7 +172,7 @@ impl CreateToken {
         }
         if role == Role::Monitor && !self.addresses.is_empty() {
             return Err(
-                Failure::usage("a monitor reads the metrics and speaks for nobody")
+                Failure::usage("a monitor reads the metrics and sends no messages")
                     .help("leave --for out, or choose another role"),
             );
         }
@@ -222,7 +219,7 @@ impl CreateToken {
                  Bearer …` of GET /metrics"
             }
             _ => {
-                "Whoever uses it: `crosstalk relay add URL --token-file FILE`, or the header `Authorization: Bearer …`"
+                "To use it: `crosstalk relay add URL --token-file FILE`, or the header `Authorization: Bearer …`"
             }
         };
         let mut text = format!(
@@ -230,14 +227,14 @@ impl CreateToken {
             self.data.command(&format!("token revoke {name}"))
         );
         if is_first {
-            text.push_str(" It is the first token: from now on, nobody comes in without one.");
+            text.push_str(" It is the first token: from now on, every client needs one.");
         }
         console.talk(&format!("{}\n", wrap(&text, 0, 0)))?;
         Ok(Exit::SUCCESS)
     }
 }
 
-/// List the tokens: what they are for, whether they count, and when they were last used
+/// List the tokens: their addresses, whether they are active, and when they were last used
 ///
 /// A running relay notes the last use to the minute, within seconds.
 #[derive(Args, Debug)]

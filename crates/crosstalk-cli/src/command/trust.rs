@@ -1,4 +1,4 @@
-//! `crosstalk trust`: whom to believe (TRU-003 to TRU-013, TRU-030).
+//! `crosstalk trust`: manages the keys of others (TRU-003 to TRU-013, TRU-030).
 
 use crate::caret::Carets;
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
@@ -20,12 +20,12 @@ use crosstalk_protocol::{
 };
 use crosstalk_store::TrustStoreError;
 use serde_json::{Value, json};
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 group! {
-    /// Say whom to believe: pin, distrust, exchange and check keys of others
+    /// Manage trusted keys: pin, distrust, exchange and check keys of others
     ///
     /// The trust file is a text file in the folder of CROSSTALK_HOME, or in the usual place of your system.
     #[command(
@@ -99,7 +99,8 @@ impl ListTrusted {
             ))?;
         }
         if trust.keys().is_empty() && trust.domains().is_empty() {
-            console.talk("no key is known: pin one with `crosstalk trust pin signed.txt`\n")?;
+            console
+                .talk("No trusted keys yet. Pin one with `crosstalk trust pin signed.txt`.\n")?;
         }
         Ok(Exit::SUCCESS)
     }
@@ -123,7 +124,7 @@ struct PinKey {
     /// A sender that uses the key; may be given again
     #[arg(long, value_name = "SENDER", requires = "key")]
     sender: Vec<String>,
-    /// You have compared the fingerprint with the sender: the pin counts as made by hand
+    /// You have compared the fingerprint with the sender: the pin is a manual one
     #[arg(long, conflicts_with = "key")]
     compared: bool,
     /// Take the place of another key of this id, or take the sender from another id
@@ -302,10 +303,10 @@ fn advice(verdict: &Verdict) -> String {
     }
 }
 
-/// Forget the keys of an id, or what a domain said
+/// Forget the keys of an id, or the answer of a domain
 ///
 /// The next message of this id is first contact again. A key that was distrusted is forgotten as well; one that was
-/// revoked is not. A domain that gave up DNSSEC has to be forgotten before it is believed again.
+/// revoked is not. A domain that dropped DNSSEC has to be forgotten before it is trusted again.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  crosstalk trust remove bob@keys/2025")]
 struct RemoveTrusted {
@@ -328,11 +329,11 @@ impl RemoveTrusted {
             Ok::<(bool, (usize, usize)), TrustStoreError>((forgotten, removed))
         })?;
         if forgotten {
-            console.talk(&format!("what {id} said is forgotten\n"))?;
+            console.talk(&format!("The answer of {id} is forgotten.\n"))?;
         }
         if revoked > 0 {
             console.talk(&format!(
-                "{} of {id} stays: revoked is revoked\n",
+                "{} of {id} stays: a revocation is final.\n",
                 count(revoked, "key")
             ))?;
         }
@@ -341,7 +342,7 @@ impl RemoveTrusted {
                 return Ok(Exit::SUCCESS);
             }
             if revoked == 0 {
-                console.talk(&format!("no key of {id} is known\n"))?;
+                console.talk(&format!("No key of {id} is known.\n"))?;
             }
             return Ok(Exit::FAILURE);
         }
@@ -367,9 +368,9 @@ fn remove(trust: &mut Trust, id: &str, only: Option<&PublicKey>) -> (usize, usiz
     (removed, revoked)
 }
 
-/// Refuse a key, whoever vouches for it
+/// Refuse a key, even if its domain or other keys vouch for it
 ///
-/// Without --key, every key that is known for the id. `crosstalk trust remove` takes it back.
+/// Without --key, every key that is known for the id. `crosstalk trust remove` undoes it.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  crosstalk trust distrust bob@keys/2025 --reason 'Bob does not know this key'"
@@ -448,14 +449,10 @@ impl ExportTrust {
             return Ok(Exit::SUCCESS);
         }
         let name = self.file.to_string_lossy();
-        let mut options = OpenOptions::new();
-        options
-            .write(true)
-            .create_new(true)
-            .open(&self.file)
+        File::create_new(&self.file)
             .and_then(|mut file| {
-                file.write_all(text.as_bytes())
-                    .and_then(|()| file.sync_all())
+                file.write_all(text.as_bytes())?;
+                file.sync_all()
             })
             .map_err(|e| Failure::io(name.to_string(), e))?;
         let keys = count(trust.keys().len(), "key");
@@ -466,8 +463,8 @@ impl ExportTrust {
 
 /// Take over a trust file, or the new keys and revocations that messages announce
 ///
-/// Of a trust file, what contradicts your own is left out and named. A message that announces a new key counts if the
-/// old one is pinned; a revocation counts if the key itself or its successor signed it.
+/// Of a trust file, what contradicts your own is left out and named. A message that announces a new key is accepted if
+/// the old one is pinned; a revocation is accepted if the key itself or its successor signed it.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk trust import rotation.txt\n  crosstalk trust import /media/stick/trust.toml"
@@ -551,7 +548,7 @@ fn message(console: &mut Console, rooms: &Rooms, document: &Document<'_>) -> Res
         }
         Ok(Learned::Rotated(rotation)) => {
             console.show(&format!(
-                "{}  {} is replaced by {}\n  old key  {}\n  new key  {}\n  what the old one signs after {} does not count\n",
+                "{}  {} is replaced by {}\n  old key  {}\n  new key  {}\n  signatures of the old key after {} are not valid\n",
                 styled(GREEN, "new key"),
                 escape(&rotation.old_id),
                 escape(&rotation.new_id),
@@ -592,8 +589,8 @@ fn message(console: &mut Console, rooms: &Rooms, document: &Document<'_>) -> Res
 fn unproven(verdict: &Verdict) -> String {
     match verdict.word() {
         word if word.is_signed() => {
-            "It does not prove what it says about the key: whoever signed it is not known here as the old key, the \
-             key itself or its successor."
+            "It does not prove its statement about the key: it is not signed by the old key, the key itself or its \
+             successor, as far as they are known here."
                 .to_owned()
         }
         _ => verdict.next(),
@@ -608,10 +605,10 @@ fn refuse(console: &mut Console, text: &str) -> Result<(), Failure> {
 /// A grace period that ends sooner is worth a word.
 const SOON: u32 = 7;
 
-/// Look through what is known, and say what is wrong
+/// Check the trusted keys, and report problems
 ///
 /// Without ids, everything. With --dns, the domains of the keys are asked. The exit code is 1 if something is wrong:
-/// a key that its domain does not list, one that counts for nobody, an id that is not known.
+/// a key that its domain does not list, a key on the deny list, an unknown id.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk trust check\n  crosstalk trust check --dns alice@example.com"
@@ -671,7 +668,7 @@ impl CheckTrust {
                 ))?;
             }
             if keys.is_empty() && missing.is_empty() {
-                console.talk("no key is known: there is nothing to check\n")?;
+                console.talk("No trusted keys to check.\n")?;
             }
         }
         let all = keys.iter().flat_map(|(_, remarks)| remarks).chain(&missing);
@@ -706,7 +703,8 @@ impl CheckTrust {
             None => match trust.domain(domain, now) {
                 Some(kept) => (kept.keys.as_slice(), kept.dnssec),
                 None if key.how == Origin::Dns || knows(trust, domain) => {
-                    let text = format!("what {domain} said is out of date: ask again with --dns");
+                    let text =
+                        format!("the answer of {domain} is out of date: ask again with --dns");
                     return Some(Remark::note(text));
                 }
                 None => return None,
@@ -730,11 +728,11 @@ fn knows(trust: &Trust, domain: &str) -> bool {
     domains.iter().any(|d| d.name.eq_ignore_ascii_case(domain))
 }
 
-/// What is to say about a key without asking anybody.
+/// Remarks on a key that need no DNS.
 fn standing(trust: &Trust, known: &KnownKey, now: Timestamp) -> Vec<Remark> {
     let mut remarks = Vec::new();
     if let Some(reason) = known.key.denied() {
-        let text = format!("the key counts for nobody: it was {reason}");
+        let text = format!("the key is on the deny list: it was {reason}");
         remarks.push(Remark::wrong(text));
     }
     let revoked = |k: &&KnownKey| {
@@ -746,7 +744,7 @@ fn standing(trust: &Trust, known: &KnownKey, now: Timestamp) -> Vec<Remark> {
     }
     match &known.standing {
         Standing::Active if known.how == Origin::FirstContact => {
-            let text = "its fingerprint was not compared with anybody: do that, and pin it again with --compared";
+            let text = "its fingerprint was not compared: compare it with the sender, and pin it again with --compared";
             remarks.push(Remark::note(text));
         }
         Standing::Replaced { by, key, grace, .. } => {
@@ -788,7 +786,6 @@ impl Remark {
     }
 }
 
-/// The standing of a key in a word.
 const fn standing_word(standing: &Standing) -> &'static str {
     match standing {
         Standing::Active => "pinned",
@@ -822,7 +819,7 @@ fn describe_key(known: &KnownKey, remarks: &[Remark]) -> String {
         Standing::Active => {}
         Standing::Replaced { by, at, grace, .. } => {
             line(&format!(
-                "replaced by {by} on {at}; what it signs after {grace} does not count"
+                "replaced by {by} on {at}; signatures after {grace} are not valid"
             ));
         }
         Standing::Revoked { at, reason, .. } | Standing::Distrusted { at, reason } => {
@@ -932,33 +929,32 @@ fn explain_refusal(pin: &KnownKey, fault: &PinError) -> String {
     let id = &pin.id;
     match fault {
         PinError::NoRoom => format!("there is no room for another first contact like {id}"),
-        PinError::Denied(reason) => format!("the key of {id} counts for nobody: it was {reason}"),
+        PinError::Denied(reason) => format!("the key of {id} is on the deny list: it was {reason}"),
         PinError::Changed(known) => format!(
             "{id} has another key already\n  known key  {}\n  other key  {}\n\
-             compare both with the sender by voice; if the other one is theirs, `crosstalk trust pin FILE --replace` takes it",
+             compare both with the sender by voice; if the other one is theirs, `crosstalk trust pin FILE --replace` pins it",
             known.fingerprint(),
             pin.key.fingerprint()
         ),
         PinError::SenderChanged(ids) => format!(
             "{} has signed as {} so far, and not as {id}\n  other key  {}\n\
-             ask the sender by another way; if {id} is theirs, `crosstalk trust pin FILE --replace` takes it",
+             ask the sender by another way; if {id} is theirs, `crosstalk trust pin FILE --replace` pins it",
             pin.senders.join(", "),
             ids.join(" or "),
             pin.key.fingerprint()
         ),
         PinError::LooksLike(name, like) => format!(
             "{name} looks like {like}, who signs with another key\n  other key  {}\n\
-             compare the names letter by letter; if {name} is somebody else, `crosstalk trust pin FILE --replace` takes it",
+             compare the names letter by letter; if {name} is another party, `crosstalk trust pin FILE --replace` pins the key",
             pin.key.fingerprint()
         ),
         PinError::Refused(standing) => format!(
             "this key of {id} is {}{}",
             standing_word(standing),
             match **standing {
-                Standing::Distrusted { .. } =>
-                    ": take that back with `crosstalk trust remove ID` first",
-                Standing::Replaced { .. } => " by another one: --replace takes it back",
-                _ => ", and nothing takes that back",
+                Standing::Distrusted { .. } => ": undo that with `crosstalk trust remove ID` first",
+                Standing::Replaced { .. } => " by another one: --replace pins it again",
+                _ => ", which is final",
             }
         ),
     }

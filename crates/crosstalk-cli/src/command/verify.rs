@@ -1,4 +1,5 @@
-//! `crosstalk verify`: who signed an envelope, and is it whole (SIG-010 to SIG-017, TRU-001 to TRU-025).
+//! `crosstalk verify`: says who signed an envelope, and whether it is complete (SIG-010 to SIG-017, SIG-030, TRU-001 to
+//! TRU-025).
 
 use crate::caret::Carets;
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 /// Say who signed an envelope, and whether it is whole
 ///
 /// The text is read as a paste. The verdict is one word, a sentence and what to do next; the body is not shown unless
-/// --text asks for it. Nothing is pinned, and nobody is asked unless --dns says so.
+/// --text asks for it. Nothing is pinned, and no name server is asked without --dns.
 #[derive(Args, Debug)]
 #[command(
     after_help = format!("{}\n\nExamples:\n  crosstalk verify pasted.txt\n  crosstalk verify --text pasted.txt > message.crosstalk\n  crosstalk verify --json --dns pasted.txt | jq -r .verdict", exit::verdicts())
@@ -264,7 +265,6 @@ fn finish_report(
 /// What stands above a restored text.
 const RESTORED: &str = "What follows on stdout is the message with its original line breaks, restored. It verifies; the paste does not.\n";
 
-/// The columns of a name, with the space behind it.
 const NAMES: usize = 13;
 
 /// A verdict, rendered with styles. `place` says where the envelope was found.
@@ -416,7 +416,7 @@ fn report_rc1(word: Word, result: &Result<Rc1, Rc1Error>) -> Value {
             let envelope = format!("{}sig: none\n[[END]]\n", verified.payload());
             let document = Document::parse(&envelope, Reading::Paste);
             let known = key.denied().map_or(String::new(), |reason| {
-                format!("; that key counts for nothing else: it was {reason}")
+                format!("; that key is on the deny list: it was {reason}")
             });
             set("body", "intact".into());
             set("algorithm", key.algorithm().as_str().into());
@@ -429,7 +429,7 @@ fn report_rc1(word: Word, result: &Result<Rc1, Rc1Error>) -> Value {
             set("sentence", sentence.into());
             set(
                 "next",
-                "Use it for tests: nothing else counts this form as verified.".into(),
+                "Use it for tests only: no other command accepts this format as verified.".into(),
             );
         }
         Err(fault) => {

@@ -1,4 +1,4 @@
-//! What the commands of the relay have in common: its data folder, and the way to one over the network.
+//! Services of the relay commands: the data folder of a relay, and relays over the network.
 
 pub(crate) mod archive;
 pub(crate) mod data;

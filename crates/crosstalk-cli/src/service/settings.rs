@@ -1,10 +1,10 @@
-//! The settings: what a person wants without saying it each time.
+//! The settings of a person. Later sources override earlier ones:
 //!
 //! ```text
 //! default < file < the file's profile < variable < flag
 //! ```
 //!
-//! Each value knows where it comes from. Whose name it is, is asked of git or the system only when it is needed.
+//! Each value knows its source. The user's name is read from git or the system only when it is needed.
 
 mod file;
 mod relay;
@@ -24,25 +24,22 @@ use crosstalk_protocol::Names;
 use crosstalk_protocol::consent::Policy;
 use crosstalk_protocol::relay::Pattern;
 use crosstalk_store::{ConfigFile, Home};
-use file::{Fault, FileText};
+use file::{FileFault, FileText};
 use serde_json::{Value as Json, json};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// Nobody said anything; where it comes from instead, if that is not the same everywhere.
+    /// The default, and where it comes from if that depends on the machine.
     Default(&'static str),
     /// The file, in this line.
     File(usize),
     /// A profile of the file, in this line.
     Profile(String, usize),
-    /// A variable.
     Variable(String),
-    /// An argument of the command.
     Flag,
 }
 
@@ -58,7 +55,6 @@ impl Source {
         }
     }
 
-    /// The line of the file.
     pub(crate) const fn line(&self) -> Option<usize> {
         match self {
             Self::File(line) | Self::Profile(_, line) => Some(*line),
@@ -80,7 +76,7 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// The settings as they count now.
+/// The settings in effect.
 #[derive(Debug)]
 pub(crate) struct Config {
     path: PathBuf,
@@ -105,7 +101,7 @@ impl Config {
         })
     }
 
-    /// The settings of a command, with its profile; tells what is not known in the file.
+    /// The settings of a command, with its profile; warns about unknown keys in the file.
     pub(crate) fn open(console: &mut Console) -> Result<Self, Failure> {
         let config = Self::load(console.profile())?;
         let word = styled(YELLOW, "warning");
@@ -160,7 +156,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Takes over what the file says, for everybody or for a profile.
+    /// Applies the file, or one of its profiles.
     fn apply(&mut self, found: &FileText, profile: Option<&str>) {
         let source = |line: usize| match profile {
             None => Source::File(line),
@@ -219,7 +215,6 @@ impl Config {
         }))
     }
 
-    /// The value of a setting and where it comes from; no value if nobody says anything.
     pub(crate) fn value(&self, key: Key) -> (Option<Value>, Source) {
         if let Some((value, source)) = self.values.get(&key) {
             return (Some(value.clone()), source.clone());
@@ -257,12 +252,10 @@ impl Config {
         &self.path
     }
 
-    /// Whether there is a file.
     pub(crate) const fn exists(&self) -> bool {
         self.exists
     }
 
-    /// The profile that counts.
     pub(crate) fn profile(&self) -> Option<&str> {
         match self.values.get(&Key::DefaultProfile) {
             Some((Value::Text(name), _)) => Some(name),
@@ -270,12 +263,11 @@ impl Config {
         }
     }
 
-    /// The profiles that there are.
     pub(crate) fn profiles(&self) -> &[String] {
         &self.profiles
     }
 
-    /// What is not known in the file: a sentence each.
+    /// Unknown keys in the file, one sentence each.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -295,13 +287,11 @@ impl Config {
         relay::choose(&self.relays, address)
     }
 
-    /// Where the token of a relay is.
     pub(crate) fn token_file(&self, relay: &RelaySetting) -> Option<PathBuf> {
         let file = relay.token_file.as_ref()?;
         Some(relay::token_path(&self.path, file))
     }
 
-    /// Where a name of the table comes from.
     pub(crate) fn name_source(&self, name: &str) -> Source {
         let mut found = self.name_sources.iter();
         let found = found.rfind(|(n, _)| same_name(n, name));
@@ -311,7 +301,7 @@ impl Config {
 
 /// Reads a text, or says what is wrong with it and where.
 fn parse(text: &str, path: &Path) -> Result<FileText, Failure> {
-    file::read(text).map_err(|Fault { line, message }| {
+    file::read(text).map_err(|FileFault { line, message }| {
         let file = path.display();
         Failure::refused(
             ErrorCode::Format,
@@ -386,7 +376,7 @@ pub(crate) fn set(console: &mut Console, target: &Target, value: &Value) -> Resu
     Ok(())
 }
 
-/// A scheme that nobody knows may be a slip.
+/// Warns about an unregistered scheme, which may be a typo.
 fn warn_of_scheme(console: &mut Console, address: &str) -> Result<(), Failure> {
     let scheme = Address::split(address).scheme();
     if let Some(scheme) = scheme.filter(|s| Schemes::default().find(s).is_none()) {
@@ -411,7 +401,7 @@ pub(crate) fn unset(target: &Target) -> Result<bool, Failure> {
     })
 }
 
-/// Which messages something goes along with: the public key, the primer.
+/// Which messages carry an extra: the public key, the primer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     Never,
@@ -420,7 +410,6 @@ pub(crate) enum When {
     Always,
 }
 
-/// The form of new ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ids {
     Ulid,
@@ -456,8 +445,8 @@ impl Config {
 
     pub(crate) fn user(&self) -> Result<String, Failure> {
         self.text(Key::User).ok_or_else(|| {
-            Failure::failed("nobody says who you are")
-                .help("`crosstalk config set user kalle`, or set CROSSTALK_USER")
+            Failure::failed("your name is not known")
+                .help("set it with `crosstalk config set user kalle` or CROSSTALK_USER")
         })
     }
 
@@ -481,7 +470,6 @@ impl Config {
         self.text(Key::Context)
     }
 
-    /// The id of the key to sign with.
     pub(crate) fn key(&self) -> Option<String> {
         self.text(Key::Key)
     }
@@ -524,7 +512,6 @@ impl Config {
         self.text(Key::Editor)
     }
 
-    /// The form of new ids.
     pub(crate) fn ids(&self) -> Ids {
         match self.text(Key::Ids).as_deref() {
             Some("uuid") => Ids::Uuid,
@@ -537,12 +524,11 @@ impl Config {
         self.text(Key::Domain)
     }
 
-    /// Names that `redact` takes out.
     pub(crate) fn redact_names(&self) -> Vec<String> {
         self.list(Key::RedactNames)
     }
 
-    /// What is demanded of consent here.
+    /// The consent policy.
     pub(crate) fn consent(&self) -> Policy {
         let authorities = self.list(Key::ConsentAuthorities);
         Policy {
@@ -557,7 +543,7 @@ impl Config {
     }
 }
 
-/// A name, and who gave it.
+/// A name, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) user: String,
@@ -586,7 +572,7 @@ pub(crate) fn find_identity() -> Option<Identity> {
     })
 }
 
-/// What a program prints, if it is there and ends well.
+/// The output of a program, if it exists and succeeds.
 fn said(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program)
         .args(arguments)
@@ -600,7 +586,7 @@ fn said(program: &str, arguments: &[&str]) -> Option<String> {
         .then(|| String::from_utf8(output.stdout).ok())?
 }
 
-/// A name as messages have it: a folder that somebody else made may say anything in its git settings.
+/// Sanitizes a name: the git settings of a folder are untrusted.
 fn user_of(name: &str) -> Option<String> {
     let harmless = |c: &char| !c.is_control() && !crosstalk_envelope::unicode::is_hidden(*c);
     let name: String = name.chars().filter(harmless).take(64).collect();

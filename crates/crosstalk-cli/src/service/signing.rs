@@ -1,11 +1,11 @@
-//! Signed texts: each is checked before anybody gets it.
+//! Signs messages and checks the result.
 
 use crate::failure::Failure;
 use crate::service::deliver::is_revoke_only;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Builder, Document, Reading, authenticate};
 
-/// The signed text; it is checked before anybody gets it.
+/// Signs a message and checks the result.
 pub(crate) fn sign(signer: &Signer<'_>, builder: &Builder) -> Result<String, Failure> {
     let text = match builder.build() {
         Ok(text) => text,
@@ -23,7 +23,7 @@ pub(crate) fn sign(signer: &Signer<'_>, builder: &Builder) -> Result<String, Fai
     Ok(signed)
 }
 
-/// What was signed has to pass the strict reading, and to verify.
+/// A signed text must pass the strict reading and verify.
 pub(crate) fn require_verified(text: &str, signer: &Signer<'_>) -> Result<(), Failure> {
     let mut document = Document::parse(text, Reading::Strict);
     document.check();

@@ -1,6 +1,6 @@
-//! `crosstalk audit export`: a bundle that others check without the relay.
+//! `crosstalk audit export` and `verify`: audit bundles and receipts, which are checked without the relay.
 
-use super::source::{Source, Where, known_keys, log_key};
+use super::source::{LogArgument, LogSource, known_keys, log_key};
 use crate::console::{Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -8,7 +8,6 @@ use crate::input::shown_path;
 use crate::paragraph::{count, wrap};
 use crate::schema::AUDIT_VERIFY;
 use crate::service::audit_bundle::BundleFolder;
-use crate::service::relay::data::make_folder;
 use crate::service::relay::progress::Progress;
 use crate::{clock, json};
 use clap::Args;
@@ -23,11 +22,10 @@ use crosstalk_protocol::audit::{
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often, and how many times, a log is looked at that lacks the word that a message was erased.
+/// How often, and how many times, the export waits for the log to record that a message was erased.
 const RHYTHM: Duration = Duration::from_secs(1);
 const TRIES: u32 = 10;
 
@@ -42,7 +40,7 @@ const TRIES: u32 = 10;
 )]
 pub(super) struct ExportBundle {
     #[command(flatten)]
-    place: Where,
+    place: LogArgument,
     /// The folder: a new or an empty one
     #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
@@ -61,7 +59,7 @@ pub(super) struct ExportBundle {
     /// With a proof that the log extends this older checkpoint; can be given several times
     #[arg(long, value_name = "FILE")]
     checkpoint: Vec<PathBuf>,
-    /// Leave out to whom, by whom and why
+    /// Leave out the details: recipients, credentials and reasons
     #[arg(long)]
     no_details: bool,
 }
@@ -99,7 +97,7 @@ impl ExportBundle {
             tries += 1;
             if tries == TRIES {
                 return Err(Failure::failed(
-                    "a message is over, and that it is erased is not signed yet",
+                    "a message has expired, and the log does not record its erasure yet",
                 )
                 .help("try again in a minute"));
             }
@@ -134,13 +132,8 @@ impl ExportBundle {
             consistency: &consistency,
         });
         let messages = entries.iter().filter(|e| e.text.is_some()).count();
-        let folder = self.out.join("messages");
-        make_folder(&folder).map_err(|e| Failure::at(&folder, e))?;
-        for (done, (name, text)) in (1..).zip(&files) {
-            let path = self.out.join(name);
-            write_private(&path, text).map_err(|e| Failure::at(&path, e))?;
-            progress.at(done, files.len() as u64);
-        }
+        let all = files.len() as u64;
+        BundleFolder::at(&self.out).write(&files, &mut |done| progress.at(done, all))?;
         progress.end();
         let shown = self.out.to_string_lossy();
         console.talk(&format!(
@@ -156,7 +149,6 @@ impl ExportBundle {
     }
 }
 
-/// So many entries.
 fn entries_of(number: usize) -> String {
     match number {
         1 => "1 entry".to_owned(),
@@ -164,16 +156,7 @@ fn entries_of(number: usize) -> String {
     }
 }
 
-/// Writes a file for its owner alone: it may hold the text of a message.
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut options = std::fs::File::options();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)?.write_all(text.as_bytes())
-}
-
-/// Nothing else is in the folder: what is there would count as part of the bundle. It is made when there is something to write.
+/// A file that is already in the folder would count as part of the bundle.
 fn require_empty(folder: &Path) -> Result<(), Failure> {
     let mut entries = match std::fs::read_dir(folder) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -187,8 +170,7 @@ fn require_empty(folder: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The latest checkpoint, and what it says.
-fn signed(source: &mut Source, key: &NoteKey) -> Result<(String, Checkpoint), Failure> {
+fn signed(source: &mut LogSource, key: &NoteKey) -> Result<(String, Checkpoint), Failure> {
     source.expire()?;
     let note = source.checkpoint()?;
     let parsed = Note::parse(&note);
@@ -202,7 +184,7 @@ fn signed(source: &mut Source, key: &NoteKey) -> Result<(String, Checkpoint), Fa
     }
 }
 
-/// Whether each message that was taken is there, or why it is not.
+/// Whether each accepted message has its text or the entry that says it was erased.
 fn is_whole(entries: &[LogEntry]) -> bool {
     let message = |e: &LogEntry| (e.leaf.id.clone(), e.leaf.canonical);
     let mut ends = HashMap::new();
@@ -218,8 +200,12 @@ fn is_whole(entries: &[LogEntry]) -> bool {
     })
 }
 
-/// A message that is not kept any more comes with the entry that says so.
-fn complete(source: &Source, entries: &mut Vec<LogEntry>, whole: &LogQuery) -> Result<(), Failure> {
+/// Adds, for each message that was erased, the entry that says so.
+fn complete(
+    source: &LogSource,
+    entries: &mut Vec<LogEntry>,
+    whole: &LogQuery,
+) -> Result<(), Failure> {
     let is_gone = |e: &&LogEntry| e.leaf.kind == EventKind::Accepted && e.text.is_none();
     let gone: Vec<String> = entries
         .iter()
@@ -251,7 +237,7 @@ fn complete(source: &Source, entries: &mut Vec<LogEntry>, whole: &LogQuery) -> R
 }
 
 /// The root at the size of an older checkpoint, and the proof from there.
-fn older(source: &Source, file: &Path, size: u64) -> Result<(u64, Hash, Vec<Hash>), Failure> {
+fn older(source: &LogSource, file: &Path, size: u64) -> Result<(u64, Hash, Vec<Hash>), Failure> {
     let text = std::fs::read_to_string(file).map_err(|e| Failure::at(file, e))?;
     let claim = Note::parse(&text).and_then(|n| n.claim());
     let claim = claim.map_err(|e| Failure::failed(format!("{}: {e}", file.display())))?;
@@ -422,7 +408,7 @@ impl VerifyBundle {
         console.show(&out)?;
         if !is_trusted {
             let advice = format!(
-                "Whoever made the bundle could have made the key. Compare it with what {} says elsewhere, and give it with --key:\n  {}\n",
+                "The author of the bundle could have made the key. Compare it with what {} says elsewhere, and give it with --key:\n  {}\n",
                 escape(&checked.checkpoint.origin),
                 escape(&checked.key.to_string())
             );

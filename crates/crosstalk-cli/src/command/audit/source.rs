@@ -1,4 +1,4 @@
-//! A log: that of a data folder on this machine, or that of a relay over the network.
+//! The log that an audit command reads, local or remote, and the keys that it is checked with.
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -23,20 +23,18 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many entries are asked for at once.
 const AT_ONCE: usize = 500;
 
 /// Which log is meant.
 #[derive(Args, Clone, Debug)]
-pub(super) struct Where {
+pub(super) struct LogArgument {
     #[command(flatten)]
     data: DataArgument,
     #[command(flatten)]
     through: Through,
 }
 
-/// A log.
-pub(super) enum Source {
+pub(super) enum LogSource {
     Local {
         store: Box<SqliteStore>,
         data: Data,
@@ -45,10 +43,10 @@ pub(super) enum Source {
     Remote(Box<Remote>),
 }
 
-impl Where {
+impl LogArgument {
     /// Opens the log: over the network if a relay is named, else in the data folder, else at the relay of the
     /// settings.
-    pub(super) fn open(&self, console: &mut Console) -> Result<Source, Failure> {
+    pub(super) fn open(&self, console: &mut Console) -> Result<LogSource, Failure> {
         let is_folder_named = self.data.data.is_some();
         if self.through.is_named() && is_folder_named {
             let message = "--data and --relay are two logs: name one";
@@ -68,7 +66,7 @@ impl Where {
                 ));
             }
             let remote = self.through.connect(&config, None)?;
-            return Ok(Source::Remote(Box::new(remote)));
+            return Ok(LogSource::Remote(Box::new(remote)));
         }
         if !data.store().is_file() {
             return Err(Failure::failed(format!(
@@ -79,14 +77,13 @@ impl Where {
         }
         let store = Box::new(data.open()?);
         let name = data.relay_name(&store)?;
-        Ok(Source::Local { store, data, name })
+        Ok(LogSource::Local { store, data, name })
     }
 }
 
 /// How long a command waits for a running relay to sign what it has written.
 const CHECKPOINT_WAIT: Duration = Duration::from_secs(15);
 
-/// How often it looks.
 const CHECKPOINT_POLL: Duration = Duration::from_millis(50);
 
 fn no_note(error: NoteError) -> Failure {
@@ -94,8 +91,7 @@ fn no_note(error: NoteError) -> Failure {
         .help("give it an ed25519 key and a name without spaces and `+`")
 }
 
-impl Source {
-    /// The public key of the log.
+impl LogSource {
     pub(super) fn key(&self) -> Result<NoteKey, Failure> {
         match self {
             Self::Local { data, name, .. } => {
@@ -183,7 +179,8 @@ impl Source {
         }
     }
 
-    /// Erases what has run out in a data folder, so that the log says it. A relay does it when it is asked for texts.
+    /// Erases expired messages of a data folder, so that the log records it. A relay does so when it is asked for
+    /// texts.
     pub(super) fn expire(&mut self) -> Result<(), Failure> {
         let Self::Local { store, .. } = self else {
             return Ok(());
@@ -216,7 +213,7 @@ impl Source {
         self.named(console, text, thread)
     }
 
-    /// Beginnings of ids are those of what is kept on this machine; everything else is taken as it is.
+    /// Completes the beginning of an id from the messages on this machine; returns other texts unchanged.
     fn named(
         &self,
         console: &mut Console,
@@ -234,7 +231,7 @@ impl Source {
         Ok(Some(found.unwrap_or_else(|| text.to_owned())))
     }
 
-    /// Nothing in the log is what was asked for.
+    /// The failure that the log has no matching entry.
     pub(super) fn nothing(&self, asked: &LogQuery) -> Failure {
         let what = match (&asked.id, &asked.thread) {
             (Some(id), _) => format!("of the message `{id}`"),
@@ -253,7 +250,7 @@ impl Source {
         ))
     }
 
-    /// The last checkpoint was signed under another name than the relay has now.
+    /// The failure that the last checkpoint was signed under another name than the relay has now.
     pub(super) fn renamed(&self, before: &str, now: &str) -> Failure {
         let (before, now) = (escape(before), escape(now));
         let back = match self {
@@ -272,7 +269,6 @@ impl Source {
         ))
     }
 
-    /// The receipt of a message.
     pub(super) fn receipt(&mut self, id: &str) -> Result<Receipt, Failure> {
         if let Self::Remote(remote) = self {
             return Ok(remote.receipt(id)?);
@@ -339,7 +335,7 @@ fn short(size: u64, data: &Data) -> Failure {
     ))
 }
 
-/// Signs a checkpoint in the place of a relay that does not run.
+/// Signs a checkpoint on behalf of a relay that is not running.
 fn sign(store: &mut SqliteStore, data: &Data, name: &str, size: u64) -> Result<String, Failure> {
     while store.store_hashes(64)? {}
     let root = store.log_root(size)?.ok_or_else(|| short(size, data))?;
@@ -368,7 +364,7 @@ pub(super) fn log_key(text: &str, name: &str) -> Result<NoteKey, Failure> {
     NoteKey::new(name, key).map_err(|e| Failure::failed(format!("{text}: {e}")))
 }
 
-/// The key alone, whatever it is the key of.
+/// The key without its name.
 pub(super) fn any_public_key(text: &str) -> Result<PublicKey, Failure> {
     match parse_note_key(text) {
         Some(key) => Ok(*key.key()),
@@ -385,12 +381,12 @@ fn parse_note_key(text: &str) -> Option<NoteKey> {
     NoteKey::parse(written?.trim()).ok()
 }
 
-/// What is pinned for a name here, or its domain said.
+/// The keys that are pinned for a name, and those that its domain lists.
 pub(super) fn known_keys(name: &str) -> Result<Vec<PublicKey>, Failure> {
     Ok(keys_in(&Rooms::open()?.trust()?, name))
 }
 
-/// The same, of a trust that was read.
+/// The same, from trust data that was read.
 pub(super) fn keys_in(trust: &Trust, name: &str) -> Vec<PublicKey> {
     let pinned = trust.active(name).map(|k| k.key);
     let domain = trust.domain(name, clock::now());

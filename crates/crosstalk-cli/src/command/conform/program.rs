@@ -1,4 +1,4 @@
-//! `crosstalk conform --program CMD`: the case files against any program.
+//! `crosstalk conform --program CMD`: runs the case files against a program.
 
 use super::{Conform, ReportFormat};
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
@@ -15,12 +15,12 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// How long an answer may take, if nothing else is said.
+/// How long an answer may take by default.
 pub(super) const TIMEOUT_SECONDS: u64 = DEFAULT_TIMEOUT.as_secs();
 
-/// How many failed cases are told; the JSON has all of them.
+/// How many failed cases the text shows; the JSON has all of them.
 const TOLD: usize = 10;
-/// How many lines of what was expected or received are told.
+/// How many lines of expected or received text are shown.
 const MAX_LINES: usize = 24;
 
 impl Conform {
@@ -167,7 +167,7 @@ fn exchange(source: &CaseSource, program: &Program) -> String {
     out
 }
 
-/// The lines of a text that others wrote, of which so many are told.
+/// The first lines of an untrusted text, escaped.
 fn lines(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = text.lines().map(view::line).collect();
     let count = lines.len();
@@ -281,7 +281,6 @@ fn table(report: &ProgramReport) -> String {
     out
 }
 
-/// A case that failed.
 fn failure(result: &ProgramResult) -> String {
     let title = format!("{}: {}", view::line(&result.id), view::line(&result.about));
     let mut out = format!(

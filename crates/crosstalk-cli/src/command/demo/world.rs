@@ -1,5 +1,5 @@
-//! Where the story happens, and who takes part: a folder, a relay on a port of this machine that nobody else knows of, and
-//! three participants with an address, a key and a token each.
+//! The stage of the demo: a folder, a relay on a free port of this machine, and three participants with an address, a key
+//! and a token each.
 
 use crate::clock;
 use crate::failure::Failure;
@@ -26,27 +26,25 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// What the relay calls itself.
+/// The name of the relay.
 pub(super) const NAME: &str = "demo.example";
-/// How long something that is about to happen is waited for: only a fault takes so long.
+/// How long to wait for an event; only a fault takes this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_millis(25);
 
-/// The person.
 pub(super) const ANN: &str = "human://demo.example/ann";
 /// The agent that finds things out.
 pub(super) const SCOUT: &str = "agent://demo.example/scout";
 /// The agent that looks at them twice.
 pub(super) const CRITIC: &str = "agent://demo.example/critic";
-/// What the operator assigned to Critic, and a hand-off asks for.
+/// The capability that the operator assigned to Critic and that the hand-off requires.
 pub(super) const ABLE: &str = "letters";
 
-/// Somebody who takes part.
+/// A participant.
 pub(super) struct Participant {
     pub(super) name: &'static str,
     pub(super) address: &'static str,
     pub(super) role: Role,
-    /// The id of the key.
     pub(super) pkid: &'static str,
     key: PrivateKey,
 }
@@ -69,7 +67,6 @@ impl Participant {
         })
     }
 
-    /// All three.
     fn all() -> Result<[Self; 3], Failure> {
         Ok([
             Self::new("Ann", ANN, Role::Person, "ann@demo.example")?,
@@ -78,7 +75,7 @@ impl Participant {
         ])
     }
 
-    /// The key as others know it who compared it.
+    /// The key, as pinned by the others.
     fn known(&self) -> KnownKey {
         KnownKey {
             id: self.pkid.to_owned(),
@@ -102,7 +99,6 @@ impl Participant {
             .intent(intent)
     }
 
-    /// The message, signed.
     fn sign(&self, builder: &Builder) -> Result<String, Failure> {
         let signer = Signer {
             key: &self.key,
@@ -115,10 +111,10 @@ impl Participant {
     }
 }
 
-/// The folder, the relay, and what chapters tell each other.
+/// The folder, the relay, and the state that chapters share.
 pub(super) struct World {
     folder: PathBuf,
-    /// Gone with the story, unless it is kept.
+    /// Removed at the end, unless the folder is kept.
     _temporary: Option<tempfile::TempDir>,
     pub(super) data: Data,
     pub(super) url: String,
@@ -127,22 +123,18 @@ pub(super) struct World {
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
     cast: [Participant; 3],
     clients: [Client; 3],
-    /// The relay operator.
     pub(super) admin: Client,
-    /// Whose keys everybody has compared.
+    /// The keys that all participants have compared.
     pub(super) trust: Trust,
     written: usize,
-    /// The conversation.
     pub(super) thread: String,
-    /// The question that it begins with.
     pub(super) question: String,
-    /// A checkpoint that somebody keeps from the middle of the story.
+    /// A checkpoint that Critic keeps from the middle of the story.
     pub(super) held: String,
-    /// When the consent of the person ends.
+    /// When Ann's consent expires.
     pub(super) end: Timestamp,
 }
 
-/// A message that was sent, and what the relay says about it.
 pub(super) struct Posted {
     pub(super) id: String,
     pub(super) text: String,
@@ -151,7 +143,6 @@ pub(super) struct Posted {
     pub(super) receipt: Receipt,
 }
 
-/// Who of the three.
 #[derive(Clone, Copy)]
 pub(super) enum Who {
     Ann,
@@ -159,7 +150,7 @@ pub(super) enum Who {
     Critic,
 }
 
-/// Says what is not as it should be.
+/// Fails with a sentence unless a condition holds.
 pub(super) fn require(is_so: bool, what: impl Into<String>) -> Result<(), Failure> {
     match is_so {
         true => Ok(()),
@@ -167,7 +158,7 @@ pub(super) fn require(is_so: bool, what: impl Into<String>) -> Result<(), Failur
     }
 }
 
-/// The same for what a relay says.
+/// The same for an answer of the relay.
 pub(super) fn relayed<T>(answer: Result<T, ClientError>, what: &str) -> Result<T, Failure> {
     answer.map_err(|e| Failure::failed(format!("{what}: {e}")))
 }
@@ -217,11 +208,7 @@ impl World {
             ..Config::default()
         };
         let relay = start::start(&data, config, store)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .map_err(|e| Failure::io("the threads of the relay", e))?;
+        let runtime = start::runtime(Some(2))?;
         let (url, running) = runtime.block_on(listen(&relay, &data))?;
         let client = |secret: &String| {
             let client = Client::new(&url).map(|c| c.with_token(secret));
@@ -250,7 +237,6 @@ impl World {
         })
     }
 
-    /// Where everything is.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -377,14 +363,14 @@ impl World {
         )
     }
 
-    /// Has the relay sign its log as it is now.
+    /// Makes the relay sign its log now.
     pub(super) fn sign_log(&self) -> Result<(), Failure> {
         let signed = self.run(self.relay.tend_log());
         signed.map_err(|e| Failure::failed(format!("the log can't be signed: {e}")))?;
         Ok(())
     }
 
-    /// Looks again and again until there is something.
+    /// Polls until `look` finds something.
     pub(super) fn until<T>(
         &self,
         what: &str,
@@ -429,7 +415,7 @@ impl World {
     }
 }
 
-/// A folder in which nothing is.
+/// Creates the folder, or checks that it is empty.
 fn empty(folder: &Path) -> Result<PathBuf, Failure> {
     let folder = std::path::absolute(folder).map_err(|e| Failure::at(folder, e))?;
     make_folder(&folder).map_err(|e| Failure::at(&folder, e))?;
@@ -445,7 +431,7 @@ fn empty(folder: &Path) -> Result<PathBuf, Failure> {
 
 type RunningRelay = (oneshot::Sender<()>, JoinHandle<()>);
 
-/// Has the relay listen and deliver, until it is told to stop.
+/// Starts the server and the deliveries of the relay.
 async fn listen(relay: &Relay, data: &Data) -> Result<(String, RunningRelay), Failure> {
     let fault = |e| Failure::io("a port of this machine", e);
     let listener = tokio::net::TcpListener::bind(relay.config().listen).await;

@@ -1,6 +1,6 @@
-//! A program that answers messages: it gets one on standard input, and what it prints is the answer.
+//! The program that answers messages: it gets one on standard input and prints the answer.
 
-use super::Given;
+use super::ProgramInput;
 use crate::failure::Failure;
 use crate::service::relay::remote::Waiting;
 use crate::view;
@@ -15,26 +15,24 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether a program has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What the variables of all settings begin with.
+/// The prefix of the variables of all settings.
 const SETTINGS_PREFIX: &[u8] = b"CROSSTALK_";
 
-/// A program with its arguments.
 #[derive(Debug)]
 pub(super) struct Program {
     name: String,
     arguments: Vec<String>,
-    given: Given,
+    given: ProgramInput,
     timeout: Duration,
 }
 
 impl Program {
-    /// The one of the command line, if there is one. It has to be there before the first message comes.
+    /// The program of the command line, checked before the first message arrives.
     pub(super) fn new(
         words: &[String],
-        given: Given,
+        given: ProgramInput,
         timeout: Duration,
     ) -> Result<Option<Self>, Failure> {
         let Some((name, arguments)) = words.split_first() else {
@@ -58,9 +56,9 @@ impl Program {
     fn text(&self, waiting: &Waiting, record: &Record, follow_up: Option<&FollowUp>) -> String {
         let document = Document::parse(&waiting.envelope, Reading::Strict);
         match (self.given, follow_up) {
-            (Given::Envelope, _) => waiting.envelope.clone(),
-            (Given::Prompt, Some(follow_up)) => follow_up_prompt(&waiting.to, follow_up),
-            (Given::Prompt, None) => {
+            (ProgramInput::Envelope, _) => waiting.envelope.clone(),
+            (ProgramInput::Prompt, Some(follow_up)) => follow_up_prompt(&waiting.to, follow_up),
+            (ProgramInput::Prompt, None) => {
                 let sender = speaker(&record.sender, &record.text, 1).into_owned();
                 let record = Record {
                     sender,
@@ -68,12 +66,12 @@ impl Program {
                 };
                 program_prompt(&waiting.to, &record)
             }
-            (Given::Body, _) => format!("{}\n", document.body_text()),
+            (ProgramInput::Body, _) => format!("{}\n", document.body_text()),
         }
     }
 
-    /// What it prints for a message. Nothing of the message is in its arguments; its environment says who the message is
-    /// from.
+    /// Runs the program on a message and returns its output. The message is not in its arguments; the environment names
+    /// the sender.
     pub(super) fn run(
         &self,
         waiting: &Waiting,
@@ -131,7 +129,7 @@ impl Program {
         })
     }
 
-    /// Waits for its end, and ends it if that takes too long. Whether it ended well, and how.
+    /// Waits for the program and kills it after the timeout. Returns whether it succeeded, and its status.
     fn wait(&self, child: &mut Child) -> Result<(bool, String), Failure> {
         let io = |e| Failure::io(self.name.clone(), e);
         let end = Instant::now() + self.timeout;
@@ -157,7 +155,7 @@ impl Program {
     }
 }
 
-/// Everything up to a little more than an answer may have; the rest is read and dropped, so that the program can end.
+/// Reads slightly more than the limit of an answer and drops the rest, so that the program can end.
 fn bounded(mut pipe: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = u64::try_from(limit::ENVELOPE_BYTES).unwrap_or(u64::MAX);
@@ -200,7 +198,7 @@ mod tests {
         store.message("M").ok()?
     }
 
-    fn run(words: &[&str], given: Given, seconds: u64) -> Result<String, Failure> {
+    fn run(words: &[&str], given: ProgramInput, seconds: u64) -> Result<String, Failure> {
         let words: Vec<String> = words.iter().map(|w| w.to_string()).collect();
         let program = Program::new(&words, given, Duration::from_secs(seconds))?;
         let gone = || Failure::failed("the message is not kept");
@@ -211,18 +209,21 @@ mod tests {
     #[test]
     fn the_message_comes_on_standard_input_and_nowhere_else() {
         assert_eq!(
-            run(&["cat"], Given::Envelope, 60).unwrap(),
+            run(&["cat"], ProgramInput::Envelope, 60).unwrap(),
             waiting().envelope
         );
-        assert_eq!(run(&["cat"], Given::Body, 60).unwrap(), "$(touch /tmp/x)\n");
-        let prompt = run(&["cat"], Given::Prompt, 60).unwrap();
+        assert_eq!(
+            run(&["cat"], ProgramInput::Body, 60).unwrap(),
+            "$(touch /tmp/x)\n"
+        );
+        let prompt = run(&["cat"], ProgramInput::Prompt, 60).unwrap();
         assert!(prompt.contains("[[A→B v1]]") && prompt.contains("Verification: unsigned"));
         for word in ["chat", "copy and paste", "ask me", "code block"] {
             assert!(!prompt.contains(word), "{word}: {prompt}");
         }
         let around = run(
             &["sh", "-c", "echo \"$0 $# $*\"; env", "x"],
-            Given::Envelope,
+            ProgramInput::Envelope,
             60,
         )
         .unwrap();
@@ -232,23 +233,25 @@ mod tests {
     #[test]
     fn a_program_that_fails_or_hangs_is_no_answer() {
         assert!(
-            run(&["sh", "-c", "echo no; exit 3"], Given::Body, 60)
+            run(&["sh", "-c", "echo no; exit 3"], ProgramInput::Body, 60)
                 .unwrap_err()
                 .to_string()
                 .contains("3")
         );
         assert_eq!(
-            run(&["sleep", "600"], Given::Body, 1).unwrap_err().exit(),
+            run(&["sleep", "600"], ProgramInput::Body, 1)
+                .unwrap_err()
+                .exit(),
             ErrorCode::Timeout.into()
         );
-        assert!(run(&["/no/such/program"], Given::Body, 60).is_err());
+        assert!(run(&["/no/such/program"], ProgramInput::Body, 60).is_err());
         let flood = run(
             &["sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x"],
-            Given::Body,
+            ProgramInput::Body,
             60,
         );
         assert_eq!(flood.unwrap_err().exit(), ErrorCode::TooLarge.into());
         // Input that nobody reads does no harm.
-        assert_eq!(run(&["true"], Given::Body, 60).unwrap(), "");
+        assert_eq!(run(&["true"], ProgramInput::Body, 60).unwrap(), "");
     }
 }

@@ -1,6 +1,7 @@
-//! The run of a relay, until a signal or its store ends it.
+//! Runs a relay until a signal or its store ends it. Configuration, certificate and trust file are read again on SIGHUP and
+//! when they change.
 
-use super::{Overrides, warn_about_routes};
+use super::{StartOptions, warn_about_routes};
 use crate::failure::Failure;
 use crate::service::relay::data::Data;
 use crate::service::relay::start::NARROW_TOKEN;
@@ -19,7 +20,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
-/// How long deliveries that are under way may take after the relay was told to end.
+/// How long deliveries may take after the relay was told to stop.
 const GRACE: Duration = Duration::from_secs(10);
 /// The exit code of a process that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
@@ -89,7 +90,7 @@ pub(super) async fn run_until_signal(
     }
 }
 
-/// A wish from outside.
+/// A signal to the process.
 #[derive(Debug, PartialEq, Eq)]
 enum Signal {
     End,
@@ -97,7 +98,6 @@ enum Signal {
     Reload,
 }
 
-/// The signals of the process.
 #[cfg(unix)]
 pub(super) struct Signals {
     interrupt: tokio::signal::unix::Signal,
@@ -126,7 +126,6 @@ impl Signals {
     }
 }
 
-/// The signals of the process.
 #[cfg(not(unix))]
 pub(super) struct Signals;
 
@@ -144,17 +143,16 @@ impl Signals {
     }
 }
 
-/// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// What is in the files: a digest each, or why they can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Contents {
+pub(super) struct FileDigests {
     config: Result<Digest, io::ErrorKind>,
     tls: Option<[Result<Digest, io::ErrorKind>; 2]>,
 }
 
-impl Contents {
+impl FileDigests {
     /// The files that a relay starts with. Both are taken before the files are read: what changes in between is then read again.
     pub(super) fn new(config: Result<Digest, io::ErrorKind>, tls: Option<&Tls>) -> Self {
         Self {
@@ -165,20 +163,22 @@ impl Contents {
 }
 
 /// The digest of the configuration, or why it can't be read.
-pub(super) fn config_digest(overrides: &Overrides, data: &Data) -> Result<Digest, io::ErrorKind> {
+pub(super) fn config_digest(
+    overrides: &StartOptions,
+    data: &Data,
+) -> Result<Digest, io::ErrorKind> {
     digest(&overrides.file.clone().unwrap_or_else(|| data.config()))
 }
 
-/// What is read again.
 pub(super) struct Reloader {
     relay: Relay,
     data: Data,
-    overrides: Overrides,
+    overrides: StartOptions,
     tls: Option<ServerTls>,
     /// The files as of the last look.
-    seen: Contents,
+    seen: FileDigests,
     /// The files as of the last time that they were used.
-    used: Contents,
+    used: FileDigests,
     /// Whether there was a file with the configuration since the start.
     has_file: bool,
     /// Whether the configuration could not be used the last time.
@@ -189,9 +189,9 @@ impl Reloader {
     pub(super) fn new(
         relay: Relay,
         data: Data,
-        overrides: Overrides,
+        overrides: StartOptions,
         tls: Option<ServerTls>,
-        read: Contents,
+        read: FileDigests,
     ) -> Self {
         Self {
             relay,
@@ -205,8 +205,8 @@ impl Reloader {
         }
     }
 
-    /// Looks at the files. What has changed is used when two looks find the same: a certificate and its key are two files,
-    /// and nobody replaces both at once.
+    /// Looks at the files, and uses a change when two looks find the same: a certificate and its key are two files and
+    /// are not replaced at once.
     fn look(&mut self) {
         let now = self.contents();
         let is_settled = now == self.seen;
@@ -216,7 +216,7 @@ impl Reloader {
         }
     }
 
-    /// Reads everything again, and says what became of it.
+    /// Reads all files again and logs the result.
     fn reload(&mut self, why: &str) {
         self.seen = self.contents();
         self.relay.look_at_keys();
@@ -261,7 +261,7 @@ impl Reloader {
         }
     }
 
-    /// Whether something is to be said about it.
+    /// Uses the new state; returns whether it logged something.
     fn use_config(&self, config: Config, why: &str) -> bool {
         let reload = match self.relay.reload(config) {
             Ok(reload) => reload,
@@ -272,7 +272,7 @@ impl Reloader {
         };
         if !reload.changed.is_empty() {
             let changed = reload.changed.join(", ");
-            tracing::info!(why, changed, "the new configuration counts from now on");
+            tracing::info!(why, changed, "reloaded the configuration");
             warn_about_routes(&self.relay.config(), &self.data);
             // What was held up by the old one may go on.
             self.relay.wake();
@@ -282,13 +282,13 @@ impl Reloader {
             tracing::warn!(
                 why,
                 settings,
-                "these settings have changed and need a restart: the old ones count until then"
+                "these settings have changed and need a restart; the old ones apply until then"
             );
         }
         !reload.changed.is_empty() || !reload.needs_restart.is_empty()
     }
 
-    /// Whether something is to be said about it.
+    /// Uses the new state; returns whether it logged something.
     fn use_certificate(&self, why: &str) -> bool {
         let config = self.relay.config();
         let (Some(files), Some(running)) = (&config.tls, &self.tls) else {
@@ -321,9 +321,9 @@ impl Reloader {
         self.overrides.command("--check", &self.data)
     }
 
-    fn contents(&self) -> Contents {
+    fn contents(&self) -> FileDigests {
         let config = config_digest(&self.overrides, &self.data);
-        Contents::new(config, self.relay.config().tls.as_ref())
+        FileDigests::new(config, self.relay.config().tls.as_ref())
     }
 }
 

@@ -1,4 +1,5 @@
-//! The backup of a relay: one tar file with the store, attachments, keys, trust and configuration.
+//! The backup of a relay: one tar file with the store, attachments, keys, trust and configuration; and the checks of its
+//! parts.
 
 use crate::clock;
 use crate::failure::Failure;
@@ -21,7 +22,7 @@ const TITLE_BYTES: u64 = 64 * 1024;
 
 /// What a backup says about itself.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Title {
+pub(crate) struct BackupTitle {
     schema: String,
     pub(crate) made_at: String,
     pub(crate) version: String,
@@ -48,7 +49,7 @@ pub(crate) fn write(
     to: &File,
     told: &mut dyn FnMut(u64),
 ) -> Result<u64, Failure> {
-    let title = Title {
+    let title = BackupTitle {
         schema: FORM.to_owned(),
         made_at: clock::now().to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -172,7 +173,7 @@ fn no_backup(what: &str) -> Failure {
 }
 
 /// Unpacks a backup into a folder that is empty.
-pub(crate) fn unpack(from: &Path, into: &Path) -> Result<Title, Failure> {
+pub(crate) fn unpack(from: &Path, into: &Path) -> Result<BackupTitle, Failure> {
     let file = File::open(from).map_err(io_at(from))?;
     let mut tar = tar::Archive::new(io::BufReader::new(file));
     let mut title = None;
@@ -184,7 +185,8 @@ pub(crate) fn unpack(from: &Path, into: &Path) -> Result<Title, Failure> {
         if title.is_none() {
             let mut text = String::new();
             let read = entry.by_ref().take(TITLE_BYTES).read_to_string(&mut text);
-            let found: Option<Title> = read.ok().and_then(|_| serde_json::from_str(&text).ok());
+            let found: Option<BackupTitle> =
+                read.ok().and_then(|_| serde_json::from_str(&text).ok());
             match found.filter(|_| name == Path::new(TITLE)) {
                 Some(found) if found.schema == FORM => title = Some(found),
                 Some(found) => {
@@ -234,17 +236,17 @@ pub(crate) fn unpack(from: &Path, into: &Path) -> Result<Title, Failure> {
 
 /// An attachment that is not what its name says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Damaged {
+pub(crate) struct DamagedAttachment {
     pub(crate) path: PathBuf,
     pub(crate) message: String,
 }
 
 /// What was found in a folder of attachments.
 #[derive(Debug, Default)]
-pub(crate) struct Blobs {
+pub(crate) struct CheckedAttachments {
     /// How many attachments there are.
     pub(crate) count: u64,
-    pub(crate) damaged: Vec<Damaged>,
+    pub(crate) damaged: Vec<DamagedAttachment>,
 }
 
 /// The digest that the path of an attachment names: the last 64 hexadecimal digits of it.
@@ -280,8 +282,11 @@ pub(crate) fn check_copy(copy: &Path) -> Result<(), Failure> {
 }
 
 /// Reads every attachment of a folder, and compares it with the digest in its name. `told` hears how many were read.
-pub(crate) fn check_blobs(folder: &Path, told: &mut dyn FnMut(u64)) -> Result<Blobs, Failure> {
-    let mut found = Blobs::default();
+pub(crate) fn check_blobs(
+    folder: &Path,
+    told: &mut dyn FnMut(u64),
+) -> Result<CheckedAttachments, Failure> {
+    let mut found = CheckedAttachments::default();
     for path in files_below(folder)? {
         // What is being written has another name.
         let Some(wanted) = named(&path, folder) else {
@@ -290,7 +295,7 @@ pub(crate) fn check_blobs(folder: &Path, told: &mut dyn FnMut(u64)) -> Result<Bl
         let shown = path.to_string_lossy().into_owned();
         match digest(&path) {
             Ok(is) if is == format!("sha256:{wanted}") => {}
-            Ok(is) => found.damaged.push(Damaged {
+            Ok(is) => found.damaged.push(DamagedAttachment {
                 message: format!(
                     "the attachment {shown} is damaged: its bytes have the digest {is}"
                 ),

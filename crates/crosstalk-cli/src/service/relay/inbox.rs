@@ -1,4 +1,4 @@
-//! Messages of an inbox at a relay, kept here and acknowledged there.
+//! Inbox messages: keeps them here, acknowledges them at the relay, and posts the answers of programs and chats.
 
 use crate::clock;
 use crate::console::Console;
@@ -26,7 +26,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-/// Whose inboxes are meant: one's own, if nobody says so.
+/// The addresses to read: those given, else the person's own.
 pub(crate) fn addresses(desk: &Desk, typed: &[String]) -> Result<Vec<String>, Failure> {
     if !typed.is_empty() {
         return Ok(typed
@@ -60,8 +60,7 @@ pub(crate) fn take(
     Ok((exit, taken))
 }
 
-/// Keeps a message here, as one that was pasted is kept. What came out of an inbox is for the person who fetched it,
-/// under whatever address.
+/// Keeps a message like a pasted one. It is for the person who fetched it, under whatever address.
 pub(crate) fn keep(
     console: &mut Console,
     desk: &Desk,
@@ -98,8 +97,8 @@ fn keep_history(
     Ok(())
 }
 
-/// Whether a message takes an answer. What nobody asked for, and answers themselves, are never answered: else two
-/// programs would talk for ever.
+/// Whether a message takes an answer. Answers and unsolicited messages are never answered, or two programs would talk
+/// for ever.
 pub(crate) fn takes_answer(waiting: &Waiting) -> bool {
     let document = Document::parse(&waiting.envelope, Reading::Strict);
     expects_answer(document.envelope().meaning())
@@ -109,7 +108,7 @@ pub(crate) fn takes_answer(waiting: &Waiting) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) text: String,
-    /// Whether who answers wrote the envelope, and not only its text.
+    /// Whether the responder wrote an envelope, and not only text.
     pub(crate) has_envelope: bool,
     /// The sender that a program wrote into it, where that is not the address that was asked.
     pub(crate) printed_sender: Option<String>,
@@ -118,13 +117,13 @@ pub(crate) struct Answer {
 /// What an answer belongs to.
 #[derive(Clone, Copy)]
 pub(crate) struct Cause<'c> {
-    /// The message that was handed to whoever answers.
+    /// The message that the responder got.
     pub(crate) given: &'c Waiting,
-    /// The question that it follows up, if it is a person's reply to what whoever answers had asked: the answer belongs to it.
+    /// The question that the message follows up, if a person replied to the responder's own question.
     pub(crate) question: Option<&'c Waiting>,
     /// The id of the answer, unless it has one of its own.
     pub(crate) id: &'c str,
-    /// Whether a program answers, which speaks for the address that was asked whatever name it writes. What a person brings
+    /// Whether a program answers. It speaks for the address that was asked, whatever name it writes; a person's text
     /// may be from another chat.
     pub(crate) is_program: bool,
 }
@@ -135,8 +134,8 @@ impl<'c> Cause<'c> {
     }
 }
 
-/// The answer that stands in a text: its last envelope, with what that lacks; else the text as a RESPOND. Nothing if the
-/// text asks somebody else after a refusal of the person who was asked, or a failure: that goes no further.
+/// The answer in a text: its last envelope with missing parts filled in, else the text as a RESPOND. Nothing if a
+/// person declined or failed and the text asks another party.
 pub(crate) fn envelope(
     cause: Cause<'_>,
     desk: &Desk,
@@ -173,7 +172,7 @@ pub(crate) fn envelope(
     }))
 }
 
-/// The envelope of who was asked, with its intent and its receiver; what it lacks is filled in.
+/// The responder's envelope, with its missing parts filled in.
 fn own(cause: Cause<'_>, desk: &Desk, answer: &Document<'_>) -> Result<String, Failure> {
     let ends = is_answer(answer.envelope().meaning());
     let waiting = match ends {
@@ -253,7 +252,7 @@ fn own(cause: Cause<'_>, desk: &Desk, answer: &Document<'_>) -> Result<String, F
     builder.build().map_err(|e| refused(&e))
 }
 
-/// Under which address somebody answers who calls itself `sender`; nothing if another one was asked.
+/// The address under which `sender` answers; nothing if another party was asked.
 fn speaker<'w>(waiting: &'w Waiting, sender: &'w str) -> Option<&'w str> {
     let question = Document::parse(&waiting.envelope, Reading::Strict);
     let is_for_one = question.envelope().routing().target_list().is_empty();
@@ -264,7 +263,6 @@ fn speaker<'w>(waiting: &'w Waiting, sender: &'w str) -> Option<&'w str> {
     may_answer(&waiting.to, sender).then_some(waiting.to.as_str())
 }
 
-/// The RESPOND to a message.
 fn respond(cause: Cause<'_>, body: &str) -> Builder {
     let waiting = cause.asked();
     let document = Document::parse(&waiting.envelope, Reading::Strict);
@@ -283,7 +281,7 @@ fn respond(cause: Cause<'_>, body: &str) -> Builder {
     builder.visible()
 }
 
-/// Keeps an answer here, signed if the settings say so, and hands it to the relay. Its id.
+/// Keeps an answer here, signed if the settings say so, and hands it to the relay. Returns its id.
 pub(crate) fn post(
     console: &mut Console,
     desk: &Desk,
@@ -325,7 +323,6 @@ pub(crate) fn hand_over(desk: &Desk, remote: &Remote, id: &str, text: &str) -> R
 
 /// The name of the file in the folder of the settings.
 const FILE: &str = "listen.secret";
-/// How long it is, in bytes.
 const LENGTH: u64 = 32;
 
 /// The secret of a person as text. It is made when it is needed first, and stays the same from then on.
@@ -333,7 +330,6 @@ pub(crate) fn listen_secret(desk: &Desk) -> Result<String, Failure> {
     secret_in(desk.home().as_ref())
 }
 
-/// The secret of a folder.
 pub(crate) fn secret_in(folder: &Path) -> Result<String, Failure> {
     let place = folder.join(FILE);
     let fault = |e: io::Error| Failure::at(&place, e);

@@ -1,4 +1,4 @@
-//! What a relay says while it runs: lines for people on a terminal, JSON for programs.
+//! The log of a running relay: text for people on a terminal, JSON for programs.
 
 use crate::failure::Failure;
 use clap::ValueEnum;
@@ -8,7 +8,6 @@ use tracing_subscriber::layer::{Layered, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry};
 
-/// The form of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// Lines for people

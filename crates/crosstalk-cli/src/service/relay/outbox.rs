@@ -1,4 +1,4 @@
-//! What still has to be handed to a relay: to which one, with which token and which files.
+//! Messages that are not handed to their relay yet, and the delivery state of those that are.
 
 use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
@@ -63,21 +63,20 @@ impl Due {
     }
 }
 
-/// What is due, a file for each message.
+/// The messages that are due, one file each.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox {
     folder: PathBuf,
 }
 
 impl Outbox {
-    /// The one of a person.
     pub(crate) fn of(desk: &Desk) -> Self {
         Self {
             folder: desk.home().as_ref().join("outbox"),
         }
     }
 
-    /// Ids are anything: the name of a file is made of their digest.
+    /// The file of a message; an id may hold any character, so the name is its digest.
     fn place(&self, id: &str) -> PathBuf {
         let digest = Digest::of(id.as_bytes()).to_string();
         let name = digest.trim_start_matches("sha256:");
@@ -126,7 +125,6 @@ impl Outbox {
         let _ = std::fs::remove_file(self.place_uncopied(id));
     }
 
-    /// Forgets a message that is there.
     pub(crate) fn remove(&self, id: &str) -> Result<(), Failure> {
         let place = self.place(id);
         match std::fs::remove_file(&place) {
@@ -153,12 +151,10 @@ impl Outbox {
     }
 }
 
-/// How long all relays together are waited for.
+/// How long to wait for all relays together.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How many messages a relay is asked about.
 const ASKED: usize = 50;
 
-/// How far a message is.
 #[derive(Clone, Debug)]
 pub(crate) enum Reach {
     /// It was meant for this relay, which did not take it.
@@ -181,7 +177,7 @@ impl Reach {
         State::Quarantined.as_str(),
     ];
 
-    /// What this machine knows by itself about a message of one's own.
+    /// What this machine knows about an own message without asking a relay.
     pub(crate) fn here(desk: &Desk, record: &Record) -> Option<Self> {
         let outbox = Outbox::of(desk);
         match outbox.find(&record.id) {
@@ -191,8 +187,8 @@ impl Reach {
         }
     }
 
-    /// The same of several messages; about those that went by a relay of the settings, that relay is asked. All relays are
-    /// asked side by side, and none for long.
+    /// The same for several messages. The relays of the settings are asked about theirs, all at once and with a short
+    /// deadline.
     pub(crate) fn of_all(desk: &Desk, records: &[&Record]) -> HashMap<String, Self> {
         let mut all: HashMap<String, Self> = HashMap::new();
         let mut at: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -224,7 +220,7 @@ impl Reach {
         all
     }
 
-    /// What is told to people; `id` is how the message is called here.
+    /// Sentences for people; `id` is the local id.
     pub(crate) fn sentences(&self, config: &Config, id: &str) -> Vec<String> {
         match self {
             Self::NotHandedOver(relay) => vec![format!(
@@ -260,7 +256,7 @@ impl Reach {
     }
 }
 
-/// How far a delivery is, in words.
+/// The state of a delivery in words.
 fn told(config: &Config, delivery: &Delivered) -> String {
     let to = view::line(&delivery.to);
     let reason = delivery.reason.as_deref().map(view::line);
@@ -269,13 +265,13 @@ fn told(config: &Config, delivery: &Delivered) -> String {
             format!("not delivered to {to} yet, and tried again: {reason}")
         }
         (Some(State::Queued), _) if delivery.by == Handler::CopyPaste.as_str() => {
-            format!("at the relay, where nobody has carried it to {to} yet")
+            format!("at the relay, and not carried to {to} yet")
         }
         (Some(State::Queued), _) => unread(config, delivery)
             .unwrap_or_else(|| format!("at the relay, where {to} has not fetched it yet")),
         (Some(State::Failed), reason) => format!(
             "not delivered to {to}: {}",
-            reason.unwrap_or_else(|| "given up".into())
+            reason.unwrap_or_else(|| "dead letter".into())
         ),
         (None, _) if delivery.state == State::Held.as_str() => {
             "at the relay, where a person has to approve it".to_owned()
@@ -285,7 +281,7 @@ fn told(config: &Config, delivery: &Delivered) -> String {
     }
 }
 
-/// Begins to ask a relay about messages, on a thread that is left alone when the time is over.
+/// Asks a relay about messages, on a thread that is abandoned after the deadline.
 fn begin(
     desk: &Desk,
     url: &str,
@@ -311,8 +307,8 @@ fn begin(
     begun.map(drop).map_err(|e| Failure::io("a thread", e))
 }
 
-/// That nobody has ever read the inbox where a message waits, with the address that may have been meant: one that the relay
-/// may name to this caller, or one of the settings.
+/// The hint that an inbox was never read, with the address that may have been meant: one that the relay may name to
+/// this caller, or one of the settings.
 pub(crate) fn unread(config: &Config, delivery: &Delivered) -> Option<String> {
     if !delivery.never_read {
         return None;
@@ -342,8 +338,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Tells what is new about a message. A relay that does not say how far the message is, is left alone: the message is
-    /// there.
+    /// Reports news about a message, each once. Says nothing if the relay does not report the state.
     pub(crate) fn tell(
         &mut self,
         console: &mut Console,

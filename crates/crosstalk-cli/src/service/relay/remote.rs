@@ -1,4 +1,4 @@
-//! A relay over the network, as the commands use it.
+//! A relay over the network: the client, its errors in plain words, and the pauses between retries.
 
 use crate::console::{Console, DIM, styled};
 use crate::failure::Failure;
@@ -20,15 +20,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A message that waits at a relay for a person.
-/// How far a message is on its way to somebody.
-/// A message at a relay.
-
 /// The relay of this machine, where nothing else is configured.
 pub(crate) const LOCAL: &str = "http://127.0.0.1:8799";
 /// The longest token file, in bytes.
 const TOKEN_FILE: u64 = 4096;
-/// How much longer than it was asked to a relay may take to say that there is no answer yet.
+/// How much longer than asked a relay may take to answer a request that waits.
 const GRACE: Duration = Duration::from_secs(10);
 /// The largest file that is fetched, in bytes.
 const LARGEST: u64 = 256 << 20;
@@ -50,7 +46,7 @@ impl Through {
         Self { relay, token_file }
     }
 
-    /// A relay by a URL that may be empty: then that of the settings.
+    /// A relay by its URL; an empty one means that of the settings.
     pub(crate) fn of(url: &str, token_file: Option<PathBuf>) -> Result<Self, Failure> {
         let relay = match url {
             "" => None,
@@ -59,8 +55,8 @@ impl Through {
         Ok(Self { relay, token_file })
     }
 
-    /// The relay for an address: the one that is named, else the one of the settings that is for the address, else the
-    /// first of the settings, else the one on this machine.
+    /// The relay for an address: the named one, else the one of the settings for this address, else the first of the
+    /// settings, else the one on this machine.
     pub(crate) fn connect(
         &self,
         config: &Config,
@@ -81,7 +77,6 @@ impl Through {
         Ok(remote)
     }
 
-    /// Whether a relay is named.
     pub(crate) const fn is_named(&self) -> bool {
         self.relay.is_some()
     }
@@ -98,7 +93,6 @@ impl Through {
     }
 }
 
-/// Reads a token out of a file.
 pub(crate) fn read_token(file: &Path) -> Result<String, Failure> {
     use std::io::Read as _;
     let shown = file.to_string_lossy().into_owned();
@@ -129,7 +123,6 @@ macro_rules! forward {
     };
 }
 
-/// A relay.
 pub(crate) struct Remote {
     url: String,
     /// The file with its token, where the settings don't say it.
@@ -163,7 +156,6 @@ impl Remote {
         }
     }
 
-    /// Where it is.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -218,7 +210,7 @@ impl Remote {
         self.ask(async |c| c.clone().with_deadline(GRACE).ask(text, wait).await)
     }
 
-    /// What an address has got and not acknowledged.
+    /// The unacknowledged messages of an address.
     pub(crate) fn inbox(
         &self,
         address: &str,
@@ -233,13 +225,13 @@ impl Remote {
         })
     }
 
-    /// Says that messages came.
+    /// Acknowledges a message.
     pub(crate) fn acknowledge(&self, address: &str, id: &str) -> Result<(), Trouble> {
         self.ask(async |c| c.acknowledge(address, &[id]).await)
             .map(drop)
     }
 
-    /// Says that the program that answers a message failed, and is tried again or not.
+    /// Reports that the program failed on a message.
     pub(crate) fn report_failure(
         &self,
         address: &str,
@@ -251,18 +243,15 @@ impl Remote {
             .map(drop)
     }
 
-    /// Hands a file over.
     pub(crate) fn put_blob(&self, bytes: Vec<u8>) -> Result<(), Trouble> {
         self.ask(async |c| c.put_blob(bytes.into()).await).map(drop)
     }
 
-    /// A file, as its digest says.
     pub(crate) fn blob(&self, digest: Digest) -> Result<Vec<u8>, Trouble> {
         self.ask(async |c| c.get_blob(digest, LARGEST).await)
             .map(Into::into)
     }
 
-    /// Consents on record there.
     pub(crate) fn consents(
         &self,
         by: Option<&str>,
@@ -272,13 +261,13 @@ impl Remote {
         self.ask(async |c| c.consents(by, holding, limit).await)
     }
 
-    /// Says that a message was carried, or why not.
+    /// Reports that a message was carried, or why not.
     pub(crate) fn carried(&self, id: &str, to: &str, failed: Option<&str>) -> Result<(), Trouble> {
         self.ask(async |c| c.carried(id, to, failed).await)
             .map(drop)
     }
 
-    /// What waits for whoever asks to decide.
+    /// The held messages that the caller may decide.
     pub(crate) fn approvals(&self, limit: u32) -> Result<Vec<Held>, Trouble> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         self.ask(async |c| c.approvals(limit).await)
@@ -300,17 +289,17 @@ impl Remote {
         self.ask(async |c| c.decide(id, &verdict).await)
     }
 
-    /// Deliveries that were given up.
+    /// The dead letters.
     pub(crate) fn dead(&self, limit: u32) -> Result<Vec<Letter>, Trouble> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         self.ask(async |c| c.dead(limit).await)
     }
 }
 
-/// How many entries of a relay are looked through for one that begins as asked for.
+/// How many entries are searched for an id by its beginning.
 pub(crate) const LOOKED_THROUGH: u16 = 500;
 
-/// What an id means at a relay: the entry with this id, else the only one whose id begins with it.
+/// The entry with this id, else the only one whose id begins with it.
 pub(crate) fn find_by_prefix<T>(
     prefix: &str,
     get: impl Fn(&str) -> Result<T, Trouble>,
@@ -331,26 +320,24 @@ pub(crate) fn find_by_prefix<T>(
     }
 }
 
-/// Why a relay did not do what it was asked for.
+/// An error between this program and a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
-    /// Which relay.
     pub(crate) url: String,
     pub(crate) fault: ClientError,
 }
 
 impl Trouble {
-    /// The code that it exits with.
     pub(crate) fn code(&self) -> ErrorCode {
         self.fault.code().unwrap_or(ErrorCode::Route)
     }
 
-    /// Whether the same question may be answered in a while.
+    /// Whether the same request may succeed later.
     pub(crate) fn is_temporary(&self) -> bool {
         self.fault.is_temporary()
     }
 
-    /// Whether what was handed over may be at the relay nevertheless: the connection ended before the relay said so.
+    /// Whether the message may have arrived although the connection ended before the relay confirmed it.
     pub(crate) fn may_have_arrived(&self) -> bool {
         match &self.fault {
             ClientError::Outbound(OutboundError::Broken { was_sent, .. }) => *was_sent,
@@ -359,18 +346,18 @@ impl Trouble {
         }
     }
 
-    /// Whether the relay does not know what it was asked about.
+    /// Whether the relay answered 404.
     pub(crate) fn is_unknown(&self) -> bool {
         matches!(&self.fault, ClientError::Refused(refused) if refused.status == 404)
     }
 
-    /// Whether the caller may not speak for the address that was named: the same message is never taken.
+    /// Whether the token may not send as the address; the relay never accepts the same message.
     pub(crate) fn is_wrong_sender(&self) -> bool {
         let is_it = |detail: &str| detail.contains("use a token for this address");
         matches!(&self.fault, ClientError::Refused(refused) if refused.status == 403 && is_it(&refused.detail))
     }
 
-    /// Whether the relay answered, and refused what it was asked for.
+    /// Whether the relay denied the request.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(&self.fault, ClientError::Refused(refused) if matches!(refused.status, 401 | 403))
     }
@@ -384,11 +371,11 @@ impl Trouble {
     }
 }
 
-/// Why nobody vouches for a certificate: which authorities count is in a file that can be named.
+/// Explains an unknown issuer, with the state of SSL_CERT_FILE.
 fn unknown_issuer() -> String {
     let Some(file) = std::env::var_os("SSL_CERT_FILE") else {
-        return "nobody whom this system believes vouches for its certificate. With an authority of your own, SSL_CERT_FILE \
-                names the file with its certificate"
+        return "no authority that this system trusts signed its certificate. For an authority of your own, set SSL_CERT_FILE to \
+                the file with its certificate"
             .into();
     };
     let shown = view::line(&file.to_string_lossy());
@@ -407,10 +394,10 @@ fn unknown_issuer() -> String {
     }
 }
 
-/// What a certificate begins with in a PEM file.
+/// The first line of a certificate in a PEM file.
 const PEM_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 
-/// What is wrong with TLS, in words; nothing if it is something else.
+/// Explains a TLS error; nothing for other errors.
 fn certificate(fault: &OutboundError) -> Option<String> {
     let OutboundError::Unreachable { reason, .. } = fault else {
         return None;
@@ -424,13 +411,13 @@ fn certificate(fault: &OutboundError) -> Option<String> {
     } else if has(&["NotValidForName", "not valid for name"]) {
         "its certificate is for another name: call the relay by the name that stands in the certificate"
     } else if has(&["NotValidYet", "not valid yet"]) {
-        "its certificate does not count yet: compare the clocks"
+        "its certificate is not valid yet: compare the clocks"
     } else if has(&["Expired", "expired"]) {
-        "its certificate is over: the relay needs a new one"
+        "its certificate has expired: the relay needs a new one"
     } else if has(&["InvalidContentType", "corrupt message"]) {
         "it does not speak TLS there: write http:// instead of https://"
     } else if has(&["invalid peer certificate"]) {
-        "its certificate can't be believed"
+        "its certificate can't be trusted"
     } else {
         return None;
     };
@@ -469,7 +456,7 @@ impl fmt::Display for Trouble {
         }
         if self.is_wrong_sender() {
             f.write_str(
-                "\n  Or speak for an address of your token: `--from ADDR`, or `crosstalk config set sender ADDR` for good; `--for \
+                "\n  Or use an address of your token: `--from ADDR`, or permanently `crosstalk config set sender ADDR`; `--for \
                  ADDR` names an inbox.",
             )?;
         }
@@ -493,12 +480,11 @@ impl From<Trouble> for Failure {
     }
 }
 
-/// The pauses of somebody who asks a relay again and again.
+/// Pauses between retries; each is twice as long as the one before.
 #[derive(Debug)]
 pub(crate) struct Pause {
-    /// The longest pause, in seconds.
     longest: u64,
-    /// What is said behind the trouble.
+    /// The sentence behind the error.
     sentence: &'static str,
     seconds: u64,
     said: Option<Trouble>,
@@ -515,7 +501,7 @@ impl Pause {
         }
     }
 
-    /// Says what the trouble is, once, and sleeps; not past `end`.
+    /// Reports the error once and sleeps, but not past `end`.
     pub(crate) fn take(
         &mut self,
         console: &mut Console,
@@ -538,7 +524,7 @@ impl Pause {
         Ok(())
     }
 
-    /// Says that the trouble is over.
+    /// Reports that the relay is back.
     pub(crate) fn over(&mut self, console: &mut Console) -> Result<(), Failure> {
         if self.said.take().is_some() {
             console.talk(&styled(DIM, "The relay is there again.\n"))?;

@@ -1,4 +1,4 @@
-//! A message on its way out by a relay: which relay, what became of it, and its answer.
+//! Hands a message to a relay, uploads its attachments, and waits for the answer.
 
 use crate::console::{Console, DIM, GREEN, YELLOW, styled};
 use crate::exit::Exit;
@@ -22,7 +22,7 @@ use crosstalk_relay::client::Sent;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How many messages of an inbox are looked at for an answer, and how many at once.
+/// How many pages of an inbox are searched for an answer, and their size.
 const PAGES: usize = 10;
 const PAGE: u32 = 100;
 
@@ -72,12 +72,11 @@ impl ByRelay {
 pub(crate) struct Parcel<'p> {
     pub(crate) text: &'p str,
     pub(crate) files: &'p [Attached],
-    /// How many seconds to wait for the answer.
     pub(crate) wait: Option<u64>,
 }
 
 impl Parcel<'_> {
-    /// Where it was meant to go is kept until it is there.
+    /// Hands the message over. The outbox keeps its destination until the relay has it.
     fn hand_over(
         &self,
         console: &mut Console,
@@ -114,7 +113,7 @@ impl Parcel<'_> {
         Ok(handed)
     }
 
-    /// Why a message is not at the relay as far as it is known here, and what to do; `id` is how it is called here.
+    /// The failure that the relay may not have the message; `id` is the local id.
     fn not_taken(handed: &Handed, trouble: Trouble, id: &str) -> (Failure, Exit) {
         let (what, next) = match handed.is_unclear() {
             true => (
@@ -139,8 +138,7 @@ impl Parcel<'_> {
         (failure, fault.exit())
     }
 
-    /// Hands it over and tells about it; `id` is how the message is called here. What goes wrong is told, too: the
-    /// message is kept.
+    /// Hands the message over and reports the result, also a failure, since the message is kept; `id` is the local id.
     pub(crate) fn hand(
         &self,
         console: &mut Console,
@@ -223,7 +221,7 @@ impl Parcel<'_> {
         }
     }
 
-    /// The same for programs: what became of it, and how it ends.
+    /// The same for programs: a report and the exit code.
     pub(crate) fn hand_quietly(
         &self,
         console: &mut Console,
@@ -278,7 +276,7 @@ impl Parcel<'_> {
     }
 }
 
-/// Keeps an answer here, as one that was pasted is kept, and acknowledges it. How it ends, and why, if it is a refusal.
+/// Keeps an answer like a pasted message and acknowledges it. Returns the exit code, and the reason of a rejection.
 fn file_answer(
     console: &mut Console,
     desk: &Desk,
@@ -312,7 +310,7 @@ fn file_answer(
     Ok((exit.worst(ends), refusal.map(|(_, why)| why)))
 }
 
-/// How it ends if the answer is an ERROR or a NACK, and why.
+/// The exit code and the reason, if the answer is an ERROR or a NACK.
 fn refusal(answer: &Document<'_>) -> Option<(Exit, String)> {
     let envelope = answer.envelope();
     let word = match envelope.meaning()? {
@@ -332,7 +330,7 @@ fn refusal(answer: &Document<'_>) -> Option<(Exit, String)> {
     ))
 }
 
-/// What the relay has for an answer that carries no id: the entry in the inbox of who asked.
+/// The inbox entry of an answer that carries no id.
 fn entry_of(remote: &Remote, answer: &Document<'_>) -> Option<Waiting> {
     let wanted = answer.digest().ok()?;
     let mut cursor = None::<String>;
@@ -355,42 +353,40 @@ fn entry_of(remote: &Remote, answer: &Document<'_>) -> Option<Waiting> {
     None
 }
 
-/// Whether what ended so is in the store: it is, unless it could not be read or another message has its id.
+/// Whether a message that ended with this code is in the store.
 pub(crate) fn is_kept(exit: Exit) -> bool {
     exit == Exit::SUCCESS || exit.code() >= crate::exit::FIRST_CONTACT
 }
 
 /// The longest time that a relay holds one request for an answer, in seconds.
 const LONGEST: u64 = 60;
-/// The shortest; each one is twice as long as the one before.
+/// The shortest; each request is twice as long as the one before.
 const SHORTEST: u64 = 1;
 /// The longest pause before a relay that can't be reached is asked again for the answer, in seconds.
 const LONGEST_PAUSE: u64 = 5;
-/// How long to wait after a relay has ended its wait before the time: it shuts down.
+/// The pause after a relay ended a wait early because it shuts down.
 const CLOSING: Duration = Duration::from_millis(500);
 
-/// A file that a message names.
 #[derive(Clone, Debug)]
 pub(crate) struct Attached {
     pub(crate) path: PathBuf,
     pub(crate) digest: Digest,
 }
 
-/// What is known about a message that was handed to a relay.
+/// The state of a message that was handed to a relay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Handed {
-    /// Whether the relay said that it has the message.
+    /// Whether the relay confirmed the message.
     pub(crate) is_taken: bool,
-    /// Whether it waits there for a person to approve it.
+    /// Whether it is held there for approval.
     pub(crate) is_held: bool,
-    /// The answer to it.
     pub(crate) answer: Option<String>,
-    /// Why the relay could not be asked in the end.
+    /// The last error.
     pub(crate) trouble: Option<Trouble>,
 }
 
 impl Handed {
-    /// Hands a message over, without waiting for its answer: from then on it is known whether the relay has it.
+    /// Hands a message over without waiting for its answer.
     pub(crate) fn over(remote: &Remote, text: &str) -> Self {
         let mut handed = Self::default();
         match remote.receive(text) {
@@ -409,15 +405,14 @@ impl Handed {
         }
     }
 
-    /// Whether it is not known if the relay has the message.
+    /// Whether it is unknown if the relay has the message.
     pub(crate) fn is_unclear(&self) -> bool {
         let may_have_arrived = |trouble: &Trouble| trouble.may_have_arrived();
         !self.is_taken && self.trouble.as_ref().is_some_and(may_have_arrived)
     }
 
-    /// Waits for the answer so many seconds. A relay that can't be reached meanwhile is waited for as well: the same message
-    /// again is the same question, which the relay takes once. `tell` is called between requests, soon at first: what is known
-    /// about the message by then is worth knowing before the time is over.
+    /// Waits for the answer, also while the relay can't be reached: it accepts the same message once, however often it
+    /// comes. `tell` is called between requests, soon at first, to report news before the time is over.
     pub(crate) fn wait(
         &mut self,
         console: &mut Console,

@@ -1,4 +1,4 @@
-//! Starts the part of a relay that has no network, on its data folder.
+//! Starts a relay on its data folder with the adapters of this program, and creates its tokens.
 
 use crate::clock;
 use crate::failure::Failure;
@@ -16,6 +16,7 @@ use crosstalk_store::{SqliteStore, TrustFile, TrustStoreError};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::runtime::Runtime;
 
 /// Starts the part of the relay that has no network, with its key.
 pub(crate) fn start(data: &Data, config: Config, store: SqliteStore) -> Result<Relay, Failure> {
@@ -51,7 +52,7 @@ pub(crate) fn start_core(
     Ok(Relay::start(setup)?)
 }
 
-/// What asks name servers. None hears of anything, unless the configuration speaks of other domains.
+/// The resolver; none is asked unless the configuration enables federation.
 pub(crate) fn resolver(config: &Config) -> Result<Option<Arc<dyn Resolver>>, Failure> {
     let federation = &config.federation;
     let asks = federation.enabled || federation.accept || federation.dns.is_some();
@@ -64,21 +65,34 @@ pub(crate) fn resolver(config: &Config) -> Result<Option<Arc<dyn Resolver>>, Fai
     })
 }
 
-/// Now, to the millisecond: a relay orders by it.
+/// A runtime with some threads; without a number, one for each core.
+pub(crate) fn runtime(threads: Option<usize>) -> Result<Runtime, Failure> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        builder.worker_threads(threads);
+    }
+    let built = builder.enable_all().thread_name("relay").build();
+    built.map_err(|e| Failure::io("the threads of the relay", e))
+}
+
+/// The current time in milliseconds; a relay orders by it.
 pub(crate) fn precise() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     Timestamp::from_millis(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(0)))
 }
 
-/// How many tokens count now.
-pub(crate) fn active(store: &SqliteStore) -> Result<usize, Failure> {
-    let now = precise();
-    let counts =
-        |t: &&TokenRecord| t.revoked_at.is_none() && t.expires_at.is_none_or(|end| end > now);
-    Ok(store.tokens()?.iter().filter(counts).count())
+/// Whether a token was neither revoked nor has expired.
+pub(crate) fn is_active(token: &TokenRecord, now: Timestamp) -> bool {
+    token.revoked_at.is_none() && token.expires_at.is_none_or(|end| end > now)
 }
 
-/// The trust file of a relay, as the relay asks for it.
+pub(crate) fn count_active_tokens(store: &SqliteStore) -> Result<usize, Failure> {
+    let now = precise();
+    let tokens = store.tokens()?;
+    Ok(tokens.iter().filter(|t| is_active(t, now)).count())
+}
+
+/// The trust file behind the relay's port.
 #[derive(Debug)]
 pub(crate) struct TrustRing {
     file: TrustFile,
@@ -104,7 +118,6 @@ impl Keyring for TrustRing {
     }
 }
 
-/// Asks name servers for a relay.
 pub(crate) struct DnsResolver(Dns);
 
 impl DnsResolver {
@@ -163,7 +176,6 @@ pub(crate) fn new_token(
     Ok((token, secret))
 }
 
-/// A new secret: 256 random bits.
 fn new_secret() -> Result<String, Failure> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)

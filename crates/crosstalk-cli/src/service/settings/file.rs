@@ -1,4 +1,4 @@
-//! The text of the settings: TOML, with the line of each entry.
+//! Reads the settings file with the line of each entry, and edits it without touching the rest.
 
 use super::relay::{self, RELAY, RelaySetting};
 use super::table::{Key, Kind, NAMES, PROFILE, SETTINGS, Setting, Value, nearest};
@@ -12,27 +12,26 @@ use toml::de::{DeTable, DeValue};
 pub(super) use toml_edit::Table;
 use toml_edit::{Array, DocumentMut, Item, TableLike};
 
-/// What a text says.
 #[derive(Debug, Default)]
 pub(crate) struct FileText {
-    pub(crate) values: Vec<Entry>,
+    pub(crate) values: Vec<SettingEntry>,
     pub(crate) names: Vec<NameEntry>,
     pub(crate) relays: Vec<RelaySetting>,
     pub(crate) profiles: Vec<String>,
-    /// What is not known, each with its line.
+    /// Unknown keys, each with its line.
     pub(crate) warnings: Vec<(usize, String)>,
 }
 
-/// One setting, of everybody or of a profile.
+/// A setting, of the file or of a profile.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct SettingEntry {
     pub(crate) profile: Option<String>,
     pub(crate) key: Key,
     pub(crate) value: Value,
     pub(crate) line: usize,
 }
 
-/// One name, of everybody or of a profile.
+/// A name, of the file or of a profile.
 #[derive(Debug)]
 pub(crate) struct NameEntry {
     pub(crate) profile: Option<String>,
@@ -41,16 +40,15 @@ pub(crate) struct NameEntry {
     pub(crate) line: usize,
 }
 
-/// What is wrong with a text, and in which line.
+/// A fault and its line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct FileFault {
     pub(crate) line: usize,
     pub(crate) message: String,
 }
 
-/// Reads a text.
-pub(crate) fn read(text: &str) -> Result<FileText, Fault> {
-    let document = DeTable::parse(text).map_err(|fault| Fault {
+pub(crate) fn read(text: &str) -> Result<FileText, FileFault> {
+    let document = DeTable::parse(text).map_err(|fault| FileFault {
         line: line_of(text, fault.span().unwrap_or_default()),
         message: format!("this is not TOML: {}", fault.message().trim_end()),
     })?;
@@ -95,10 +93,10 @@ impl FileTextReader<'_> {
         table: &DeTable<'_>,
         profile: Option<&str>,
         prefix: &str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), FileFault> {
         for (line, short, item) in self.entries(table) {
             let name = format!("{prefix}{short}");
-            let wrong = |message: String| Fault { line, message };
+            let wrong = |message: String| FileFault { line, message };
             if name == RELAY {
                 let relays = relay::read(self.text, item, profile, &mut self.found.warnings)?;
                 self.found.relays.extend(relays);
@@ -136,7 +134,7 @@ impl FileTextReader<'_> {
             })?;
             let checked = setting.check(&value);
             checked.map_err(|what| wrong(format!("`{name}` {what}")))?;
-            self.found.values.push(Entry {
+            self.found.values.push(SettingEntry {
                 profile: profile.map(str::to_owned),
                 key: setting.key,
                 value,
@@ -146,9 +144,9 @@ impl FileTextReader<'_> {
         Ok(())
     }
 
-    fn profiles(&mut self, table: &DeTable<'_>) -> Result<(), Fault> {
+    fn profiles(&mut self, table: &DeTable<'_>) -> Result<(), FileFault> {
         for (line, name, item) in self.entries(table) {
-            let inner = item.get_ref().as_table().ok_or_else(|| Fault {
+            let inner = item.get_ref().as_table().ok_or_else(|| FileFault {
                 line,
                 message: no_profile(&format!("profile.{name}"), name),
             })?;
@@ -158,10 +156,10 @@ impl FileTextReader<'_> {
         Ok(())
     }
 
-    fn names(&mut self, table: &DeTable<'_>, profile: Option<&str>) -> Result<(), Fault> {
+    fn names(&mut self, table: &DeTable<'_>, profile: Option<&str>) -> Result<(), FileFault> {
         let mut seen = Names::default();
         for (line, name, item) in self.entries(table) {
-            let wrong = |message: String| Err(Fault { line, message });
+            let wrong = |message: String| Err(FileFault { line, message });
             let Some(address) = item.get_ref().as_str() else {
                 return wrong(format!("`names.{name}` has to be an address: a text"));
             };
@@ -209,14 +207,14 @@ fn value(item: &DeValue<'_>) -> Result<Value, &'static str> {
     }
 }
 
-/// What a file begins with that this program makes.
+/// The first line of a file that this program creates.
 const TITLE: &str = "# Settings of Crosstalk. `crosstalk config show` lists them all.\n\n";
 
-/// What a key of the command line means.
+/// A key of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) profile: Option<String>,
-    pub(crate) what: What,
+    pub(crate) what: TargetKind,
 }
 
 impl fmt::Display for Target {
@@ -226,22 +224,21 @@ impl fmt::Display for Target {
             write!(f, "{PROFILE}.{profile}.")?;
         }
         match &self.what {
-            What::Setting(name) => f.write_str(name),
-            What::Name(name) => write!(f, "{NAMES}.{name}"),
+            TargetKind::Setting(name) => f.write_str(name),
+            TargetKind::Name(name) => write!(f, "{NAMES}.{name}"),
         }
     }
 }
 
-/// A setting, or a name of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum TargetKind {
     Setting(&'static str),
     Name(String),
 }
 
 impl Target {
-    /// Reads `user`, `redact.names`, `names.CLAUDE`, `profile.work.user` and so on. A profile that was asked for
-    /// counts where the key names none.
+    /// Parses `user`, `redact.names`, `names.CLAUDE`, `profile.work.user` and so on. `profile` applies if the key names
+    /// none.
     pub(crate) fn parse(text: &str, profile: Option<&str>) -> Result<Self, Failure> {
         let inner = below(text, PROFILE);
         let (profile, rest) = match inner.and_then(|inner| inner.split_once('.')) {
@@ -253,11 +250,11 @@ impl Target {
             what,
         };
         if let Some(name) = below(rest, NAMES) {
-            return Ok(target(What::Name(name.to_owned())));
+            return Ok(target(TargetKind::Name(name.to_owned())));
         }
         let known = |s: &&Setting| profile.is_none() || s.is_of_profiles();
         match Setting::find(rest).filter(known) {
-            Some(setting) => Ok(target(What::Setting(setting.name))),
+            Some(setting) => Ok(target(TargetKind::Setting(setting.name))),
             None => {
                 let all = SETTINGS.iter().filter(known).map(|s| s.name);
                 let near = nearest(rest, all.clone());
@@ -279,23 +276,21 @@ impl Target {
     pub(crate) fn of_name(name: &str, profile: Option<&str>) -> Self {
         Self {
             profile: profile.map(str::to_owned),
-            what: What::Name(name.to_owned()),
+            what: TargetKind::Name(name.to_owned()),
         }
     }
 
-    /// The name of the table that it is about.
     pub(crate) fn name(&self) -> Option<&str> {
         match &self.what {
-            What::Name(name) => Some(name),
-            What::Setting(_) => None,
+            TargetKind::Name(name) => Some(name),
+            TargetKind::Setting(_) => None,
         }
     }
 
-    /// The setting that it is about.
     pub(crate) fn key(&self) -> Option<Key> {
         match &self.what {
-            What::Name(_) => None,
-            What::Setting(name) => Setting::find(name).map(|s| s.key),
+            TargetKind::Name(_) => None,
+            TargetKind::Setting(name) => Setting::find(name).map(|s| s.key),
         }
     }
 
@@ -306,11 +301,11 @@ impl Target {
             tables.extend([PROFILE, profile]);
         }
         let last = match &self.what {
-            What::Name(name) => {
+            TargetKind::Name(name) => {
                 tables.push(NAMES);
                 name
             }
-            What::Setting(name) => match name.split_once('.') {
+            TargetKind::Setting(name) => match name.split_once('.') {
                 Some((group, inner)) => {
                     tables.push(group);
                     inner
@@ -324,8 +319,8 @@ impl Target {
     /// The value that some arguments give it.
     pub(crate) fn value(&self, values: &[String]) -> Result<Value, Failure> {
         let what = match &self.what {
-            What::Name(_) => None,
-            What::Setting(name) => Setting::find(name),
+            TargetKind::Name(_) => None,
+            TargetKind::Setting(name) => Setting::find(name),
         };
         let kind = what.map(|s| s.kind);
         let text = match (values, kind) {
@@ -346,7 +341,7 @@ impl Target {
     }
 }
 
-/// What stands behind a table and a dot.
+/// The rest after a table and a dot.
 fn below<'t>(text: &'t str, table: &str) -> Option<&'t str> {
     text.strip_prefix(table)?.strip_prefix('.')
 }
@@ -361,7 +356,6 @@ fn document(text: &str) -> Result<DocumentMut, Failure> {
     })
 }
 
-/// The text with a value in its place.
 pub(crate) fn put(text: &str, target: &Target, value: &Value) -> Result<String, Failure> {
     change(text, |root| {
         let (tables, last) = target.path();
@@ -435,8 +429,8 @@ pub(crate) fn take(text: &str, target: &Target) -> Result<Option<String>, Failur
 }
 
 /// A name as the table has it: the same one in upper and lower case.
-fn written_name(table: &dyn TableLike, name: &str, what: &What) -> String {
-    let is_name = matches!(what, What::Name(_));
+fn written_name(table: &dyn TableLike, name: &str, what: &TargetKind) -> String {
+    let is_name = matches!(what, TargetKind::Name(_));
     let found = table
         .iter()
         .map(|(n, _)| n)
@@ -455,17 +449,16 @@ fn toml_value(value: &Value) -> toml_edit::Value {
     }
 }
 
-/// The value that the file itself has for a target.
 pub(crate) fn stored(text: &str, target: &Target) -> Option<Value> {
     let found = read(text).ok()?;
     let profile = |p: &Option<String>| *p == target.profile;
     match &target.what {
-        What::Name(name) => {
+        TargetKind::Name(name) => {
             let mut names = found.names.into_iter();
             let entry = names.find(|e| profile(&e.profile) && same_name(&e.name, name))?;
             Some(Value::Text(entry.address))
         }
-        What::Setting(name) => {
+        TargetKind::Setting(name) => {
             let key = Setting::find(name)?.key;
             let mut values = found.values.into_iter();
             let entry = values.find(|e| profile(&e.profile) && e.key == key)?;
@@ -639,7 +632,7 @@ mod edit_tests {
             target("profile.work.names.A.B"),
             Target {
                 profile: Some("work".into()),
-                what: What::Name("A.B".into())
+                what: TargetKind::Name("A.B".into())
             }
         );
         let chosen = Target::parse("sign", Some("work")).unwrap();

@@ -1,4 +1,4 @@
-//! The settings: one table that reading, showing and changing them goes by.
+//! The table of settings, which reading, showing and changing them use.
 
 use crosstalk_envelope::{Builder, is_key_id};
 use crosstalk_protocol::dns::host_fault;
@@ -6,19 +6,18 @@ use crosstalk_protocol::edit_distance;
 use crosstalk_protocol::relay::Pattern;
 use std::fmt;
 
-/// What there is to know about a setting.
 pub(crate) struct Setting {
     pub(crate) key: Key,
     /// As it is written in the file and on the command line.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// What counts if nobody says anything, if that is the same everywhere.
+    /// The default, if it is the same everywhere.
     default: Fixed,
     /// What it is for, in a line.
     pub(crate) about: &'static str,
 }
 
-/// What the values of a setting look like.
+/// The kind of values.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     /// One line that passes a check.
@@ -43,7 +42,6 @@ enum Fixed {
     Word(&'static str),
 }
 
-/// The value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Text(String),
@@ -120,16 +118,13 @@ settings! {
 
 /// The table of names, and what its entries are called on the command line.
 pub(crate) const NAMES: &str = "names";
-/// The tables of profiles.
 pub(crate) const PROFILE: &str = "profile";
 
 impl Setting {
-    /// The setting of this name.
     pub(crate) fn find(name: &str) -> Option<&'static Self> {
         SETTINGS.iter().find(|s| s.name == name)
     }
 
-    /// The variable that sets it.
     pub(crate) fn variable(&self) -> String {
         match self.key {
             Key::DefaultProfile => "CROSSTALK_PROFILE".to_owned(),
@@ -145,7 +140,7 @@ impl Setting {
         self.key != Key::DefaultProfile
     }
 
-    /// The value without anybody's word; nothing if it depends.
+    /// The default value; nothing if it depends on the machine.
     pub(crate) fn default(&self) -> Option<Value> {
         match self.default {
             Fixed::None => None,
@@ -186,7 +181,6 @@ impl Setting {
 }
 
 impl fmt::Display for Kind {
-    /// What is allowed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(_) => f.write_str("a text"),
@@ -208,7 +202,6 @@ impl fmt::Display for Value {
     }
 }
 
-/// The parts of a list.
 fn items(text: &str) -> Vec<String> {
     let items = text.split(',').map(str::trim).filter(|i| !i.is_empty());
     items.map(str::to_owned).collect()
@@ -232,7 +225,7 @@ fn one_line(text: &str) -> Result<(), String> {
     }
 }
 
-/// What can stand in a direction line: tried out, since the grammar is the only place that knows.
+/// Checks a name for the direction line with the grammar itself.
 pub(crate) fn direction(text: &str) -> Result<(), String> {
     one_line(text)?;
     let tried = Builder::new(text, "X")
@@ -273,7 +266,6 @@ fn host(text: &str) -> Result<(), String> {
     }
 }
 
-/// The known name that is nearest to one that is not known, if it is near.
 pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let name = name.to_ascii_lowercase().replace('-', "_");
     known

@@ -1,12 +1,35 @@
-//! `crosstalk man`: manual pages.
+//! `crosstalk completions`, `man` and `schema`: generated references for shells, people and programs.
 
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::json;
+use crate::schema::Form;
 use clap::Args;
+use clap_complete::Shell;
 use clap_mangen::Man as Page;
 use crosstalk_envelope::unicode::escape;
 use std::path::PathBuf;
+
+/// Print the completion script of a shell
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk completions bash > crosstalk.bash\n  crosstalk completions fish > ~/.config/fish/completions/crosstalk.fish"
+)]
+pub(crate) struct Completions {
+    /// Which shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+impl Completions {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut crate::command(), "crosstalk", &mut script);
+        console.data(script)?;
+        Ok(Exit::SUCCESS)
+    }
+}
 
 /// Print the manual page, or write one page a command
 #[derive(Args, Debug)]
@@ -34,6 +57,24 @@ impl Man {
             .and_then(|()| clap_mangen::generate_to(crate::command(), &folder))
             .map_err(|e| Failure::io(name.to_string(), e))?;
         console.talk(&format!("pages written to {}\n", escape(&name)))?;
+        Ok(Exit::SUCCESS)
+    }
+}
+
+/// Print the JSON Schema of a JSON form
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk schema > crosstalk.parse.schema.json\n  crosstalk schema lint"
+)]
+pub(crate) struct Schema {
+    /// Which form
+    #[arg(value_enum, default_value_t = Form::Parse)]
+    form: Form,
+}
+
+impl Schema {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        console.data(json::pretty(&self.form.schema())?)?;
         Ok(Exit::SUCCESS)
     }
 }
