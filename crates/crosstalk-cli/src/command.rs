@@ -30,28 +30,21 @@ macro_rules! group {
 
 mod address;
 mod approve;
+mod archive;
 mod audit;
 mod backup;
 mod build;
 mod canonical;
 mod carry;
-mod clip;
-mod close;
 mod config;
 mod conform;
 mod consent;
 mod dead;
 mod demo;
 mod doctor;
-mod escalate;
 mod explain;
-mod export;
 mod fmt;
-mod forget;
-mod forward;
 mod fsck;
-mod handoff;
-mod id;
 mod import;
 mod inbox;
 mod key;
@@ -62,26 +55,19 @@ mod name;
 mod parse;
 mod paste;
 mod poll;
-mod prompt;
 mod redact;
 mod reference;
 mod relay;
-mod relocate;
-mod reply;
 mod restore;
-mod search;
 mod send;
 mod serve;
 mod show;
 mod sign;
 pub(crate) mod start;
 mod status;
-mod threads;
 mod token;
 mod trust;
 mod verify;
-mod waiting;
-mod watch;
 
 use crate::console::Console;
 use crate::exit::Exit;
@@ -111,23 +97,23 @@ macro_rules! commands {
 commands! {
     Send(send::Send),
     Paste(paste::Paste),
-    Move(relocate::Move),
-    Reply(reply::Reply),
-    Forward(forward::Forward),
+    Move(archive::Move),
+    Reply(send::Reply),
+    Forward(send::Forward),
     Inbox(inbox::Inbox),
-    Waiting(waiting::Waiting),
-    Threads(threads::Threads),
+    Waiting(show::Waiting),
+    Threads(show::Threads),
     Show(show::Show),
-    Search(search::Search),
-    Watch(watch::Watch),
+    Search(show::Search),
+    Watch(paste::Watch),
     Poll(poll::Poll),
-    Escalate(escalate::Escalate),
-    Handoff(handoff::Handoff),
-    Close(close::Close),
-    Consent(consent::Consent),
-    Export(export::Export),
+    Escalate(send::Escalate),
+    Handoff(send::Handoff),
+    Close(send::Close),
+    Consent(consent::ConsentCommand),
+    Export(archive::Export),
     Import(import::Import),
-    Forget(forget::Forget),
+    Forget(archive::Forget),
     Listen(listen::Listen),
     Carry(carry::Carry),
     Approve(approve::Approve),
@@ -155,13 +141,13 @@ commands! {
     Canonical(canonical::Canonical),
     Address(address::AddressCommand),
     Name(name::Name),
-    Prompt(prompt::Prompt),
+    Prompt(paste::Prompt),
     Config(config::ConfigCommand),
     Conform(conform::Conform),
-    Id(id::Id),
-    Clip(clip::Clip),
+    Id(name::Id),
+    Clip(paste::Clip),
     #[command(name = HOLD)]
-    ClipboardHold(clip::ClipboardHold),
+    ClipboardHold(paste::ClipboardHold),
     Demo(demo::Demo),
     Explain(explain::Explain),
     Schema(reference::Schema),

@@ -17,9 +17,9 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: FailureKind,
-    /// What happened; for an I/O failure, the file or stream.
+    /// The fact; for an I/O failure, the file or stream.
     what: String,
-    /// What the person can do about it.
+    /// A way out for the person.
     help: String,
     rule: Option<&'static str>,
 }
@@ -135,7 +135,7 @@ impl Failure {
     }
 }
 
-/// What happened, then what to do: the sentence that people read, also inside of `--json`.
+/// Writes the fact, then the way out: the sentence that people read, also inside of `--json`.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {

@@ -55,7 +55,7 @@ impl Files {
     }
 }
 
-/// What was read of one file or of stdin.
+/// The bytes of one file or of stdin.
 #[derive(Debug)]
 pub(crate) struct Input {
     /// Its name as it was given; `-` is stdin.
@@ -196,6 +196,18 @@ pub(crate) fn is_piped() -> bool {
     }
     #[cfg(not(unix))]
     true
+}
+
+/// A text of the command line; `-` is all of stdin.
+pub(crate) fn typed_text(console: &mut Console, typed: &str) -> Result<String, Failure> {
+    match typed {
+        "-" => {
+            let input = Input::read(Path::new("-"), console)?;
+            let text = input.text().map(str::to_owned);
+            text.map_err(|(_, fault)| Failure::of_rule(fault.rule, &fault.message))
+        }
+        text => Ok(text.to_owned()),
+    }
 }
 
 #[cfg(test)]

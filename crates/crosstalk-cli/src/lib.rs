@@ -20,7 +20,6 @@
 
 pub mod exit;
 
-mod age;
 mod caret;
 mod cli;
 mod clock;

@@ -1,4 +1,4 @@
-//! What the conversation commands print for programs. The doc comments become the descriptions of the JSON Schemas.
+//! The output of the conversation commands for programs. The doc comments become the descriptions of the JSON Schemas.
 
 use crate::failure::Failure;
 use crate::service::relay::outbox::Reach;
@@ -100,7 +100,7 @@ pub(crate) struct ThreadReport {
     last_at: String,
     last: String,
     closed_at: Option<String>,
-    /// What has to happen next.
+    /// The next step.
     #[schemars(extend("enum" = ThreadState::WORDS))]
     state: &'static str,
     /// The others who have to act.
@@ -148,28 +148,28 @@ impl ThreadReport {
     }
 }
 
-/// What `crosstalk threads --json` prints, the thread with the latest message first.
+/// The output of `crosstalk threads --json`, the thread with the latest message first.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ThreadsReport {
     pub(crate) threads: Vec<ThreadReport>,
     pub(crate) more: bool,
 }
 
-/// What `crosstalk show --json` prints: a message with its thread, or all messages of a thread as they came.
+/// The output of `crosstalk show --json`: a message with its thread, or all messages of a thread as they came.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ShowReport {
     pub(crate) thread: Option<ThreadReport>,
     pub(crate) messages: Vec<MessageReport>,
 }
 
-/// What `crosstalk export --format json` prints: a thread and all its messages as they came.
+/// The output of `crosstalk export --format json`: a thread and all its messages as they came.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ExportReport {
     pub(crate) thread: ThreadReport,
     pub(crate) messages: Vec<MessageReport>,
 }
 
-/// What `crosstalk search --json` prints, the latest message first.
+/// The output of `crosstalk search --json`, the latest message first.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SearchReport {
     pub(crate) query: String,
@@ -177,18 +177,18 @@ pub(crate) struct SearchReport {
     pub(crate) more: bool,
 }
 
-/// What `crosstalk inbox --json` prints, the latest message first.
+/// The output of `crosstalk inbox --json`, the latest message first.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct InboxReport {
     pub(crate) messages: Vec<MessageReport>,
     pub(crate) more: bool,
-    /// What waits at the relays of the settings.
-    pub(crate) relays: Vec<RelayReport>,
+    /// The messages that wait at the relays of the settings.
+    pub(crate) relays: Vec<WaitingAtRelayReport>,
 }
 
-/// What waits at a relay.
+/// The messages that wait at a relay.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct RelayReport {
+pub(crate) struct WaitingAtRelayReport {
     pub(crate) url: String,
     /// Why the relay could not be asked.
     pub(crate) error: Option<String>,
@@ -199,7 +199,7 @@ pub(crate) struct RelayReport {
     pub(crate) to_carry: usize,
 }
 
-/// What waits in an inbox at a relay.
+/// The messages that wait in an inbox at a relay.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RemoteInboxReport {
     pub(crate) address: String,
@@ -232,7 +232,7 @@ impl RemoteMessageReport {
     }
 }
 
-/// What `crosstalk inbox --relay --json` prints, the oldest message first.
+/// The output of `crosstalk inbox --relay --json`, the oldest message first.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RelayInboxReport {
     pub(crate) messages: Vec<FetchedMessage>,
@@ -250,7 +250,7 @@ pub(crate) struct FetchedMessage {
     pub(crate) taken: bool,
 }
 
-/// What `crosstalk waiting --json` prints: the messages that you wait for an answer to, those of the thread with the latest
+/// The output of `crosstalk waiting --json`: the messages that you wait for an answer to, those of the thread with the latest
 /// message first.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct WaitingReport {
@@ -277,7 +277,7 @@ pub(crate) struct ReachReport {
     pub(crate) notes: Vec<String>,
 }
 
-/// What `crosstalk move --json` prints.
+/// The output of `crosstalk move --json`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct MoveReport {
     pub(crate) moved: bool,
@@ -292,7 +292,7 @@ pub(crate) struct MoveReport {
     pub(crate) reopens: Option<String>,
 }
 
-/// What `crosstalk import --json` prints: how many files were read, and what became of their messages.
+/// The output of `crosstalk import --json`: how many files were read, and how many of their messages are kept.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ImportReport {
     pub(crate) files: usize,
@@ -316,7 +316,7 @@ pub(crate) struct ImportRejection {
     pub(crate) reason: String,
 }
 
-/// What `crosstalk paste --json` prints. `errors` are about what could not be read.
+/// The output of `crosstalk paste --json`. `errors` are about text that could not be read.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct PasteReport {
     pub(crate) messages: Vec<PastedReport>,
@@ -367,26 +367,26 @@ impl RefusalReport {
     }
 }
 
-/// What `send`, `reply`, `forward`, `escalate`, `handoff` and `close` print with --json.
+/// The output of `send`, `reply`, `forward`, `escalate`, `handoff` and `close` with --json.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SentReport {
     #[schemars(extend("const" = crate::schema::SENT))]
     pub(crate) schema: &'static str,
     pub(crate) message: MessageReport,
-    /// What goes into the chat and on the clipboard: the envelope, in a fence if that was asked for, or with the primer in
+    /// The text for the chat and the clipboard: the envelope, in a fence if that was asked for, or with the primer in
     /// front if `primer` is true.
     pub(crate) text: String,
     pub(crate) primer: bool,
     /// How it came on the clipboard.
     #[schemars(extend("enum" = ["system", "terminal", null]))]
     pub(crate) copied: Option<&'static str>,
-    /// What became of it at a relay, if it went to one.
+    /// The result at a relay, if it went to one.
     pub(crate) relay: Option<HandedReport>,
-    /// What it erased here, if it is a REVOKE.
+    /// The messages that it erased here, if it is a REVOKE.
     pub(crate) withdrawn: Option<WithdrawnReport>,
 }
 
-/// What `send`, `forward` and `close` print with --json for several receivers: a crosstalk.sent/1 for each message that is
+/// The output of `send`, `forward` and `close` with --json for several receivers: a crosstalk.sent/1 for each message that is
 /// kept, in the order of the receivers. The first message that no relay takes is the one on the clipboard.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SentManyReport {
@@ -420,7 +420,7 @@ impl FailureReport {
     }
 }
 
-/// What became of a message at a relay.
+/// The result of handing a message to a relay.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct HandedReport {
     pub(crate) url: String,
@@ -463,13 +463,13 @@ impl WithdrawnReport {
     }
 }
 
-/// What `crosstalk consent list --json` prints, the latest first.
+/// The output of `crosstalk consent list --json`, the latest first.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ConsentsReport {
     pub(crate) consents: Vec<Consent>,
 }
 
-/// What `crosstalk consent check --json` prints.
+/// The output of `crosstalk consent check --json`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ConsentCheckReport {
     pub(crate) envelopes: Vec<CheckedConsentReport>,
@@ -481,7 +481,7 @@ pub(crate) struct CheckedConsentReport {
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) enough: bool,
-    /// What an explicit consent is needed for.
+    /// The scopes that need an explicit consent.
     pub(crate) needs: Vec<String>,
     pub(crate) consent: Option<String>,
     pub(crate) scopes: Vec<String>,
@@ -494,7 +494,7 @@ pub(crate) struct CheckedConsentReport {
     pub(crate) refusal: Option<RefusalReport>,
 }
 
-/// What `crosstalk redact --json` prints, for each file. Places are those of the text that was read.
+/// The output of `crosstalk redact --json`, for each file. Places are those of the text that was read.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RedactReport {
     /// Null with --check.

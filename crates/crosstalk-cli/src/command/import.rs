@@ -51,7 +51,7 @@ pub(crate) struct Import {
     json: bool,
 }
 
-/// What became of everything.
+/// The count of each result.
 #[derive(Debug, Default)]
 struct Tally {
     files: usize,
@@ -163,7 +163,7 @@ fn bytes_of(path: &std::path::Path) -> u64 {
     path.metadata().map_or(0, |m| m.len())
 }
 
-/// What to import instead of a file without messages.
+/// The files that can be imported.
 const WHAT_WORKS: &str = "These can be imported: the conversations.json of a ChatGPT or Claude export, a chat as Markdown \
                           (.md), and files with envelopes.";
 
@@ -181,7 +181,7 @@ struct Work<'w> {
     batch: Vec<(String, Arrival)>,
     tally: Tally,
     exit: Exit,
-    /// Who the person is in a chat that was exported.
+    /// The name of the person in an exported chat.
     person: String,
     user: String,
     accept_truncated: bool,

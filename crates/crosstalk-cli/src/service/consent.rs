@@ -22,7 +22,7 @@ const TRIES: u32 = 400;
 const AT_ONCE: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What a message says about consent, and how sure it is who says it.
+/// The consent that a message claims, and the evidence for its sender.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     claim: Option<Claim>,
@@ -63,7 +63,7 @@ impl Said {
         self.claim.is_none() && self.refusal.is_none()
     }
 
-    /// What it says.
+    /// The claim.
     pub(crate) const fn claim(&self) -> Option<&Claim> {
         self.claim.as_ref()
     }
@@ -73,12 +73,12 @@ impl Said {
         self.proof.assurance
     }
 
-    /// What follows from the message where nothing is on record; or why it would not be taken.
+    /// The terms of the message where nothing is on record; or its refusal.
     pub(crate) fn judge_alone(&self, arrival: &Arrival, policy: &Policy) -> Result<Terms, Refusal> {
         self.ruled(arrival, &[], policy)
     }
 
-    /// What follows from the message, by what is on record; or why it is not taken.
+    /// The terms of the message, given the consents on record; or its refusal.
     pub(crate) fn judge(
         &self,
         store: &SqliteStore,
@@ -101,7 +101,7 @@ impl Said {
         };
         let mut to = vec![arrival.receiver.clone()];
         to.extend(arrival.targets.iter().cloned());
-        // What people paste at their own keyboard is their word.
+        // A person vouches for what they paste.
         let backing = policy.backing(claim, self.proof.assurance, true);
         let party = Party {
             sender: &arrival.sender,
@@ -140,7 +140,7 @@ impl Said {
 
 /// The terms of a consent that is granted again under its name.
 pub(crate) struct Renewal<'r> {
-    /// Who grants it.
+    /// The granter.
     pub(crate) sender: &'r str,
     pub(crate) to: &'r [String],
     pub(crate) scopes: &'r [String],
@@ -224,7 +224,7 @@ pub(crate) fn tell_granted(
     let Some(store) = desk.messages(console)? else {
         return Ok(());
     };
-    // What can't be built is refused later, with its reason.
+    // A message that can't be built is rejected later, with its reason.
     for text in builders.iter().filter_map(|builder| builder.build().ok()) {
         let document = Document::parse(&text, Reading::Strict);
         let Some(claim) = Claim::of(&document) else {
@@ -256,7 +256,7 @@ pub(crate) fn tell_granted(
     Ok(())
 }
 
-/// What became of a message, and what it withdrew; or why it is not kept.
+/// Files a message: the outcome and the consents that it withdrew; or its refusal.
 pub(crate) type Filed = Result<(Outcome, Withdrawn), Refusal>;
 
 /// Keeps a message, if its consent is enough, and writes down what follows from it.

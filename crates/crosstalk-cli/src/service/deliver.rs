@@ -110,7 +110,7 @@ struct Sent {
     sealed: Sealed,
     record: Record,
     withdrawn: Withdrawn,
-    /// What goes into the chat.
+    /// The text for the chat.
     pasted: String,
 }
 
@@ -334,7 +334,7 @@ impl Delivery {
         let record = store.message(&id)?;
         let record = record.ok_or_else(|| Failure::failed("the message is gone"))?;
         let pasted = match (&sealed.remote, sealed.has_primer, sealed.is_fenced) {
-            // What goes by a relay goes as it is.
+            // A relay gets the envelope alone.
             (Some(_), ..) | (None, false, false) => sealed.text.clone(),
             (None, true, _) => primed(&sealed.text, sealed.assistant()),
             (None, false, true) => fence(&sealed.text),
@@ -536,7 +536,7 @@ impl Delivery {
 }
 
 impl Sealed {
-    /// Whom the primer is for.
+    /// The reader of the primer.
     fn assistant(&self) -> Assistant {
         match self.chats.as_slice() {
             [only] => Assistant::of_address(only),
@@ -637,7 +637,7 @@ pub(crate) fn refused(fault: &BuildError) -> Failure {
     }
 }
 
-/// What is unusual about messages that were written here: a word that nobody knows, a value of the wrong kind. Several
+/// Tells unusual parts of messages that were written here: an unknown word, a value of the wrong kind. Several
 /// messages with the same content have the same findings.
 fn tell_findings<'t>(
     console: &mut Console,

@@ -33,7 +33,7 @@ impl Rooms {
         })
     }
 
-    /// Whom to believe.
+    /// The trust file.
     pub(crate) fn trust(&self) -> Result<Trust, Failure> {
         Ok(self.trust.read()?)
     }
@@ -98,7 +98,7 @@ pub(crate) fn require_active(key: &StoredKey) -> Result<(), Failure> {
     Err(Failure::refused(ErrorCode::Perm, message))
 }
 
-/// What `meta: key` says about a key of one's own; after a rotation with the proof of the old key.
+/// The `meta: key` block of one's own key; after a rotation with the proof of the old key.
 pub(crate) fn block_of(key: &StoredKey) -> Vec<(&'static str, String)> {
     let rotation = rotation_of(key);
     let rotation = rotation.as_ref().map(|(r, proof)| (r, proof.as_slice()));

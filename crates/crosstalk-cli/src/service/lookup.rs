@@ -1,6 +1,6 @@
 //! Finds kept messages and threads: by what a person types, or by what waits for an answer.
 
-use crate::age::age;
+use crate::clock::age;
 use crate::console::{BOLD, Console, styled};
 use crate::failure::Failure;
 use crate::screen::clip_cells;
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 /// The word that means the latest message.
 pub(crate) const LAST: &str = "last";
 
-/// What a reference on the command line means.
+/// The message or thread that a reference on the command line means.
 #[derive(Debug)]
 pub(crate) enum Reference {
     Message(Box<Record>),
@@ -31,10 +31,8 @@ pub(crate) fn reference(store: &SqliteStore, text: &str) -> Result<Reference, Fa
         return Ok(Reference::Message(Box::new(latest(store)?)));
     }
     let nothing = || {
-        Failure::failed(format!(
-            "no message and no thread here begins with `{text}`"
-        ))
-        .help("`crosstalk threads` lists them")
+        Failure::failed(format!("no message or thread here begins with `{text}`"))
+            .help("`crosstalk threads` lists them")
     };
     match store.find(text)? {
         Found::Thread(id) => {
@@ -314,7 +312,7 @@ pub(crate) fn whole(store: &SqliteStore, thread: &str) -> Result<Vec<Record>, Fa
 /// How many messages before an ESCALATE or a HANDOFF are shown with it.
 const SHOWN_BEFORE: usize = 4;
 
-/// What an ESCALATE or a HANDOFF goes back to, the oldest first: nobody can answer it without the question.
+/// The messages before an ESCALATE or a HANDOFF, the oldest first: its reader needs the question.
 pub(crate) fn before(store: &SqliteStore, record: &Record) -> Result<Vec<Record>, Failure> {
     let mut earlier: Vec<Record> = Vec::new();
     let is_passed_on = matches!(record.meaning, Some(Intent::Escalate | Intent::Handoff));
@@ -375,4 +373,20 @@ pub(crate) fn show_before(
     let title = styled(BOLD, "What came before:");
     let shown = view::before(&earlier, view::shortener(store), look);
     console.show(&format!("\n{title}\n{shown}"))
+}
+
+/// The messages that still have a text; says how many are left out.
+pub(crate) fn with_text(
+    console: &mut Console,
+    records: Vec<Record>,
+) -> Result<Vec<Record>, Failure> {
+    let all = records.len();
+    let kept: Vec<Record> = records.into_iter().filter(|r| !r.text.is_empty()).collect();
+    if kept.len() < all {
+        let what = paragraph::count(all - kept.len(), "message");
+        console.note(&format!(
+            "{what} left out: the consent is over or was withdrawn"
+        ))?;
+    }
+    Ok(kept)
 }

@@ -36,7 +36,7 @@ impl KeptPoll {
         Self::of(&store, found).map(Some)
     }
 
-    /// Who is asked by a poll that is kept here and has not answered.
+    /// The voters of a poll that is kept here who have not answered.
     pub(crate) fn missing(
         console: &mut Console,
         desk: &Desk,
@@ -135,12 +135,12 @@ impl KeptPoll {
         })
     }
 
-    /// What is counted: all that came, or what came before a time.
+    /// Counts all answers, or those that came before a time.
     pub(crate) fn collate(&self, at: Option<Timestamp>) -> Result<Collation, Failure> {
         self.count(None, at)
     }
 
-    /// What would be counted if a message came as well.
+    /// Counts as if a message came as well.
     pub(crate) fn collate_with(&self, further: &Document<'_>) -> Result<Collation, Failure> {
         self.count(Some(further), None)
     }

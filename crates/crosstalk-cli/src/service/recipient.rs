@@ -74,7 +74,7 @@ impl Ask {
     }
 }
 
-/// What a domain says about a name, unless the name is in the settings or is an address already.
+/// Asks a domain about a name, unless the name is in the settings or is an address already.
 pub(crate) fn ask_domain(
     look: &Look,
     config: &Config,
@@ -149,7 +149,7 @@ pub(crate) fn resolve_typed(config: &Config, typed: &str) -> String {
     written(typed, resolve(typed, config.names(), None).result)
 }
 
-/// What was found is written as it is. A name that stands for nothing stays one, in capitals as names are usually
+/// A resolved address is written as it is. A name that stands for nothing stays one, in capitals as names are usually
 /// written, if it was typed in small letters.
 fn written(typed: &str, found: String) -> String {
     match found == typed {
@@ -182,5 +182,13 @@ mod tests {
         ] {
             assert_eq!(capitals(typed), written);
         }
+    }
+}
+
+/// The sender of a message: the one that was typed, else that of the settings.
+pub(crate) fn sender_or_own(config: &Config, typed: Option<&str>) -> Result<String, Failure> {
+    match typed {
+        Some(typed) => Ok(resolve_typed(config, typed)),
+        None => config.sender(),
     }
 }

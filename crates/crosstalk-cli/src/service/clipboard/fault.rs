@@ -16,7 +16,7 @@ pub(crate) enum ClipboardError {
     Empty,
     /// There are files on it.
     Files,
-    /// What is on it is not Unicode text.
+    /// It holds no Unicode text.
     NotText,
     /// The text on it is larger than a paste may be.
     TooLarge,

@@ -18,7 +18,7 @@ use crosstalk_protocol::poll::Call;
 use crosstalk_protocol::store::{Record, Side, Wait, Way, is_same_party, may_answer};
 use crosstalk_store::SqliteStore;
 
-/// Who has to act on a question that somebody else has to answer.
+/// The states of a question that somebody else has to answer.
 const OPEN: [Wait; 2] = [Wait::Them, Wait::Carry];
 
 /// Whether somebody else has to answer a message.
@@ -58,7 +58,7 @@ fn all_asked(questions: &[Record]) -> Vec<String> {
     all
 }
 
-/// What is said where no question is open.
+/// The failure where no question is open.
 pub(super) fn none_open() -> Failure {
     Failure::failed("no message of yours waits for an answer").help(
         "`crosstalk threads` lists those that this text may answer; name one with \
@@ -247,7 +247,7 @@ pub(super) fn envelope(
     builder.build().map_err(|e| refused(&e))
 }
 
-/// Who said it: the one whom the message is for, or who wrote it if it is for the person; of those whom a poll asks, the one
+/// Finds the sender: the one whom the message is for, or who wrote it if it is for the person; of those whom a poll asks, the one
 /// who is named.
 fn speaker(
     console: &mut Console,

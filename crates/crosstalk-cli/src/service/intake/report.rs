@@ -1,4 +1,4 @@
-//! What is told about a message that was pasted.
+//! The report about a message that was pasted.
 
 use super::plain;
 use crate::console::{CYAN, Console, GREEN, RED, styled};
@@ -40,7 +40,7 @@ pub(super) struct Told<'t> {
     pub(super) skips_known: bool,
     /// Whether each repair is told by itself.
     pub(super) verbose: bool,
-    /// What became of it where it was here already and answers another message now.
+    /// The move of a message that was here already and answers another one now.
     pub(super) moved: Option<&'t Moved>,
     /// The file that it came from, as it is written in a command.
     pub(super) file: Option<&'t str>,
@@ -87,7 +87,7 @@ impl Told<'_> {
                     let other = store.message(displaced)?;
                     let what = match other.is_some_and(|r| r.truncated) {
                         true => "the truncated message",
-                        false => "a message that nobody vouches for",
+                        false => "an unverified message",
                     };
                     console.note(&format!(
                         "{what} had this id; it is {} now",
@@ -177,7 +177,7 @@ impl Told<'_> {
         matches!(self.moved, Some(Moved::Done { .. }))
     }
 
-    /// What a model got wrong: the id of the question once more, sides that were not swapped, a question that is not here.
+    /// Tells the mistakes of a model: the id of the question once more, sides that were not swapped, an unknown question.
     fn remarks(
         &self,
         console: &mut Console,
