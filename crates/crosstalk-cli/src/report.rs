@@ -1,5 +1,9 @@
 //! The output of the conversation commands for programs. The doc comments become the descriptions of the JSON Schemas.
 
+mod relay;
+
+pub(crate) use relay::*;
+
 use crate::failure::Failure;
 use crate::service::relay::outbox::Reach;
 use crate::service::relay::remote::Waiting;

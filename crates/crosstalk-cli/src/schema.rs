@@ -2,13 +2,12 @@
 
 mod audit;
 mod poll;
-mod relay;
 mod settings;
 mod signing;
 
 use crate::report;
 use clap::ValueEnum;
-use crosstalk_relay::client::ConsentRecord;
+use crosstalk_relay::client::{Approval, ConsentRecord, Message, Status};
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -98,21 +97,21 @@ forms! {
     /// crosstalk.redact/1: of `redact --json`
     Redact(REDACT = "crosstalk.redact/1") => of::<report::RedactReport>;
     /// crosstalk.tokens/1: of `token list --json`
-    Tokens(TOKENS = "crosstalk.tokens/1") => |_| relay::tokens();
+    Tokens(TOKENS = "crosstalk.tokens/1") => of::<report::TokensReport>;
     /// crosstalk.relays/1: of `relay list --json`
-    Relays(RELAYS = "crosstalk.relays/1") => |_| relay::relays();
+    Relays(RELAYS = "crosstalk.relays/1") => of::<report::RelaysReport>;
     /// crosstalk.relay-inbox/1: of `inbox --relay --json`
     RelayInbox(RELAY_INBOX = "crosstalk.relay-inbox/1") => of::<report::RelayInboxReport>;
     /// crosstalk.listen/1: of `listen --json`, a line for each message
-    Listen(LISTEN = "crosstalk.listen/1") => |_| relay::listen();
+    Listen(LISTEN = "crosstalk.listen/1") => of::<Message>;
     /// crosstalk.status/1: of `status --json`
-    Status(STATUS = "crosstalk.status/1") => |_| relay::status();
+    Status(STATUS = "crosstalk.status/1") => of::<Status>;
     /// crosstalk.approvals/1: of `approve --json`
-    Approvals(APPROVALS = "crosstalk.approvals/1") => |_| relay::approvals();
+    Approvals(APPROVALS = "crosstalk.approvals/1") => of::<report::ApprovalsReport>;
     /// crosstalk.approval/1: of `approve ID --json` and `refuse --json`
-    Approval(APPROVAL = "crosstalk.approval/1") => |_| relay::approval();
+    Approval(APPROVAL = "crosstalk.approval/1") => of::<Approval>;
     /// crosstalk.dead/1: of `dead --json`
-    Dead(DEAD = "crosstalk.dead/1") => |_| relay::dead();
+    Dead(DEAD = "crosstalk.dead/1") => of::<report::DeadReport>;
     /// crosstalk.consents/1: of `consent list --json`
     Consents(CONSENTS = "crosstalk.consents/1") => of::<report::ConsentsReport>;
     /// crosstalk.consent/1: of `consent show --json`
@@ -120,9 +119,9 @@ forms! {
     /// crosstalk.consent-check/1: of `consent check --json`
     ConsentCheck(CONSENT_CHECK = "crosstalk.consent-check/1") => of::<report::ConsentCheckReport>;
     /// crosstalk.fsck/1: of `fsck --json`
-    Fsck(FSCK = "crosstalk.fsck/1") => |_| relay::fsck();
+    Fsck(FSCK = "crosstalk.fsck/1") => of::<report::FsckReport>;
     /// crosstalk.serve-check/1: of `serve --check --json`
-    ServeCheck(SERVE_CHECK = "crosstalk.serve-check/1") => |_| relay::serve_check();
+    ServeCheck(SERVE_CHECK = "crosstalk.serve-check/1") => of::<report::ServeCheckReport>;
     /// crosstalk.audit-trace/1: of `audit trace --json`
     AuditTrace(AUDIT_TRACE = "crosstalk.audit-trace/1") => |_| audit::trace();
     /// crosstalk.audit-log/1: of `audit log --json`, a line for each entry
@@ -134,7 +133,7 @@ forms! {
     /// crosstalk.conform-program/1: of `conform --program CMD --json`
     ConformProgram(CONFORM_PROGRAM = crosstalk_conform::program::SCHEMA) => |_| conform_program();
     /// crosstalk.demo/1: of `demo --json`
-    Demo(DEMO = "crosstalk.demo/1") => |_| relay::demo();
+    Demo(DEMO = "crosstalk.demo/1") => of::<report::DemoReport>;
 }
 
 /// The schema of a type whose values are printed under a name.

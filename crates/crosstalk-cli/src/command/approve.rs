@@ -4,15 +4,15 @@ use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::wrap;
+use crate::report::ApprovalsReport;
 use crate::schema::{APPROVAL, APPROVALS};
 use crate::service::relay::remote::{Held, LOOKED_THROUGH, Remote, Through, find_by_prefix};
 use crate::service::settings::Config;
-use crate::{json, view};
+use crate::view;
 use clap::Args;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, ErrorCode, Reading};
-use serde_json::json;
 
 /// Approve a message that a relay holds; without an id, list the held ones
 ///
@@ -91,8 +91,7 @@ impl DecisionArguments {
     fn list(&self, console: &mut Console, limit: u32) -> Result<Exit, Failure> {
         let waiting = self.connect(console)?.approvals(limit)?;
         if self.json {
-            let value = json!({"schema": APPROVALS, "approvals": waiting});
-            console.data(json::pretty(&value)?)?;
+            console.report(APPROVALS, &ApprovalsReport { approvals: waiting })?;
             return Ok(Exit::SUCCESS);
         }
         if waiting.is_empty() {
@@ -149,9 +148,7 @@ impl DecisionArguments {
             ..decided
         };
         if self.json {
-            let mut value = json::value(&decided)?;
-            json::set(&mut value, "schema", Some(APPROVAL));
-            console.data(json::pretty(&value)?)?;
+            console.report(APPROVAL, &decided)?;
             return Ok(Exit::SUCCESS);
         }
         console.talk(match refused {

@@ -4,13 +4,13 @@ use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::{count, wrap};
+use crate::report::DeadReport;
 use crate::schema::DEAD;
 use crate::service::relay::remote::{LOOKED_THROUGH, Through, find_by_prefix};
 use crate::service::settings::Config;
-use crate::{json, view};
+use crate::view;
 use clap::{Args, Subcommand};
 use crosstalk_envelope::ErrorCode;
-use serde_json::json;
 use std::collections::BTreeSet;
 
 /// List the dead letters of a relay, and requeue them
@@ -78,7 +78,7 @@ impl List {
         let config = Config::open(console)?;
         let dead = self.through.connect(&config, None)?.dead(self.limit)?;
         if self.json {
-            console.data(json::pretty(&json!({"schema": DEAD, "deliveries": dead}))?)?;
+            console.report(DEAD, &DeadReport { deliveries: dead })?;
             return Ok(Exit::SUCCESS);
         }
         if dead.is_empty() {

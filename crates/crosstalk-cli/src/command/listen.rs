@@ -6,7 +6,7 @@ use crate::console::{Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
-use crate::schema::LISTEN;
+use crate::schema::{LISTEN, Named};
 use crate::service::relay::inbox::{
     Cause, addresses, envelope, hand_over, keep, listen_secret, post, takes_answer,
 };
@@ -183,9 +183,7 @@ impl Listen {
             program,
         } = inbox;
         if self.json {
-            let mut value = json::value(waiting)?;
-            json::set(&mut value, "schema", Some(LISTEN));
-            console.data(json::line(&value)?)?;
+            console.data(json::line(&Named::new(LISTEN, waiting))?)?;
             console.flush()?;
         }
         let is_quiet = self.json || program.is_some();

@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::paragraph::{count, wrap};
+use crate::report::{RelaySettingReport, RelaysReport};
 use crate::schema::RELAYS;
 use crate::service::compose::attached;
 use crate::service::lookup;
@@ -13,7 +14,7 @@ use crate::service::relay::remote::{Remote, Through};
 use crate::service::relay::send::{Attached, Parcel};
 use crate::service::settings::{self, Config, RelaySetting, base_url, is_open};
 use crate::service::workspace::Desk;
-use crate::{json, shell, view};
+use crate::{shell, view};
 use clap::Args;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
@@ -21,7 +22,6 @@ use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::relay::Pattern;
 use crosstalk_protocol::store::Store as _;
 use crosstalk_store::{ConfigFile, Home};
-use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -181,8 +181,8 @@ impl ListRelays {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let config = Config::open(console)?;
         if self.json {
-            let relays: Vec<Value> = config.relays().iter().map(report).collect();
-            console.data(json::pretty(&json!({"schema": RELAYS, "relays": relays}))?)?;
+            let relays = config.relays().iter().map(report).collect();
+            console.report(RELAYS, &RelaysReport { relays })?;
             return Ok(Exit::SUCCESS);
         }
         if config.relays().is_empty() {
@@ -203,14 +203,15 @@ impl ListRelays {
     }
 }
 
-fn report(relay: &RelaySetting) -> Value {
-    json!({
-        "url": relay.url,
-        "for": relay.patterns(),
-        "token_file": relay.token_file.as_ref().map(|f| f.to_string_lossy()),
-        "profile": relay.profile,
-        "line": relay.line,
-    })
+fn report(relay: &RelaySetting) -> RelaySettingReport {
+    let token_file = relay.token_file.as_ref();
+    RelaySettingReport {
+        url: relay.url.clone(),
+        addresses: relay.patterns(),
+        token_file: token_file.map(|f| f.to_string_lossy().into_owned()),
+        profile: relay.profile.clone(),
+        line: relay.line,
+    }
 }
 
 impl RemoveRelay {

@@ -9,7 +9,7 @@ use crate::service::lookup::{self, LAST};
 use crate::service::relay::outbox::{Outbox, unread};
 use crate::service::relay::remote::{Delivered, Through};
 use crate::service::workspace::Desk;
-use crate::{json, view};
+use crate::view;
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
 
@@ -73,9 +73,7 @@ impl Status {
             false => Exit::SUCCESS,
         };
         if self.json {
-            let mut value = json::value(&status)?;
-            json::set(&mut value, "schema", Some(STATUS));
-            console.data(json::pretty(&value)?)?;
+            console.report(STATUS, &status)?;
             return Ok(exit);
         }
         console.show(&format!(

@@ -1,19 +1,19 @@
 //! `crosstalk token`: creates, lists and revokes the tokens of a relay.
 
+use crate::clock;
 use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::paragraph::wrap;
+use crate::report::{TokenReport, TokensReport};
 use crate::schema::TOKENS;
 use crate::service::relay::data::DataArgument;
 use crate::service::relay::start::{NARROW_TOKEN, OPERATOR, count_active_tokens, new_token};
-use crate::{clock, json};
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::{Pattern, RelayStore as _, Role, TokenRecord, is_human};
-use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -265,8 +265,8 @@ impl ListTokens {
         let tokens = data.open()?.tokens()?;
         let now = clock::now();
         if self.json {
-            let tokens: Vec<Value> = tokens.iter().map(|t| report(t, now)).collect();
-            console.data(json::pretty(&json!({"schema": TOKENS, "tokens": tokens}))?)?;
+            let tokens = tokens.into_iter().map(|t| report(t, now)).collect();
+            console.report(TOKENS, &TokensReport { tokens })?;
             return Ok(Exit::SUCCESS);
         }
         if tokens.is_empty() {
@@ -321,16 +321,16 @@ fn row(token: &TokenRecord, now: Timestamp) -> [String; 5] {
     ]
 }
 
-fn report(token: &TokenRecord, now: Timestamp) -> Value {
-    json!({
-        "name": token.name,
-        "role": token.role.as_str(),
-        "for": token.addresses,
-        "courier": token.courier,
-        "state": state(token, now),
-        "created_at": token.created_at.to_string(),
-        "expires_at": token.expires_at.map(|t| t.to_string()),
-        "revoked_at": token.revoked_at.map(|t| t.to_string()),
-        "last_used_at": token.last_used_at.map(|t| t.to_string()),
-    })
+fn report(token: TokenRecord, now: Timestamp) -> TokenReport {
+    TokenReport {
+        role: token.role.as_str(),
+        state: state(&token, now),
+        created_at: token.created_at.to_string(),
+        expires_at: token.expires_at.map(|t| t.to_string()),
+        revoked_at: token.revoked_at.map(|t| t.to_string()),
+        last_used_at: token.last_used_at.map(|t| t.to_string()),
+        name: token.name,
+        addresses: token.addresses,
+        courier: token.courier,
+    }
 }

@@ -6,14 +6,14 @@ use crate::screen::{cells, clip_cells};
 use crate::{render, view};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Reading, Signature};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 const LINES: usize = 3;
 
 #[derive(Default)]
 pub(super) struct Page {
     blocks: Vec<PageBlock>,
-    facts: Map<String, Value>,
+    pub(super) facts: Map<String, Value>,
 }
 
 enum PageBlock {
@@ -48,10 +48,6 @@ impl Page {
     /// A fact for `--json`.
     pub(super) fn fact(&mut self, name: &str, value: impl Into<Value>) {
         self.facts.insert(name.to_owned(), value.into());
-    }
-
-    pub(super) fn into_facts(self, title: &str, ok: bool) -> Value {
-        json!({ "title": title, "ok": ok, "facts": self.facts })
     }
 
     pub(super) fn render(&self, console: &Console, columns: usize) -> String {

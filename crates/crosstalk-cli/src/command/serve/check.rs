@@ -1,20 +1,20 @@
 //! `crosstalk serve --check` and `--health`: whether a relay would start, and whether it is ready. Nothing is changed.
 
 use super::{StartOptions, bind, require_credentials, work_folder};
+use crate::clock;
 use crate::console::{Console, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
+use crate::report::{ServeCheckReport, StartCheckReport};
 use crate::schema::SERVE_CHECK;
 use crate::service::relay::data::Data;
 use crate::service::relay::log;
 use crate::service::relay::start::{count_active_tokens, resolver};
-use crate::{clock, json};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_relay::config::Config;
 use crosstalk_relay::{delivery, server};
 use crosstalk_store::SqliteStore;
-use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
@@ -62,11 +62,11 @@ pub(super) fn run(
     let needed = checks.iter().filter(|c| c.is_needed);
     let exit = needed.filter_map(failed).next().unwrap_or(Exit::SUCCESS);
     if as_json {
-        let reports: Vec<Value> = checks.iter().map(report).collect();
-        let is_ready = exit == Exit::SUCCESS;
-        console.data(json::pretty(
-            &json!({"schema": SERVE_CHECK, "ready": is_ready, "checks": reports}),
-        )?)?;
+        let report = ServeCheckReport {
+            ready: exit == Exit::SUCCESS,
+            checks: checks.into_iter().map(report).collect(),
+        };
+        console.report(SERVE_CHECK, &report)?;
         return Ok(exit);
     }
     for check in &checks {
@@ -86,17 +86,14 @@ pub(super) fn run(
     Ok(exit)
 }
 
-fn report(check: &StartCheck) -> Value {
-    json!({
-        "what": check.what,
-        "file": check.file,
-        "good": check.result.is_ok(),
-        "needed": check.is_needed,
-        "message": match &check.result {
-            Ok(said) => said.clone(),
-            Err(fault) => fault.to_string(),
-        },
-    })
+fn report(check: StartCheck) -> StartCheckReport {
+    StartCheckReport {
+        what: check.what,
+        file: check.file,
+        good: check.result.is_ok(),
+        needed: check.is_needed,
+        message: check.result.unwrap_or_else(|fault| fault.to_string()),
+    }
 }
 
 /// The checks in the order of a start, then those of routes.
