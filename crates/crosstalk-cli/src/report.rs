@@ -35,7 +35,7 @@ pub(crate) struct MessageReport {
     /// The intent as it was written.
     intent: Option<String>,
     /// The core intent that it means.
-    #[schemars(extend("enum" = or_null(&Intent::ALL, Intent::as_str)))]
+    #[schemars(extend("enum" = or_null(Intent::ALL, Intent::as_str)))]
     meaning: Option<&'static str>,
     #[schemars(extend("enum" = Side::ALL.map(Side::as_str)))]
     side: &'static str,

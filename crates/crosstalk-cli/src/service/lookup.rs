@@ -104,8 +104,9 @@ pub(crate) fn question(store: &SqliteStore, text: &str) -> Result<Record, Failur
         }
     }
     if let Reference::Thread(thread) = reference(store, text)? {
-        let records = everything(store, &thread.id)?.into_iter();
-        if let Some(waiting) = records.filter(|r| r.wait == Wait::Me).last() {
+        let mut waiting = everything(store, &thread.id)?;
+        waiting.retain(|r| r.wait == Wait::Me);
+        if let Some(waiting) = waiting.pop() {
             return Ok(waiting);
         }
     }

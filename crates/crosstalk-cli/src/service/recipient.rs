@@ -167,6 +167,14 @@ fn capitals(typed: &str) -> String {
     }
 }
 
+/// The sender of a message: the one that was typed, else that of the settings.
+pub(crate) fn sender_or_own(config: &Config, typed: Option<&str>) -> Result<String, Failure> {
+    match typed {
+        Some(typed) => Ok(resolve_typed(config, typed)),
+        None => config.sender(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,13 +190,5 @@ mod tests {
         ] {
             assert_eq!(capitals(typed), written);
         }
-    }
-}
-
-/// The sender of a message: the one that was typed, else that of the settings.
-pub(crate) fn sender_or_own(config: &Config, typed: Option<&str>) -> Result<String, Failure> {
-    match typed {
-        Some(typed) => Ok(resolve_typed(config, typed)),
-        None => config.sender(),
     }
 }
