@@ -269,9 +269,11 @@ class Relay:
         content = answer.read()
         text = content.decode(errors="replace")
         shown = {k.lower(): v for k, v in answer.getheaders() if k.lower() not in ("date", "content-length", "etag")}
-        value = as_json(self.program.normal.text(text)) if "json" in shown.get("content-type", "") else None
+        # Numbered anew for each answer: an id more in one of them would change the numbers of all that follow.
+        text = Normal(self.program.folder).text(text)
+        value = as_json(text) if "json" in shown.get("content-type", "") else None
         if value is None:
-            value = without_sentences(self.program.normal.text(text).splitlines())
+            value = without_sentences(text.splitlines())
         # The log is written by several tasks at once: the order of its entries is another one in each run.
         value = shape(value) if path.startswith("/crosstalk/audit/") else value
         return {"status": answer.status, "headers": shown, "body": value}

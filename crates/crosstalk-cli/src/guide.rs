@@ -173,6 +173,8 @@ const PHRASES: &[(&str, &[&str], &str)] = &[
         "demo",
     ),
     ("", &["manual", "docs"], "man"),
+    ("", &["who", "rename"], "name"),
+    ("", &["edit", "preferences"], "config edit"),
     ("", &["fetch", "pull", "sync"], "relay fetch"),
     ("", &["deliver", "push"], "relay deliver"),
     ("", &["tokens"], "token list"),

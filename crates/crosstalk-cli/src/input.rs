@@ -120,10 +120,12 @@ impl Input {
         }
     }
 
-    /// The file that it is from, as it is typed in a command; nothing for stdin and the clipboard.
+    /// Where it is from, as it is typed in a command: a file, or `-` for stdin; nothing for the clipboard.
     pub(crate) fn file_argument(&self) -> Option<String> {
-        let path = self.path.as_deref().filter(|p| p.exists())?;
-        path.to_str().map(shell::word)
+        let Some(path) = self.path.as_deref() else {
+            return Some("-".to_owned());
+        };
+        path.to_str().filter(|_| path.exists()).map(shell::word)
     }
 
     /// The text, or what stands before the fault, and the fault.

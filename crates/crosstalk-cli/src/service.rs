@@ -22,6 +22,7 @@ pub(crate) mod clipboard;
 pub(crate) mod compose;
 pub(crate) mod consent;
 pub(crate) mod deliver;
+pub(crate) mod dismiss;
 pub(crate) mod dns;
 pub(crate) mod editor;
 pub(crate) mod home;

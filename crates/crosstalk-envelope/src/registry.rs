@@ -193,6 +193,10 @@ words! {
     }
 }
 
+#[expect(
+    clippy::derivable_impls,
+    reason = "the enum is generated from the registry, which names no default"
+)]
 impl Default for Priority {
     fn default() -> Self {
         Self::Normal

@@ -18,8 +18,8 @@ const OPENINGS: &[&str] = &[
     "announcement -",
 ];
 
-/// The intent of a text: REQUEST, unless it opens like an announcement, answers something that asks, or only says thanks for
-/// an answer ([`is_thanks`]). `answering` is
+/// The intent of a text: REQUEST, unless it opens like an announcement, answers something that asks, or only says thanks
+/// ([`is_thanks`]). `answering` is
 /// the intent of the message that it answers. Whoever knows better says so; a wrong guess here is one that asks for
 /// an answer too many.
 ///
@@ -36,7 +36,7 @@ pub fn infer_intent(body: &str, answering: Option<Intent>) -> Intent {
         Some(_) if is_thanks(body) => Intent::Broadcast,
         // An answer, a refusal or a report is not asked for an answer: what follows it asks anew.
         Some(_) => Intent::Request,
-        None if announces(body) => Intent::Broadcast,
+        None if announces(body) || is_thanks(body) => Intent::Broadcast,
         None => Intent::Request,
     }
 }
@@ -222,7 +222,7 @@ mod tests {
             ("Thanks, go on.", Some(Respond), Request),
             ("Thanks, got it.", Some(Respond), Broadcast),
             ("Thanks!", Some(Request), Respond),
-            ("Thanks!", None, Request),
+            ("Thanks!", None, Broadcast),
             ("FYI: I did.", Some(Request), Respond),
             ("FYI: done.", Some(Respond), Request),
             ("What failed?", Some(Error), Request),

@@ -46,10 +46,10 @@ pub use follow_up::{Ancestor, FollowUp, is_inquiry, may_reply_to_escalation};
 pub use learn::{Learned, Unlearned, announces, learn, pin_of};
 pub use name::{NameError, Names, Resolution, Step, name_to_ask, resolve, split_receivers};
 pub use nearest::{edit_distance, intent_hint, nearest_address};
-pub use primer::{Assistant, is_primer_example, needs_primer, primer};
+pub use primer::{Assistant, is_primer_example, needs_primer, primer, primer_of};
 pub use program::{
-    MESSAGE_VARIABLE_PREFIX, agent_user, expects_answer, is_answer, is_quote, message_variables,
-    printed_receiver,
+    MESSAGE_VARIABLE_PREFIX, Printed, TRUNCATED_OUTPUT, agent_user, expects_answer, is_answer,
+    is_quote, message_variables, printed_receiver,
 };
 pub use prompt::{follow_up_prompt, program_prompt};
 pub use readdress::{answer_receiver, readdressed};

@@ -96,7 +96,17 @@ const RULES: &str = "- First line: swap sender and receiver.\n\
 /// assert!(text.chars().count() <= 1_400);
 /// ```
 pub fn primer(assistant: Assistant) -> String {
-    let example = example(assistant);
+    primer_of(assistant, EXAMPLE_RECEIVER)
+}
+
+/// The same with the name of the person whom the assistant answers.
+///
+/// ```
+/// use crosstalk_protocol::{Assistant, primer_of};
+/// assert!(primer_of(Assistant::Claude, "ROOT").contains("[[CLAUDE→ROOT v1]]"));
+/// ```
+pub fn primer_of(assistant: Assistant, receiver: &str) -> String {
+    let example = example_to(assistant, receiver);
     let habit = assistant.habit();
     format!("{OPENING}\n\n```\n{example}```\n\n{CLOSING} {habit}\n{RULES}\n")
 }
@@ -132,7 +142,8 @@ pub fn needs_primer(receiver: &str, seen: &[Record], thread: &str) -> bool {
 /// ```
 pub fn is_primer_example(document: &Document<'_>) -> bool {
     let text = document.to_well_formed();
-    Assistant::ALL.into_iter().any(|a| example(a) == text)
+    let is_it = |a| example_to(a, document.receiver()) == text;
+    Assistant::ALL.into_iter().any(is_it)
 }
 
 /// The ids of the example. A model that copies them says nothing by them.
@@ -147,9 +158,16 @@ pub(crate) fn is_example_id(id: &str) -> bool {
 
 /// The answer that the text shows.
 pub(crate) fn example(assistant: Assistant) -> String {
+    example_to(assistant, EXAMPLE_RECEIVER)
+}
+
+/// Whom the example answers where nobody is named.
+const EXAMPLE_RECEIVER: &str = "KALLE";
+
+fn example_to(assistant: Assistant, receiver: &str) -> String {
     let (name, user) = (assistant.name(), assistant.user());
     format!(
-        "[[{name}→KALLE v1]]\nuser: {user}\nsession: {SESSION}\nthread: {THREAD}\n\
+        "[[{name}→{receiver} v1]]\nuser: {user}\nsession: {SESSION}\nthread: {THREAD}\n\
          parent: {PARENT}\ncontext: api design\nintent: RESPOND\nbody: |\n  Keep /v2/users.\n\
          sig: none\n[[END]]\n"
     )

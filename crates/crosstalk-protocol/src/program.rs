@@ -1,12 +1,13 @@
 //! The program of an agent: what it is called, what its environment says about the message that it gets, and what the
 //! envelope that it prints means.
 
+use crate::primer::is_primer_example;
 use crate::relay::report::speaker;
 use crate::store::{Record, is_same_party};
 use crate::verdict::Word;
 use crosstalk_envelope::registry::{Intent, SchemeKind};
 use crosstalk_envelope::unicode::is_hidden;
-use crosstalk_envelope::{Address, Document, PublicKey};
+use crosstalk_envelope::{Address, Document, PublicKey, Reading, scan};
 
 /// What the names of all variables begin with that say something about a message. No setting begins so.
 pub const MESSAGE_VARIABLE_PREFIX: &str = "CROSSTALK_MESSAGE_";
@@ -54,6 +55,69 @@ pub fn expects_answer(meaning: Option<Intent>) -> bool {
 /// Whether an envelope that a program printed answers, and does not ask or tell somebody.
 pub fn is_answer(meaning: Option<Intent>) -> bool {
     meaning.is_none_or(Intent::answers)
+}
+
+/// What a program printed.
+#[derive(Debug)]
+pub enum Printed<'t> {
+    /// Nothing but blank lines.
+    Nothing,
+    /// A text without an envelope of its own.
+    Text(&'t str),
+    /// Envelopes, in the order of the text. Examples of the primer, quotes of what the program got and repetitions are not
+    /// among them.
+    Envelopes(Vec<Document<'t>>),
+    /// The beginning of an envelope whose end is missing: the program was cut off.
+    Truncated,
+}
+
+/// Why output that ends within an envelope is no answer.
+pub const TRUNCATED_OUTPUT: &str =
+    "printed an envelope without its end (`sig:` and `[[END]]`), so its output may be cut off";
+
+impl<'t> Printed<'t> {
+    /// Reads what a program printed that was given a message.
+    ///
+    /// ```
+    /// use crosstalk_envelope::{Document, Reading};
+    /// use crosstalk_protocol::Printed;
+    /// let envelope = |body: &str| format!("[[B→A v1]]\nuser: u\nthread: T\ncontext: c\nintent: RESPOND\nbody: |\n  {body}\nsig: none\n[[END]]\n");
+    /// let asked = envelope("Ready?").replace("B→A", "A→B").replace("RESPOND", "REQUEST");
+    /// let given = Document::parse(&asked, Reading::Strict);
+    /// let two = format!("{asked}{}{}", envelope("Yes."), envelope("No."));
+    /// let Printed::Envelopes(found) = Printed::read(&two, &given) else { panic!() };
+    /// assert_eq!(found.iter().map(|d| d.body_text()).collect::<Vec<_>>(), ["Yes.", "No."]);
+    /// let one = envelope("Yes.");
+    /// let cut = one.split("sig:").next().unwrap();
+    /// assert!(matches!(Printed::read(cut, &given), Printed::Truncated));
+    /// assert!(matches!(Printed::read("Yes.\n", &given), Printed::Text("Yes.\n")));
+    /// ```
+    pub fn read(text: &'t str, given: &Document<'_>) -> Self {
+        if text.trim().is_empty() {
+            return Self::Nothing;
+        }
+        let found = scan(text, Reading::Paste);
+        let is_own = |d: &Document<'_>| !is_primer_example(d) && !is_quote(d, given);
+        // A quote may be cut off, too.
+        let is_part = |d: &Document<'_>| {
+            is_same_party(d.sender(), given.sender())
+                && given.body_text().starts_with(d.body_text().trim_end())
+        };
+        let mut cut = found.truncated.iter().filter(|d| is_own(d));
+        if cut.any(|d| !is_part(d)) {
+            return Self::Truncated;
+        }
+        let mut envelopes: Vec<Document<'t>> = Vec::new();
+        for document in found.documents.into_iter().filter(is_own) {
+            if !envelopes.iter().any(|d| d.source() == document.source()) {
+                envelopes.push(document);
+            }
+        }
+        match envelopes.is_empty() {
+            true => Self::Text(text),
+            false => Self::Envelopes(envelopes),
+        }
+    }
 }
 
 /// Whether an envelope that a program printed is the message that it got: a quote, and no answer.

@@ -17,10 +17,12 @@ pub fn readdressed(
     from: Option<&str>,
 ) -> Option<String> {
     let is_unsigned = matches!(document.sig(), None | Some("none"));
-    let answers = matches!(
-        document.envelope().meaning(),
-        Some(Intent::Respond | Intent::Nack)
-    );
+    // An intent that nobody knows is a word that the model forgot or translated. Who names the sender knows that it is an
+    // answer, whatever intent the model copied.
+    let answers = match document.envelope().meaning() {
+        Some(Intent::Respond | Intent::Nack) | None => true,
+        Some(_) => from.is_some(),
+    };
     if !is_unsigned || !answers || document.is_truncated() || question.wait == Wait::Me {
         return None;
     }

@@ -79,7 +79,7 @@ pub trait Store {
     /// How many characters of an id are enough to name it here, at least eight of them.
     fn shortest(&self, id: &str) -> Result<usize, StoreError>;
 
-    /// Takes a message out of the inbox without an answer. False if it did not wait.
+    /// Ends the wait of a message without an answer: nobody has to act on it any more. False if it did not wait.
     fn dismiss(&mut self, id: &str) -> Result<bool, StoreError>;
 
     /// Files a message with another one, and what answers it with it; without one, where it was filed first. What the

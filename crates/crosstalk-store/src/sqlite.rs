@@ -419,6 +419,45 @@ impl Store for SqliteStore {
 }
 
 impl SqliteStore {
+    /// Erases messages of a relay because its operator says so: texts, deliveries, search words and what was derived. Ids and
+    /// digests stay, and the log says that they were erased. How many there were.
+    ///
+    /// # Errors
+    /// If the store can't be read or written.
+    pub fn erase_messages(
+        &mut self,
+        ids: &[String],
+        at: crosstalk_envelope::Timestamp,
+    ) -> Result<u64, StoreError> {
+        let erased = self.write(|db| relay::retire::erase_on_request(db, ids, at))?;
+        self.empty_log("messages").map(|()| erased)
+    }
+
+    /// The ids of all messages that a party sent or is the receiver of, the oldest first.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub fn messages_of_party(&self, address: &str) -> Result<Vec<String>, StoreError> {
+        use crosstalk_protocol::store::is_same_party;
+        self.read(|db| {
+            let mut find = db.prepare_cached(
+                "SELECT m.id, m.sender, m.receiver FROM party p CROSS JOIN message m ON m.thread = p.thread \
+                 WHERE p.party = ?1 ORDER BY m.seq",
+            )?;
+            let rows = find.query_map([crosstalk_protocol::store::party(address)], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?;
+            let mut ids = Vec::new();
+            for row in rows {
+                let (id, sender, receiver): (String, String, String) = row?;
+                if is_same_party(&sender, address) || is_same_party(&receiver, address) {
+                    ids.push(id);
+                }
+            }
+            Ok(ids)
+        })
+    }
+
     /// Takes what was erased out of the log, too.
     fn empty_log(&self, what: &str) -> Result<(), StoreError> {
         match forget::empty_log(&self.db) {

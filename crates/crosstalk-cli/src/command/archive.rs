@@ -3,17 +3,21 @@
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::input::shown_path;
+use crate::input::{Input, shown_path};
 use crate::paragraph::{count, wrap};
 use crate::report::{ExportReport, MessageReport, MoveReport, ThreadReport};
 use crate::schema::{EXPORT, MOVE, Named};
+use crate::service::dns::Look;
+use crate::service::intake::Intake;
 use crate::service::lookup::{self, Reference};
-use crate::service::relocate::{relocate, tell};
+use crate::service::recipient::resolve_typed;
+use crate::service::relay::data::DataArgument;
+use crate::service::relocate::{relocate, tell, tell_waiting};
 use crate::service::workspace::Desk;
-use crate::{json, view};
+use crate::{clock, json, view};
 use clap::{Args, ValueEnum};
-use crosstalk_protocol::archive;
-use crosstalk_protocol::store::{Moved, Record, Store as _, Thread};
+use crosstalk_protocol::store::{Moved, Record, Side, Store as _, Thread};
+use crosstalk_protocol::{Word, archive};
 use crosstalk_store::SqliteStore;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
@@ -88,6 +92,12 @@ impl Export {
             return Err(Failure::usage("say where the files go").help("--out FOLDER"));
         };
         let shown = folder.to_string_lossy().into_owned();
+        if folder.is_file() {
+            let name = shown_path(&shown);
+            return Err(
+                Failure::usage(format!("{name} is a file")).help("name a folder with --out")
+            );
+        }
         std::fs::create_dir_all(folder).map_err(|e| Failure::io(shown.clone(), e))?;
         for (number, record) in records.iter().enumerate() {
             let path = folder.join(archive::file_name(record, number + 1));
@@ -124,17 +134,26 @@ impl Export {
 /// The command erases it from the store, the search index and the log, and nothing brings it back. Of a thread, the other
 /// messages stay: what the erased message answered is open again, and a poll counts without it. Copies that others have
 /// stay with them; exported files and backups of the store stay as well.
+///
+/// With --data, the command erases messages of a relay in its data folder, while the relay is stopped. Their ids and digests
+/// stay, and the log of the relay records that they were erased.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk forget 01K74V8QF857\n  crosstalk forget last --yes\n  crosstalk forget --thread 01K74V6R0074\n\nExit codes: 0 erased, 1 not found or not confirmed, 2 the id names a thread, or\nno terminal and no --yes."
+    after_help = "Examples:\n  crosstalk forget 01K74V8QF857\n  crosstalk forget last --yes\n  crosstalk forget --thread 01K74V6R0074\n  crosstalk forget --of human://acme.example/ann --data /var/lib/crosstalk\n\nExit codes: 0 erased, 1 not found or not confirmed, 2 the id names a thread, or\nno terminal and no --yes."
 )]
 pub(crate) struct Forget {
     /// The message: its id, the beginning of it, or `last`; with --thread, the thread or one of its messages
-    #[arg(value_name = "MESSAGE")]
-    message: String,
+    #[arg(value_name = "MESSAGE", required_unless_present = "of")]
+    message: Option<String>,
     /// Erase the whole thread
     #[arg(long)]
     thread: bool,
+    /// Erase every message from or to this address
+    #[arg(long, value_name = "ADDR", requires = "data", conflicts_with_all = ["message", "thread"])]
+    of: Option<String>,
+    /// Erase in the data folder of this relay, which must not run, and not in your own store
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// Don't ask
     #[arg(long, short)]
     yes: bool,
@@ -148,6 +167,9 @@ enum Erasure {
 
 impl Forget {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        if self.data.is_some() {
+            return self.run_at_relay(console);
+        }
         let desk = Desk::open(console)?;
         let mut store = desk.kept(console)?;
         let erasure = self.find(&store)?;
@@ -165,17 +187,67 @@ impl Forget {
         Ok(Exit::SUCCESS)
     }
 
+    /// Erases in the data folder of a relay that is stopped.
+    fn run_at_relay(&self, console: &mut Console) -> Result<Exit, Failure> {
+        let folder = DataArgument {
+            data: self.data.clone(),
+        };
+        let data = folder.folder()?;
+        data.require()?;
+        let _claim = data.require_stopped("stop it, erase, and start it again")?;
+        let mut store = data.open()?;
+        let (ids, what) = match &self.of {
+            Some(address) => {
+                let ids = store.messages_of_party(address)?;
+                let what = format!(
+                    "{} from or to {}",
+                    count(ids.len(), "message"),
+                    view::line(address)
+                );
+                (ids, what)
+            }
+            None => {
+                let erasure = self.find(&store)?;
+                let what = erasure.describe(&store)?;
+                (erasure.ids(&store)?, what)
+            }
+        };
+        if ids.is_empty() {
+            return Err(Failure::failed(format!(
+                "nothing to erase in {}: {what}",
+                data.shown()
+            )));
+        }
+        let question = format!(
+            "Erase {what} in {}? It can't be brought back.",
+            data.shown()
+        );
+        if !self.yes && !console.confirm(&question, &format!("erase {what}"))? {
+            console.talk("Nothing was erased.\n")?;
+            return Ok(Exit::FAILURE);
+        }
+        let erased = store.erase_messages(&ids, clock::now())?;
+        let erased = usize::try_from(erased).unwrap_or(usize::MAX);
+        let told = format!(
+            "Erased: {} ({what}). The log of the relay records it. Backups, bundles and copies that others got still have them.",
+            count(erased, "text")
+        );
+        console.talk(&format!("{}\n", wrap(&told, 0, 0)))?;
+        Ok(Exit::SUCCESS)
+    }
+
     fn find(&self, store: &SqliteStore) -> Result<Erasure, Failure> {
+        let message = self.message.as_deref().unwrap_or_default();
         if self.thread {
-            let thread = lookup::thread(store, &self.message)?;
+            let thread = lookup::thread(store, message)?;
             return Ok(Erasure::Thread(Box::new(thread)));
         }
-        match lookup::reference(store, &self.message)? {
+        match lookup::reference(store, message)? {
             Reference::Message(record) => Ok(Erasure::Message(record)),
             Reference::Thread(thread) => {
                 let number = usize::try_from(thread.messages).unwrap_or(usize::MAX);
                 let id = view::short(store, &thread.id)?;
-                Err(Failure::usage(format!("`{}` is a thread with {}", self.message, count(number, "message"))).help(format!("`crosstalk forget --thread {id}` erases all of it, `crosstalk show {id}` lists \
+                Err(Failure::usage(format!("`{}` is a thread with {}", message, count(number, "message"))).help(format!("`crosstalk forget --thread {id}` erases all of it, `crosstalk show {id}` lists \
                      its messages")))
             }
         }
@@ -183,6 +255,17 @@ impl Forget {
 }
 
 impl Erasure {
+    /// The ids of the messages to erase.
+    fn ids(&self, store: &SqliteStore) -> Result<Vec<String>, Failure> {
+        match self {
+            Self::Message(record) => Ok(vec![record.id.clone()]),
+            Self::Thread(thread) => {
+                let number = usize::try_from(thread.messages).unwrap_or(usize::MAX);
+                let listing = store.messages(&thread.id, None, number)?;
+                Ok(listing.items.into_iter().map(|m| m.id).collect())
+            }
+        }
+    }
     /// Names it, for the question and the confirmation.
     fn describe(&self, store: &SqliteStore) -> Result<String, Failure> {
         match self {
@@ -216,12 +299,12 @@ impl Erasure {
 /// Move a message that was filed with the wrong question
 ///
 /// The message is filed with another one from now on: its thread, what it answers and what it settles follow. Its answers
-/// go along. Nothing in the message changes, and a signature stays what it is: where a message is filed is known here
-/// only.
+/// go along. It is the answer then, whatever its intent says. Nothing in the message changes, and a signature stays what it
+/// is: where a message is filed is known here only. An unsigned answer can be filed as that of another party with --from.
 #[derive(Args, Debug)]
 #[command(
     name = "move",
-    after_help = "Examples:\n  crosstalk move 01K74V8QF857 --answers 01K74V6R0074\n  crosstalk move last --answers 01K74V6R0074\n  crosstalk move 01K74V8QF857 --back      # where it was filed first\n\nExit codes: 0 moved, or there already; 1 not found; 2 it would answer itself."
+    after_help = "Examples:\n  crosstalk move 01K74V8QF857 --answers 01K74V6R0074\n  crosstalk move last --answers 01K74V6R0074\n  crosstalk move 01K74V8QF857 --answers 01K74V6R0074 --from chatgpt   # ChatGPT said it\n  crosstalk move 01K74V8QF857 --back      # where it was filed first\n\nExit codes: 0 moved, or there already; 1 not found; 2 it would answer itself."
 )]
 pub(crate) struct Move {
     /// The message: its id, the beginning of it, or `last`
@@ -230,6 +313,9 @@ pub(crate) struct Move {
     /// The message that it answers
     #[arg(long, value_name = "ID", required_unless_present = "back")]
     answers: Option<String>,
+    /// The party that said it, if the message names one that was not asked
+    #[arg(long, value_name = "NAME", requires = "answers")]
+    from: Option<String>,
     /// Put it where it was filed first
     #[arg(long, conflicts_with = "answers")]
     back: bool,
@@ -245,6 +331,10 @@ impl Move {
         let record = lookup::message(&store, &self.message)?;
         let answers = self.answers.as_deref();
         let answers = answers.map(|id| lookup::message(&store, id)).transpose()?;
+        if let (Some(from), Some(answers)) = (&self.from, &answers) {
+            drop(store);
+            return self.file_as(console, &desk, &record, (from, answers));
+        }
         let moved = relocate(&mut store, &record, answers.as_ref())?;
         if self.json {
             return report(console, &store, &record, &moved);
@@ -252,9 +342,52 @@ impl Move {
         match moved {
             Moved::Done { .. } => tell(console, &store, &record, &moved)?,
             _ if self.back => console.talk("It was never moved.\n")?,
-            _ => console.talk("It answers that message already.\n")?,
+            _ => {
+                console.talk("It answers that message already.\n")?;
+                if let Some(answers) = &answers {
+                    tell_waiting(console, &store, &record, &answers.id)?;
+                }
+            }
         }
         Ok(Exit::SUCCESS)
+    }
+
+    /// Files a message as the answer of another party than it names.
+    fn file_as(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        record: &Record,
+        (from, answers): (&str, &Record),
+    ) -> Result<Exit, Failure> {
+        lookup::require_text(record)?;
+        if record.verdict != Word::Unsigned || record.side == Side::Mine {
+            return Err(Failure::usage(
+                "the sender of a message that is signed, or that you sent, can't be changed",
+            )
+            .help("leave out --from"));
+        }
+        let look = Look::default();
+        let mut intake = Intake::new(desk, &look, false);
+        intake.from = Some(resolve_typed(&desk.config, from));
+        intake.quiet = self.json;
+        let text = Input::of_text("message", record.text.clone());
+        let exit = intake.keep_answer(console, &text, &answers.id)?;
+        if self.json {
+            let filed = intake.messages.into_iter().next();
+            let moved = filed.is_some();
+            let (message, settles) = filed.map_or((None, None), |m| (m.message, m.settles));
+            let report = MoveReport {
+                moved,
+                from: record.thread.clone(),
+                message,
+                along: 0,
+                settles,
+                reopens: None,
+            };
+            console.report(MOVE, &report)?;
+        }
+        Ok(exit)
     }
 }
 

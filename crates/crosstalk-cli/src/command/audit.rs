@@ -9,19 +9,24 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Files, Input, shown_path};
 use crate::schema::{AUDIT_LOG, AUDIT_TRACE};
+use crate::service::audit_bundle::BundleFolder;
 use crate::service::dns::{Look, Lookup};
 use crate::service::home::Rooms;
 use crate::{clock, json, view};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, PublicKey, Reading, Timestamp};
+use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Timestamp};
 use crosstalk_protocol::Word;
+use crosstalk_protocol::audit::bundle::{
+    Against, DETAILS, ENTRIES, Files as _, check as check_bundle,
+};
 use crosstalk_protocol::audit::{
-    Checkpoint, EventKind, LogEntry, LogQuery, Note, NoteKey, extends,
+    Checkpoint, Detail, EventKind, Leaf, LogEntry, LogQuery, Note, NoteKey, extends,
 };
 use crosstalk_protocol::dns::DnsAnswer;
 use crosstalk_protocol::relay::{Signed, Step, hops_of, trace};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -226,12 +231,16 @@ const RHYTHM: Duration = Duration::from_secs(1);
 /// Read the log of a relay: messages accepted, rejected, delivered and erased, with times
 ///
 /// Works on the data folder of a relay, or with --relay over the network (needs the token of an admin). The oldest entry
-/// comes first; without --from and --since, the last ones are shown.
+/// comes first; without --from and --since, the last ones are shown. With BUNDLE, the command checks a folder that
+/// `audit export --out` wrote, and reads the log in it.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk audit log\n  crosstalk audit log --kind refused --kind failed --since 2026-11-01T00:00:00Z\n  crosstalk audit log --message 01K74V8QF857CTA8MBHN4ZW0ZK\n  crosstalk audit log --json --from 0 -n 100000 | jq -r .leaf\n\nExit codes: 0 shown, 1 nothing in the log is of the message or thread."
+    after_help = "Examples:\n  crosstalk audit log\n  crosstalk audit log --kind refused --kind failed --since 2026-11-01T00:00:00Z\n  crosstalk audit log --message 01K74V8QF857CTA8MBHN4ZW0ZK\n  crosstalk audit log --json --from 0 -n 100000 | jq -r .leaf\n  crosstalk audit log bundle/ --kind granted --kind revoked\n\nExit codes: 0 shown, 1 nothing in the log is of the message or thread, 14 the\nbundle can't be used."
 )]
 struct ShowLog {
+    /// An audit bundle to read, in place of the log of a relay
+    #[arg(value_name = "BUNDLE", conflicts_with_all = ["data", "relay", "follow", "thread"])]
+    bundle: Option<PathBuf>,
     #[command(flatten)]
     place: LogArgument,
     /// Only this kind; can be given several times
@@ -270,6 +279,9 @@ fn kind(text: &str) -> Result<EventKind, String> {
 
 impl ShowLog {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        if let Some(bundle) = &self.bundle {
+            return self.run_on_bundle(console, bundle);
+        }
         let source = self.place.open(console)?;
         let mut asked = LogQuery {
             from: self.from.unwrap_or(0),
@@ -303,6 +315,35 @@ impl ShowLog {
         }
     }
 
+    /// Checks a bundle and prints entries of its log.
+    fn run_on_bundle(&self, console: &mut Console, folder: &Path) -> Result<Exit, Failure> {
+        let mut entries = bundle_entries(folder)?;
+        entries.retain(|entry| {
+            let leaf = &entry.leaf;
+            let id = leaf.id.as_deref().unwrap_or_default();
+            self.from.is_none_or(|from| entry.index >= from)
+                && (self.kind.is_empty() || self.kind.contains(&leaf.kind))
+                && self.since.is_none_or(|since| leaf.at >= since)
+                && self.until.is_none_or(|until| leaf.at <= until)
+                && self.message.as_deref().is_none_or(|m| id.starts_with(m))
+        });
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        let surplus = entries.len().saturating_sub(limit);
+        match self.from.is_none() && self.since.is_none() {
+            true => drop(entries.drain(..surplus)),
+            false => entries.truncate(limit),
+        }
+        if entries.is_empty() {
+            if self.message.is_some() {
+                return Err(Failure::failed("the bundle has no such entry"));
+            }
+            console.talk("The bundle has no such entry.\n")?;
+            return Ok(Exit::SUCCESS);
+        }
+        self.show(console, &entries)?;
+        Ok(Exit::SUCCESS)
+    }
+
     /// Prints entries. The index behind the last.
     fn print(
         &self,
@@ -311,14 +352,62 @@ impl ShowLog {
         asked: &LogQuery,
     ) -> Result<Option<u64>, Failure> {
         let entries = source.entries(asked, &mut |_| {})?;
-        for entry in &entries {
+        self.show(console, &entries)?;
+        Ok(entries.last().map(|e| e.index + 1))
+    }
+
+    fn show(&self, console: &mut Console, entries: &[LogEntry]) -> Result<(), Failure> {
+        for entry in entries {
             match self.json {
                 true => console.data(json::line(&log_entry_report(entry))?)?,
                 false => console.show(&line(entry))?,
             }
         }
-        Ok(entries.last().map(|e| e.index + 1))
+        Ok(())
     }
+}
+
+/// The log entries of a bundle, once its proofs are checked.
+fn bundle_entries(folder: &Path) -> Result<Vec<LogEntry>, Failure> {
+    let files = BundleFolder::at(folder);
+    let unusable = |what: String| {
+        let folder = folder.display();
+        Failure::refused(
+            ErrorCode::Perm,
+            format!("the bundle {folder} can't be used: {what}"),
+        )
+    };
+    let against = Against {
+        key: None,
+        held: &[],
+    };
+    check_bundle(&files, &against, &mut |_, _| {})
+        .map_err(|wrong| unusable(wrong.to_string()).help(wrong.help))?;
+    let read = |name: &str| -> Result<String, Failure> {
+        let bytes = files.read(name).map_err(unusable)?.unwrap_or_default();
+        String::from_utf8(bytes.into_owned()).map_err(|_| unusable(format!("{name} is not text")))
+    };
+    let details = read(DETAILS)?;
+    let mut details: BTreeMap<u64, Detail> = details
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.splitn(3, ' ');
+            let (index, _salt) = (words.next()?.parse().ok()?, words.next()?);
+            Some((index, Detail::parse(words.next()?)?))
+        })
+        .collect();
+    let entry = |line: &str| {
+        let (index, leaf) = line.split_once(' ')?;
+        let (index, leaf) = (index.parse().ok()?, Leaf::parse(leaf).ok()?);
+        Some(LogEntry {
+            index,
+            leaf,
+            detail: details.remove(&index).map(|detail| (Vec::new(), detail)),
+            text: None,
+            parties: None,
+        })
+    };
+    Ok(read(ENTRIES)?.lines().skip(1).filter_map(entry).collect())
 }
 
 fn line(entry: &LogEntry) -> String {

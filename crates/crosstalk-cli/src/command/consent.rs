@@ -436,7 +436,14 @@ impl GrantConsent {
             .meta("privacy", "Consent-ID", &id)
             .body(self.words(&id, expires, delivery.signs(desk)))
             .visible();
-        delivery.dispatch(console, desk, &builder, &[])
+        let is_signed = delivery.signs(desk);
+        let exit = delivery.dispatch(console, desk, &builder, &[])?;
+        if !is_signed {
+            console.note(
+                "it is not signed, so nothing can revoke it until you have a key: `crosstalk key new --id you@example.com` makes one",
+            )?;
+        }
+        Ok(exit)
     }
 
     /// When it ends: one that is on record keeps its end, unless another is named. Says what changes.

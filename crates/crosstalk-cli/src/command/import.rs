@@ -139,6 +139,9 @@ impl Import {
             ))?;
         }
         let files = count(tally.files, "file");
+        if tally.filed + tally.known == 0 && !tally.is_strange && tally.refused.is_empty() {
+            console.talk(&format!("{}\n", wrap(WHAT_WORKS, 0, 0)))?;
+        }
         console.talk(&match (tally.filed, tally.known) {
             (0, known @ 1..) => {
                 let known = count(known, "message");
@@ -213,6 +216,7 @@ impl Work<'_> {
                     .io_error()
                     .map_or_else(|| fault.to_string(), io::Error::to_string);
                 self.refuse(&name, &reason, fault.exit());
+                self.tally.files -= 1;
                 return Ok(());
             }
         };

@@ -9,6 +9,7 @@ use crate::report::{
     RemoteMessageReport, WaitingAtRelayReport,
 };
 use crate::schema::{INBOX, RELAY_INBOX};
+use crate::service::dismiss::{Awaited, dismiss};
 use crate::service::lookup;
 use crate::service::relay::inbox::{addresses, take};
 use crate::service::relay::remote::{Remote, Through, Trouble, Waiting};
@@ -62,7 +63,7 @@ impl Inbox {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         if !self.done.is_empty() {
-            return self.finish(console, &desk);
+            return dismiss(console, &desk, &self.done, Awaited::OfMe);
         }
         if let Some(url) = &self.relay {
             let at_relay = RelayListing {
@@ -115,23 +116,6 @@ impl Inbox {
         }
         for relay in &relays {
             relay.show(console)?;
-        }
-        Ok(exit)
-    }
-
-    fn finish(&self, console: &mut Console, desk: &Desk) -> Result<Exit, Failure> {
-        let mut store = desk.kept(console)?;
-        let mut exit = Exit::SUCCESS;
-        for reference in &self.done {
-            let record = lookup::message(&store, reference)?;
-            let word = match store.dismiss(&record.id)? {
-                true => "done",
-                false => {
-                    exit = exit.worst(Exit::FAILURE);
-                    "did not wait for you"
-                }
-            };
-            console.talk(&format!("{}: {word}\n", view::short(&store, &record.id)?))?;
         }
         Ok(exit)
     }

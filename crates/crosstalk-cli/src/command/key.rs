@@ -8,6 +8,7 @@ use crate::input::{Input, shown_path};
 use crate::paragraph::wrap;
 use crate::service::home::{Rooms, block_of, require_active, require_allowed, rotation_of};
 use crate::service::passphrase::{Passphrase, choose_new};
+use crate::service::settings::Config;
 use crate::service::signing::sign;
 use crate::{json, schema};
 use clap::{Args, ValueEnum};
@@ -430,12 +431,19 @@ struct Parties {
     /// The receiver of the message
     #[arg(long, value_name = "ADDRESS", default_value = "EVERYONE")]
     to: String,
-    /// The sender of the message, as you call yourself in others; else the id of the key
+    /// The sender of the message, as you call yourself in others; else the configured sender, or the id of the key
     #[arg(long, value_name = "NAME")]
     from: Option<String>,
 }
 
 impl Parties {
+    /// The same, from the configured sender if none is named: a relay accepts a message only from an address that its
+    /// credential speaks for.
+    fn or_configured(mut self, config: &Config) -> Self {
+        self.from = self.from.or_else(|| config.named_sender());
+        self
+    }
+
     /// An envelope that is to be signed with the key of this id.
     fn envelope(&self, signer: &Signer<'_>, context: &str) -> Builder {
         let sender = self.from.as_deref().unwrap_or(signer.pkid);
@@ -620,7 +628,8 @@ struct RevokeKey {
 }
 
 impl RevokeKey {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(mut self, console: &mut Console) -> Result<Exit, Failure> {
+        self.parties = self.parties.or_configured(&Config::open(console)?);
         let rooms = Rooms::open()?;
         let key = self.key(&rooms)?;
         let opened = rooms.unlock(&key, &self.ask)?;
@@ -651,7 +660,9 @@ impl RevokeKey {
         console.data(&text)?;
         let advice = format!(
             "Send this message to everybody, by every way you have, and take the key out of DNS. Then make a new one, \
-             under a new id, and let people compare its fingerprint. Nothing takes the revocation of {} back.",
+             under a new id, and let people compare its fingerprint. A relay accepts this message from {}: --from names another \
+             sender that your credential there speaks for. Nothing takes the revocation of {} back.",
+            document.sender(),
             self.id
         );
         let word = styled(RED, "revoked");

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::paragraph::count;
 use crate::schema::{LISTEN, Named};
 use crate::service::relay::inbox::{
-    Cause, addresses, envelope, hand_over, keep, listen_secret, post, takes_answer,
+    Cause, addresses, hand_over, keep, listen_secret, post, printed, takes_answer,
 };
 use crate::service::relay::outbox::Outbox;
 use crate::service::relay::remote::{Delivered, Pause, Remote, Through, Trouble, Waiting, random};
@@ -343,21 +343,24 @@ impl Listen {
             id: &answer_id,
             is_program: true,
         };
-        let answer = envelope(cause, desk, &said).map_err(Unanswered::Program)?;
-        let Some(answer) = answer else {
+        let answers = printed(cause, desk, &said, record.at).map_err(Unanswered::Program)?;
+        if answers.is_empty() {
             return Ok(console.talk(&format!(
                 "{id} from {from}: given to the program, and what it asked then goes no further\n"
             ))?);
-        };
-        if let Some(printed) = &answer.printed_sender {
-            console.note(&format!(
-                "the program wrote the sender {} into its envelope, which goes out from {}",
-                view::line(printed),
-                view::line(&waiting.to)
-            ))?;
         }
-        let sent = post(console, desk, remote, &answer.text)?;
-        let sent = view::line(&sent);
+        let mut sent = Vec::new();
+        for answer in &answers {
+            if let Some(printed) = &answer.printed_sender {
+                console.note(&format!(
+                    "the program wrote the sender {} into its envelope, which goes out from {}",
+                    view::line(printed),
+                    view::line(&waiting.to)
+                ))?;
+            }
+            sent.push(post(console, desk, remote, &answer.text)?);
+        }
+        let sent = view::names(&sent);
         let sentence = match &question {
             Some(question) => {
                 let asker = view::line(&question.from);

@@ -18,7 +18,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use crosstalk_envelope::Diagnostic;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::store::{Record, Wait};
-use crosstalk_protocol::{Assistant, primer};
+use crosstalk_protocol::{Assistant, primer_of};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -246,12 +246,17 @@ enum PrimerReader {
 
 impl Prompt {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let text = primer(match self.reader {
+        // The text is of use also where the settings can't be read.
+        let desk = Desk::open(console);
+        let me = desk.and_then(|desk| desk.config.sender());
+        let me = me.unwrap_or_else(|_| "KALLE".to_owned());
+        let assistant = match self.reader {
             PrimerReader::Claude => Assistant::Claude,
             PrimerReader::Chatgpt => Assistant::Chatgpt,
             PrimerReader::Gemini => Assistant::Gemini,
             PrimerReader::Any => Assistant::Any,
-        });
+        };
+        let text = primer_of(assistant, &me);
         console.data(&text)?;
         if self.copy {
             let copied = Desk::open(console)?.clipboard()?.write(&text)?;

@@ -4,7 +4,7 @@ use crate::console::{Console, GREEN, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service::deliver::{Delivery, arrival};
-use crate::service::lookup;
+use crate::service::lookup::{self, LAST};
 use crate::service::poll::KeptPoll;
 use crate::service::relay::remote::{Remote, Through};
 use crate::service::workspace::Desk;
@@ -132,8 +132,13 @@ impl Status {
             Some((relay, id)) => relay.poll(&id)?,
             None => {
                 let none = || {
-                    Failure::failed(format!("no poll here begins with `{}`", self.poll))
-                        .help("--remote asks the relay")
+                    match self.poll.eq_ignore_ascii_case(LAST) {
+                    true => Failure::failed("there is no poll here").help(
+                        "begin one with `crosstalk poll new \"When?\" --target claude --target gemini`",
+                    ),
+                    false => Failure::failed(format!("no poll here begins with `{}`", self.poll))
+                        .help("--remote asks the relay"),
+                }
                 };
                 here(&kept.ok_or_else(none)?)?
             }

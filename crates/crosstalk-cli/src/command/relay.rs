@@ -100,16 +100,26 @@ impl AddRelay {
                 Some(whole.map_err(|e| Failure::at(file, e))?)
             }
         };
+        let profile = console.profile().map(str::to_owned);
+        let config = Config::open(console)?;
+        let is_it = |r: &&RelaySetting| r.url == self.url && r.profile == profile;
+        let before = config.relays().iter().rfind(is_it);
+        let addresses = match self.addresses.is_empty() {
+            true => vec![Pattern::all()],
+            false => with_earlier(self.addresses, before),
+        };
         let relay = RelaySetting {
-            profile: console.profile().map(str::to_owned),
+            profile,
             url: self.url,
-            token_file,
-            addresses: match self.addresses.is_empty() {
-                true => vec![Pattern::all()],
-                false => self.addresses,
-            },
+            token_file: token_file.or_else(|| before?.token_file.clone()),
+            addresses,
             line: 0,
         };
+        let replaced = before.filter(|before| {
+            let stays = |p: &String| relay.patterns().contains(p);
+            !relay.is_for_all() && !before.patterns().iter().all(stays)
+        });
+        let replaced = replaced.map(|before| view::names(&before.patterns()));
         let file = ConfigFile::new(&Home::from_env()?);
         file.update(|text| {
             let after = settings::put_relay(text, &relay)?;
@@ -121,8 +131,23 @@ impl AddRelay {
         }
         let config = Config::open(console)?;
         console.talk(&format!("{}\n", wrap(&after_add(&relay, &config), 0, 0)))?;
+        if let Some(replaced) = replaced {
+            console.note(&format!("before, it was for {replaced}"))?;
+        }
         Ok(Exit::SUCCESS)
     }
+}
+
+/// The addresses that a relay is for when more are added. One that was for all is for the named ones alone.
+fn with_earlier(added: Vec<Pattern>, before: Option<&RelaySetting>) -> Vec<Pattern> {
+    let earlier = before.filter(|r| !r.is_for_all());
+    let mut all = earlier.map_or_else(Vec::new, |r| r.addresses.clone());
+    for pattern in added {
+        if !all.contains(&pattern) {
+            all.push(pattern);
+        }
+    }
+    all
 }
 
 /// Where messages go now that a relay was added.
@@ -153,7 +178,10 @@ fn after_add(added: &RelaySetting, config: &Config) -> String {
         };
     }
     let rest = match (others().find(|r| r.is_for_all()), others().next()) {
-        (Some(all), _) => format!("all others go to {}", escape(&all.url)),
+        (Some(all), _) if others().count() == 1 => {
+            format!("all others go to {}", escape(&all.url))
+        }
+        (Some(_), _) => "`crosstalk relay list` shows where others go".to_owned(),
         (None, Some(_)) => "`crosstalk relay list` shows where others go".to_owned(),
         (None, None) => "all others stay on this machine".to_owned(),
     };

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 /// and you are asked.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk restore relay.tar --data /var/lib/crosstalk\n  crosstalk restore relay.tar --force\n  crosstalk restore relay.tar --data new --replay-from /var/lib/crosstalk\n  crosstalk restore relay.tar --data new --replay-from bundle/\n\nExit codes: 0 it is back, 1 there is a relay already or the backup is damaged,\n12 this is no backup, 14 the audit bundle can't be used."
+    after_help = "Examples:\n  crosstalk restore relay.tar --data /var/lib/crosstalk\n  crosstalk restore relay.tar --force\n  crosstalk restore relay.tar --data new --replay-from /var/lib/crosstalk\n  crosstalk restore relay.tar --data new --replay-from bundle/\n\nExit codes: 0 it is back, 1 there is a relay already, the backup is damaged, or\nsomething that was revoked still counts (it is listed), 12 this is no backup, 14 the audit bundle can't be used."
 )]
 pub(crate) struct Restore {
     /// The backup
@@ -83,17 +83,31 @@ impl Restore {
         check_copy(&new.store())?;
         let blobs = check_blobs(&new.blobs(), &mut |n| progress.count(n))?;
         progress.end();
+        let is_damaged = |what: &str| {
+            Failure::failed(format!(
+                "the backup is damaged, and nothing was changed: {what}"
+            ))
+        };
         if let Some(damaged) = blobs.damaged.first() {
-            return Err(Failure::failed(format!(
-                "the backup is damaged, and nothing was changed: {}",
-                damaged.message
-            )));
+            return Err(is_damaged(&damaged.message));
         }
+        new.check_keys()
+            .map_err(|fault| is_damaged(&fault.to_string()))?;
         let mut unreplayed = None;
+        let mut is_complete = true;
         match &source {
-            Some(source) => replay(console, &source.missing_in(&new)?, &new)?,
+            Some(source) => {
+                is_complete = replay(console, &source.missing_in(&new)?, &new)?;
+                if let RevocationSource::Bundle(_) = source {
+                    console.warning(&format!(
+                        "a bundle has no trust file: keys that you distrusted after the backup count again. Look at them with \
+                         `CROSSTALK_HOME={} crosstalk trust list` before you start the relay",
+                        shell::word(&data.folder().to_string_lossy())
+                    ))?;
+                }
+            }
             None if is_there && data.store().is_file() => {
-                unreplayed = self.offer(console, &data, &new)?;
+                (unreplayed, is_complete) = self.offer(console, &data, &new)?;
             }
             None => {}
         }
@@ -148,17 +162,20 @@ impl Restore {
             )?,
             _ => {}
         }
-        Ok(Exit::SUCCESS)
+        Ok(match is_complete {
+            true => Exit::SUCCESS,
+            false => Exit::FAILURE,
+        })
     }
 
     /// Offers to replay the revocations that the replaced folder has and the backup lacks. Returns those that were
-    /// declined, in words.
+    /// declined, in words, and whether all that were replayed count now.
     fn offer(
         &self,
         console: &mut Console,
         newer: &Data,
         restored: &Data,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<(Option<String>, bool), Failure> {
         // The folder may be damaged, which is why it is replaced: that must not keep the backup from coming back.
         let found = match RevocationSource::Folder(newer.clone()).missing_in(restored) {
             Ok(found) => found,
@@ -167,54 +184,67 @@ impl Restore {
                     "whether something was revoked after this backup can't be seen in {}: {fault}",
                     newer.shown()
                 ))?;
-                return Ok(None);
+                return Ok((None, true));
             }
         };
         if found.is_empty() {
-            return Ok(None);
+            return Ok((None, true));
         }
         let what = found.describe();
         let told = format!("After this backup was made, these were revoked: {what}.");
         let told = wrap(&escape(&told), 0, 0);
         match console.offer(&format!("{told}\nReplay the revocations?"))? {
-            true => replay(console, &found, restored).map(|()| None),
-            false => Ok(Some(what)),
+            true => replay(console, &found, restored).map(|is_complete| (None, is_complete)),
+            false => Ok((Some(what), true)),
         }
     }
 }
 
-/// Replays revocations and reports the result.
-fn replay(console: &mut Console, found: &Revocations, restored: &Data) -> Result<(), Failure> {
+/// Replays revocations and reports the result. Returns whether all of them count now.
+fn replay(console: &mut Console, found: &Revocations, restored: &Data) -> Result<bool, Failure> {
     if found.is_empty() {
-        return console.talk("No revocation after this backup affects it.\n");
+        console.talk("No revocation after this backup affects it.\n")?;
+        return Ok(true);
     }
     let Replayed {
         messages,
+        consents,
         tokens,
         keys,
+        pinned,
         rejected,
         left,
     } = found.replay(restored)?;
     console.talk(&format!(
-        "{} what was revoked after the backup ({}, {}, {}): {}\n",
+        "{} what was revoked after the backup ({}, {}, {}, {}): {}\n",
         styled(GREEN, "Replayed"),
         count(messages, "REVOKE"),
+        count(consents, "consent"),
         count(keys, "key"),
         count(tokens, "token"),
         escape(&found.describe()),
     ))?;
-    for (id, why) in rejected {
-        let why = why.replace('\n', " ");
-        console.warning(&format!("the REVOKE {id} was rejected: {why}"))?;
+    if !pinned.is_empty() {
+        console.talk(&format!(
+            "Pinned, as in the newer trust.toml, the keys that signed them: {}.\n",
+            view::names(&pinned)
+        ))?;
+    }
+    for (id, sender) in rejected {
+        console.warning(&format!(
+            "the REVOKE {} of {} was not accepted, because no key is pinned for its sender in the backup. What it revokes is \
+             revoked by the log; those who got copies are not told again",
+            view::line(&id),
+            view::line(&sender)
+        ))?;
     }
     if !left.is_empty() {
         console.warning(&format!(
-            "these consents are still active, because no signed REVOKE of them was found that the relay accepts: {}. Have them \
-             revoked again",
+            "these were revoked after the backup, and are still active: {}. Revoke them before you start the relay",
             view::names(&left)
         ))?;
     }
-    Ok(())
+    Ok(left.is_empty())
 }
 
 /// Permissions for the owner only.

@@ -10,7 +10,7 @@ use crate::service::compose::Content;
 use crate::service::consent;
 use crate::service::deliver::Delivery;
 use crate::service::lookup::{self, LAST};
-use crate::service::recipient::{Ask, resolve_each, resolve_typed, sender_or_own};
+use crate::service::recipient::{Ask, meant_by, resolve_each, resolve_typed, sender_or_own};
 use crate::service::reply::answer;
 use crate::service::workspace::Desk;
 use crate::{clock, shell, view};
@@ -51,6 +51,15 @@ impl Send {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
         let receivers = self.ask.resolve_each(console, &desk.config, &self.to)?;
+        for receiver in &receivers {
+            if let Some(meant) = meant_by(&desk, console, receiver)? {
+                console.note(&format!(
+                    "nobody here is called {}: did you mean {}?",
+                    view::line(receiver),
+                    view::line(&meant)
+                ))?;
+            }
+        }
         let answered = match &self.reply_to {
             Some(reference) => Some(lookup::message(&desk.kept(console)?, reference)?),
             None => None,
@@ -73,7 +82,7 @@ const LISTED: usize = 9;
 
 /// Answer a message
 ///
-/// Without an id, the message that waits for you; `last` is the latest that waits, or the latest of all if none does. Thread, parent, session and context are taken over, and the
+/// Without an id, the message that waits for you; `last` is the latest that waits, or the latest of another party if none does. Thread, parent, session and context are taken over, and the
 /// answer goes to the sender of the message; to a POLL it is a ballot. Without a text, your editor opens with the message below. A text
 /// that is nothing but thanks for an answer waits for nothing; --intent REQUEST asks for an answer.
 #[derive(Args, Debug)]
@@ -104,7 +113,9 @@ impl Reply {
             .is_some_and(|id| !id.eq_ignore_ascii_case(LAST));
         let answered = match &self.id {
             // A thanks is for the answer that came last, and not for a question that waits.
-            Some(reference) if self.content.asks_nothing() => lookup::message(&store, reference)?,
+            Some(reference) if self.content.asks_nothing() => {
+                lookup::others_message(&store, reference)?
+            }
             Some(reference) => lookup::question(&store, reference)?,
             None => waiting(&store, self.content.has_text())?,
         };
@@ -188,7 +199,7 @@ fn waiting(store: &SqliteStore, has_text: bool) -> Result<Record, Failure> {
     after_help = "Examples:\n  crosstalk forward last --to claude \"Do you agree?\"\n  crosstalk forward 01K74V8Q --to claude,gemini \"What is missing here?\"\n  crosstalk forward last --to claude --thread \"Where do we stand?\"\n\nExit codes: as of crosstalk send; 11 if a consent that the thread depends on is denied, revoked, over, or\nnot approved to be transferred (--approve-transfer)."
 )]
 pub(crate) struct Forward {
-    /// The message: its id or the beginning of it, or `last`; of a thread, the latest one
+    /// The message: its id or the beginning of it, or `last`, the latest of another party; of a thread, the latest one
     #[arg(value_name = "MESSAGE")]
     message: String,
     /// Words of your own, before what is forwarded; `-` is stdin
@@ -221,7 +232,7 @@ impl Forward {
         let desk = Desk::open(console)?;
         self.delivery.require_key(&desk)?;
         let store = desk.kept(console)?;
-        let message = lookup::message(&store, &self.message)?;
+        let message = lookup::others_message(&store, &self.message)?;
         self.delivery.require_open(&store, &message.thread)?;
         // The consent of a message counts even if its text is gone.
         let thread = lookup::whole(&store, &message.thread)?;

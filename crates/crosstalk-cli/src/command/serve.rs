@@ -174,13 +174,14 @@ impl Serve {
         overrides: StartOptions,
         console: &mut Console,
     ) -> Result<Exit, Failure> {
+        // The configuration may have to be warned about.
+        let format = LogFormat::or_fitting(self.log_format);
+        log::start(format, &self.log)?;
         let digest = run::config_digest(&overrides, data);
         let config = overrides.config(data)?;
         let read = FileDigests::new(digest, config.tls.as_ref());
         data.make()?;
         let mut running = data.require_stopped(STOP_FIRST)?;
-        let format = LogFormat::or_fitting(self.log_format);
-        log::start(format, &self.log)?;
         if let Some(change) = overrides.change(data, &config.name) {
             match tracing::enabled!(tracing::Level::WARN) {
                 true => tracing::warn!("{change}"),
@@ -250,6 +251,9 @@ fn work_folder(data: &Data) -> PathBuf {
 
 /// Logs what routes lack. The relay runs nevertheless and tries again for each message.
 fn warn_about_routes(config: &Config, data: &Data) {
+    for doubt in config.doubts() {
+        tracing::warn!("relay.toml: {doubt}");
+    }
     for missing in delivery::missing(config, &work_folder(data)) {
         tracing::warn!(reason = %missing.reason, "{} {}: messages can't go this way now", missing.what, missing.name);
     }

@@ -10,13 +10,16 @@ use crate::report::{
 };
 use crate::schema::{SEARCH, SHOW, THREADS, WAITING};
 use crate::service::deliver::with_primer;
+use crate::service::dismiss::{Awaited, dismiss};
 use crate::service::lookup::{self, Reference, is_sound, show_before};
 use crate::service::relay::outbox::{Outbox, Reach};
 use crate::service::workspace::{Desk, NOTHING, listed};
 use crate::view::{self, Compared, Look};
 use clap::Args;
 use crosstalk_envelope::fence;
-use crosstalk_protocol::store::{self, AskedMessage, Record, Store as _, Thread, ThreadFilter};
+use crosstalk_protocol::store::{
+    self, AskedMessage, Page, Record, Store as _, Thread, ThreadFilter,
+};
 use crosstalk_store::SqliteStore;
 use std::collections::HashMap;
 
@@ -229,9 +232,17 @@ impl Threads {
             return Ok(Exit::SUCCESS);
         };
         if items.is_empty() {
-            console.talk(match self.waiting {
-                true => "nothing waits for you\n",
-                false => "there is no such conversation\n",
+            let is_filtered = self.open || self.with.is_some() || self.paging.page().skip > 0;
+            let asked = match self.waiting {
+                true => store.asked(Page::first(1))?.items.len(),
+                false => 0,
+            };
+            console.talk(&match (self.waiting, asked) {
+                (true, 0) => "nothing waits for you\n".to_owned(),
+                (true, _) => "nothing waits for you; `crosstalk waiting` lists what you wait for\n"
+                    .to_owned(),
+                (false, _) if is_filtered => "there is no such conversation\n".to_owned(),
+                (false, _) => format!("{NOTHING}\n"),
             })?;
         }
         let short = view::shortener(&store);
@@ -248,9 +259,12 @@ impl Threads {
 /// the others are.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk waiting\n  crosstalk waiting --local                  # ask no relay\n  crosstalk waiting --json | jq -r '.messages[].waits_for[]'\n\nExit codes: 0 shown, also if you wait for nothing."
+    after_help = "Examples:\n  crosstalk waiting\n  crosstalk waiting --local                  # ask no relay\n  crosstalk waiting --done 01K74V8Q          # you want no answer any more\n  crosstalk waiting --json | jq -r '.messages[].waits_for[]'\n\nExit codes: 0 shown, also if you wait for nothing; 1 a message of --done did not wait for an answer."
 )]
 pub(crate) struct Waiting {
+    /// Wait for no answer to this message any more; may be given again
+    #[arg(long, value_name = "ID", conflicts_with = "skip")]
+    done: Vec<String>,
     /// Ask no relay how far the messages are
     #[arg(long)]
     local: bool,
@@ -264,6 +278,9 @@ pub(crate) struct Waiting {
 impl Waiting {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
+        if !self.done.is_empty() {
+            return dismiss(console, &desk, &self.done, Awaited::OfOthers);
+        }
         let store = desk.messages(console)?;
         let (items, more) = listed(store.as_ref(), |s| s.asked(self.paging.page()))?;
         let items: Vec<AskedMessage> = items.into_iter().map(veiled).collect();
@@ -293,8 +310,12 @@ impl Waiting {
         };
         console.show(&view::asked(&items, (&short, notes), &Look::of(console)))?;
         self.paging.tell_more(console, more)?;
-        let hint = "`crosstalk paste` keeps an answer that you copied.";
-        console.talk(&format!("{}\n", styled(DIM, hint)))?;
+        // An answer that comes by a relay is fetched, and not copied.
+        let is_carried = |r: &Record| desk.config.relay_for(&r.receiver).is_none();
+        if items.iter().any(|asked| is_carried(&asked.record)) {
+            let hint = "`crosstalk paste` keeps an answer that you copied.";
+            console.talk(&format!("{}\n", styled(DIM, hint)))?;
+        }
         Ok(Exit::SUCCESS)
     }
 }

@@ -177,6 +177,7 @@ impl CreateToken {
             );
         }
         let data = self.data.folder()?;
+        let is_new = !data.store().exists();
         let mut store = data.open()?;
         let is_first = store.tokens()?.is_empty();
         // A secret that can't be written down is no use.
@@ -228,6 +229,12 @@ impl CreateToken {
         );
         if is_first {
             text.push_str(" It is the first token: from now on, every client needs one.");
+        }
+        if is_new {
+            let folder = data.shown();
+            text.push_str(&format!(
+                " There was no relay in {folder} yet: its store was created there."
+            ));
         }
         console.talk(&format!("{}\n", wrap(&text, 0, 0)))?;
         Ok(Exit::SUCCESS)

@@ -220,7 +220,10 @@ impl PinKey {
         if let Err(fault) = result {
             return Err(Failure::refused(
                 ErrorCode::Perm,
-                format!("nothing is pinned: {}", explain_refusal(&pin, &fault)),
+                format!(
+                    "nothing is pinned: {}",
+                    explain_refusal(&pin, &fault, "run the same command with --replace")
+                ),
             ));
         }
         console.show(&format!(
@@ -520,7 +523,11 @@ fn merge(console: &mut Console, rooms: &Rooms, text: &str, name: &str) -> Result
     for (id, fault) in &refused {
         let offered = other.active(id);
         let text = match offered {
-            Some(pin) => explain_refusal(pin, fault),
+            Some(pin) => explain_refusal(
+                pin,
+                fault,
+                "`crosstalk trust pin ID --key FILE --replace` pins it",
+            ),
             None => format!("{id} is left out"),
         };
         let word = styled(YELLOW, "left out");
@@ -925,27 +932,28 @@ fn remark_object(remark: &Remark) -> Value {
 }
 
 /// Why a key is not pinned, with both fingerprints if there are two.
-fn explain_refusal(pin: &KnownKey, fault: &PinError) -> String {
+/// `replace` is how to pin it nevertheless.
+fn explain_refusal(pin: &KnownKey, fault: &PinError, replace: &str) -> String {
     let id = &pin.id;
     match fault {
         PinError::NoRoom => format!("there is no room for another first contact like {id}"),
         PinError::Denied(reason) => format!("the key of {id} is on the deny list: it was {reason}"),
         PinError::Changed(known) => format!(
             "{id} has another key already\n  known key  {}\n  other key  {}\n\
-             compare both with the sender by voice; if the other one is theirs, `crosstalk trust pin FILE --replace` pins it",
+             compare both with the sender by voice; if the other one is theirs, {replace}",
             known.fingerprint(),
             pin.key.fingerprint()
         ),
         PinError::SenderChanged(ids) => format!(
             "{} has signed as {} so far, and not as {id}\n  other key  {}\n\
-             ask the sender by another way; if {id} is theirs, `crosstalk trust pin FILE --replace` pins it",
+             ask the sender by another way; if {id} is theirs, {replace}",
             pin.senders.join(", "),
             ids.join(" or "),
             pin.key.fingerprint()
         ),
         PinError::LooksLike(name, like) => format!(
             "{name} looks like {like}, who signs with another key\n  other key  {}\n\
-             compare the names letter by letter; if {name} is another party, `crosstalk trust pin FILE --replace` pins the key",
+             compare the names letter by letter; if {name} is another party, {replace}",
             pin.key.fingerprint()
         ),
         PinError::Refused(standing) => format!(

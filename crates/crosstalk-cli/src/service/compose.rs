@@ -235,7 +235,7 @@ impl Content {
         });
         let meta: Vec<(&str, &str, &str)> = meta.collect::<Result<_, Failure>>()?;
         let (text, draft) = self.body(console, config, answered)?;
-        let (text, redacted) = self.checked(console, config, text)?;
+        let (text, redacted, is_personal) = self.checked(console, config, text)?;
         let intent = match &self.intent {
             Some(intent) => {
                 let intent = intent.to_uppercase();
@@ -267,7 +267,7 @@ impl Content {
         let context = self.context.clone().or_else(|| known?.context);
         let context = context.or_else(|| answered?.context.clone());
         let context = context.or_else(|| config.context());
-        let context = context.unwrap_or_else(|| match self.is_private() {
+        let context = context.unwrap_or_else(|| match self.is_private() || is_personal {
             // A context outlives the text: it stands in every answer.
             true => NO_CONTEXT.to_owned(),
             false => context_of(&text),
@@ -495,18 +495,18 @@ impl Content {
     }
 
     /// The text after redaction, with the kinds of what was taken out; or as it is, with a warning about what looks
-    /// personal.
+    /// personal. And whether anything personal is left in it.
     fn checked(
         &self,
         console: &mut Console,
         config: &Config,
         text: String,
-    ) -> Result<(String, Vec<&'static str>), Failure> {
+    ) -> Result<(String, Vec<&'static str>, bool), Failure> {
         let rules = Rules::default().with_names(config.redact_names());
         if self.redact {
             let redaction = redact::redact(&text, &rules);
             let kinds = counts(&redaction.found).into_iter().map(|(k, _)| k);
-            return Ok((redaction.text, kinds.collect()));
+            return Ok((redaction.text, kinds.collect(), false));
         }
         let has_consent = self.has_consent(ConsentKind::ExplicitYes);
         let found = redact::find(&text, &rules);
@@ -520,7 +520,7 @@ impl Content {
             );
             console.warning(&advice)?;
         }
-        Ok((text, Vec::new()))
+        Ok((text, Vec::new(), !found.is_empty()))
     }
 }
 

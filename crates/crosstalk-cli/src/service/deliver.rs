@@ -43,7 +43,7 @@ use crosstalk_protocol::consent::{Proof, Withdrawn};
 use crosstalk_protocol::store::{
     Arrival, Mine, Outcome, Receipt, Record, Store as _, Way, is_same_party,
 };
-use crosstalk_protocol::{Admitted, Assistant, Question, Trust, needs_primer, primer, verify};
+use crosstalk_protocol::{Admitted, Assistant, Question, Trust, needs_primer, primer_of, verify};
 use crosstalk_store::{SqliteStore, StoredKey};
 
 /// How a message leaves.
@@ -575,7 +575,8 @@ pub(crate) fn with_primer(text: &str, receiver: &str) -> String {
 }
 
 fn primed(text: &str, assistant: Assistant) -> String {
-    let primer = primer(assistant);
+    let document = Document::parse(text, Reading::Strict);
+    let primer = primer_of(assistant, document.sender());
     format!("{}\n\n{}", primer.trim_end(), fence(text))
 }
 

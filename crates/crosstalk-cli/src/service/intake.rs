@@ -36,6 +36,7 @@ use crosstalk_protocol::store::{
 };
 use crosstalk_protocol::{Word, is_primer_example, readdressed};
 use crosstalk_store::SqliteStore;
+pub(crate) use plain::{asked, asks};
 pub(crate) use reader::{Incoming, Taken};
 use report::Told;
 use serde_json::Value;
@@ -147,7 +148,10 @@ impl<'a> Intake<'a> {
             scan = scan.accept_truncated();
         }
         let lines = LineIndex::new(&text);
-        let mut exit = self.refused(console, input, (&text, &lines), &scan.refused)?;
+        // A message that was cut off can be kept, and one that was read is.
+        let is_unreadable = scan.documents.is_empty() && scan.truncated.is_empty();
+        let refused = (scan.refused.as_slice(), is_unreadable);
+        let mut exit = self.refused(console, input, (&text, &lines), refused)?;
         if !scan.truncated.is_empty() && !self.quiet {
             console.talk(&format!("{}\n", wrap(&self.truncated_hint(input), 0, 0)))?;
         }
@@ -164,19 +168,25 @@ impl<'a> Intake<'a> {
         }
         let mut store = self.desk.store(console)?;
         let mut taken: Vec<Taken> = Vec::new();
+        let mut replaced: Vec<String> = Vec::new();
         for document in &documents {
             let fixed = self.readdressed(&store, document)?;
+            let before = match &fixed {
+                Some(_) => filed_as_it_came(&store, document)?,
+                None => None,
+            };
             let read = fixed.as_ref().unwrap_or(document);
             let mut one = incoming.take(console, read, self.way)?;
             one.arrival.answers.clone_from(&self.answers);
             if let (Some(given), [_]) = (&self.given, documents.as_slice()) {
                 given.apply(&mut one.arrival);
             }
+            one.arrival.replaces = before.map(|record| record.id);
+            replaced.extend(one.arrival.replaces.clone());
             taken.push(one);
         }
         let outcomes = self.accept(console, &mut store, &mut taken, &incoming.policy)?;
         let new_id = self.again_with("--new-id", input);
-        let file = input.file_argument();
         let is_all_mine = are_mine(&store, &outcomes)?;
         let all = documents.iter().zip(&taken).zip(&outcomes);
         for (number, ((document, taken), outcome)) in all.enumerate() {
@@ -212,9 +222,9 @@ impl<'a> Intake<'a> {
                 skips_known: self.skips_known,
                 verbose: self.verbose,
                 moved: moved.as_ref(),
-                file: file.as_deref(),
                 new_id: &new_id,
                 is_all_mine,
+                is_replaced: record.as_ref().is_some_and(|r| replaced.contains(&r.id)),
             };
             match self.quiet {
                 true => self.messages.push(told.report()?),
@@ -259,10 +269,28 @@ impl<'a> Intake<'a> {
         let before = plain::filed_before(console, self.desk, input, from)?;
         let answered =
             plain::answered(console, self.desk, (reference, from), (input, !self.quiet))?;
-        let is_settled = !answered.as_ref().is_some_and(plain::is_open);
-        if let (Some(before), true, false) = (&before, is_settled, is_named || self.new_id) {
-            // Nothing waits for this text, and it is known.
-            return self.keep(console, &Input::of_text(&input.name, before.text.clone()));
+        let waiting = answered.as_ref().filter(|q| plain::is_open(q));
+        // A question that was open already when this text was filed does not wait for it once more.
+        let is_known = match (&before, waiting) {
+            (Some(before), Some(question)) => question.seq < before.seq && from.is_none(),
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        if let (Some(before), true, false) = (&before, is_known, is_named || self.new_id) {
+            let known = Input::of_text(&input.name, before.text.clone());
+            let exit = self.keep(console, &known)?;
+            if let (Some(question), false) = (waiting, self.quiet) {
+                let id = view::short(&self.desk.kept(console)?, &question.id)?;
+                let file = input.file_argument();
+                let file = file.map_or_else(String::new, |file| format!(" {file}"));
+                let text = format!(
+                    "It is the answer of {}. If {} said the same, file it with `crosstalk paste --as-reply-to {id}{file}`.",
+                    view::line(&before.sender),
+                    view::names(&plain::asked(question))
+                );
+                console.talk(&format!("{}\n", wrap(&text, 0, 0)))?;
+            }
+            return Ok(exit);
         }
         let answered = answered.ok_or_else(plain::none_open)?;
         let text = plain::envelope(console, self.desk, input, (&answered, from))?;
@@ -270,8 +298,12 @@ impl<'a> Intake<'a> {
         if let (Some(before), false, false) = (&before, self.kept.is_empty(), self.quiet) {
             let store = self.desk.kept(console)?;
             let id = view::short(&store, &before.id)?;
+            let new = self.kept.last().map(|r| view::short(&store, &r.id));
+            let new = new.transpose()?.unwrap_or_default();
             console.note(&format!(
-                "the same text was filed before, as {id}; if that was a mistake, `crosstalk show {id}` shows it"
+                "the same text was filed before, as {id}, the answer of {}; if this is a mistake, `crosstalk forget {new}` \
+                 undoes it",
+                view::line(&before.sender)
             ))?;
         }
         Ok(exit)
@@ -395,7 +427,7 @@ impl<'a> Intake<'a> {
         console: &mut Console,
         input: &Input,
         (text, lines): (&str, &LineIndex<'_>),
-        refused: &[Diagnostic],
+        (refused, is_unreadable): (&[Diagnostic], bool),
     ) -> Result<Exit, Failure> {
         let exit = Exit::of(refused);
         if self.quiet {
@@ -406,11 +438,36 @@ impl<'a> Intake<'a> {
         }
         let name = input.shown_name();
         let carets = Carets::new(&name, text);
-        for finding in refused.iter().filter(|d| d.severity >= Severity::Warning) {
-            console.talk(&carets.draw(finding))?;
+        let errors: Vec<&Diagnostic> = refused.iter().filter(|d| d.is_error()).collect();
+        match errors.as_slice() {
+            // What is wrong with a format that the person did not write is told once, and listed by `lint`.
+            [first, _, ..] if !self.verbose => {
+                let line = lines.position(first.span.start).line;
+                let lint = match input.file_argument() {
+                    Some(file) => format!("crosstalk lint {file}"),
+                    None => "crosstalk paste --verbose".to_owned(),
+                };
+                let text = format!(
+                    "The message in {name} can't be read: {} (line {line}). `{lint}` lists all {} faults.",
+                    first.message,
+                    errors.len()
+                );
+                console.talk(&format!("{}\n", wrap(&escape(&text), 0, 0)))?;
+            }
+            _ => {
+                for finding in refused.iter().filter(|d| d.severity >= Severity::Warning) {
+                    console.talk(&carets.draw(finding))?;
+                }
+            }
         }
-        let mut errors = refused.iter().filter(|d| d.is_error()).peekable();
-        let has_none = errors.peek().is_some() && errors.all(|d| d.rule.id == rule::NO_ENVELOPE.id);
+        let has_none =
+            !errors.is_empty() && errors.iter().all(|d| d.rule.id == rule::NO_ENVELOPE.id);
+        if !errors.is_empty() && !has_none && is_unreadable && self.answers.is_none() {
+            let hint = plain::hint(console, self.desk, input)?;
+            return console
+                .talk(&format!("{}\n", wrap(&hint, 0, 0)))
+                .map(|()| exit);
+        }
         if has_none {
             let file = input.file_argument();
             let file = file.map_or_else(String::new, |file| format!(" {file}"));
@@ -426,10 +483,8 @@ impl<'a> Intake<'a> {
                 }
                 return console.talk(&text).map(|()| exit);
             }
-            console.talk(&format!(
-                "If it is the plain answer to a message of yours, file it with `crosstalk paste --as-reply-to last{file}`; to a \
-                 poll, say whose it is with `--from NAME`.\n"
-            ))?;
+            let hint = plain::hint(console, self.desk, input)?;
+            console.talk(&format!("{}\n", wrap(&hint, 0, 0)))?;
         }
         Ok(exit)
     }
@@ -441,11 +496,29 @@ fn are_mine(store: &SqliteStore, outcomes: &[consent::Filed]) -> Result<bool, Fa
         let Ok((Outcome::Known { id, .. }, _)) = outcome else {
             return Ok(false);
         };
-        if store.message(id)?.is_none_or(|r| r.way != Way::Sent) {
+        let is_mine = |r: &Record| r.way == Way::Sent && r.side == Side::Mine;
+        if store.message(id)?.is_none_or(|r| !is_mine(&r)) {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// The message that was filed from an envelope before a person said whose it is.
+fn filed_as_it_came(
+    store: &SqliteStore,
+    document: &Document<'_>,
+) -> Result<Option<Record>, Failure> {
+    let Ok(digest) = document.digest() else {
+        return Ok(None);
+    };
+    let is_same = |r: &Record| r.digest == digest && r.way == Way::Pasted && r.side != Side::Mine;
+    let carried = document.header(CoreHeader::Message);
+    let carried = carried.map(|id| store.message(id)).transpose()?.flatten();
+    match carried.filter(is_same) {
+        Some(record) => Ok(Some(record)),
+        None => lookup::find_recent(store, is_same),
+    }
 }
 
 /// The exit code for a message: what must not be acted on is loud, what is only unsigned is not.

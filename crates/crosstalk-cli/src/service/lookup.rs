@@ -85,8 +85,18 @@ pub(crate) fn several(store: &SqliteStore, text: &str, ids: &[String]) -> Result
     Ok(Failure::usage(rows))
 }
 
+/// The message that a reference means where somebody else's is meant: `last` is the latest one that the person did not write,
+/// or the latest of all if there is none.
+pub(crate) fn others_message(store: &SqliteStore, text: &str) -> Result<Record, Failure> {
+    let latest = match text.eq_ignore_ascii_case(LAST) {
+        true => recent(store, |r| r.side != Side::Mine)?.into_iter().next(),
+        false => None,
+    };
+    latest.map_or_else(|| message(store, text), Ok)
+}
+
 /// The message that a reference means where a question is meant: `last` is the latest one that waits for the person, or the
-/// latest of all if none does; of several ids that begin alike, the only one that waits; of a thread, the latest one that
+/// latest of somebody else if none does; of several ids that begin alike, the only one that waits; of a thread, the latest one that
 /// waits.
 pub(crate) fn question(store: &SqliteStore, text: &str) -> Result<Record, Failure> {
     if text.eq_ignore_ascii_case(LAST)
@@ -104,13 +114,12 @@ pub(crate) fn question(store: &SqliteStore, text: &str) -> Result<Record, Failur
         }
     }
     if let Reference::Thread(thread) = reference(store, text)? {
-        let mut waiting = everything(store, &thread.id)?;
-        waiting.retain(|r| r.wait == Wait::Me);
-        if let Some(waiting) = waiting.pop() {
+        let mut records = everything(store, &thread.id)?.into_iter();
+        if let Some(waiting) = records.rfind(|r| r.wait == Wait::Me) {
             return Ok(waiting);
         }
     }
-    message(store, text)
+    others_message(store, text)
 }
 
 /// The latest message that was sent from here.
@@ -166,7 +175,7 @@ pub(crate) fn require_open(store: &SqliteStore, thread: &str) -> Result<(), Fail
     };
     Err(
         Failure::refused(ErrorCode::Perm, format!("the thread was closed on {at}")).help(format!(
-            "begin a new one with `crosstalk send NAME \"…\"`, or go on with `crosstalk reply {} \
+            "begin a new one with `crosstalk send NAME \"…\"`, or add --reopen to go on, as in `crosstalk reply {} \
              --reopen`",
             view::short(store, &last)?
         )),

@@ -5,12 +5,13 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::service::dns::{Look, server};
 use crate::service::settings::Config;
+use crate::service::workspace::Desk;
 use clap::Args;
 use crosstalk_envelope::Address;
-use crosstalk_envelope::registry::rule;
+use crosstalk_envelope::registry::{SCHEMES, SchemeKind, rule};
 use crosstalk_protocol::dns::AddressAnswer;
-use crosstalk_protocol::store::is_same_party;
-use crosstalk_protocol::{name_to_ask, resolve, split_receivers};
+use crosstalk_protocol::store::{Page, Store as _, ThreadFilter, is_same_party};
+use crosstalk_protocol::{edit_distance, name_to_ask, resolve, split_receivers};
 use std::net::SocketAddr;
 
 /// Whether and whom to ask for the address of a name.
@@ -147,6 +148,42 @@ pub(crate) fn resolve_each(config: &Config, typed: &str) -> Result<Vec<String>, 
 /// The address to write for what is typed, without asking anybody.
 pub(crate) fn resolve_typed(config: &Config, typed: &str) -> String {
     written(typed, resolve(typed, config.names(), None).result)
+}
+
+/// The known name that is at most two letters away from an unknown one: a name of the settings, of the conversations so far,
+/// or of a well-known chat. For an address with an unknown scheme, the address with the scheme that is one letter away.
+pub(crate) fn meant_by(
+    desk: &Desk,
+    console: &mut Console,
+    receiver: &str,
+) -> Result<Option<String>, Failure> {
+    const LETTERS: usize = 2;
+    let address = Address::split(receiver);
+    if let (Some(scheme), Some(SchemeKind::Custom)) = (address.scheme(), address.kind()) {
+        let known = SCHEMES.iter().map(|s| s.name);
+        let near = known.map(|name| (edit_distance(scheme, name), name)).min();
+        let near = near.filter(|(letters, _)| *letters == 1);
+        return Ok(near.map(|(_, name)| receiver.replacen(scheme, name, 1)));
+    }
+    if address.scheme().is_some() || receiver.chars().count() < 4 {
+        return Ok(None);
+    }
+    let mut known: Vec<String> = ["CHATGPT", "CLAUDE", "GEMINI"].map(str::to_owned).into();
+    known.extend(desk.config.names().iter().map(|(name, _)| name.to_owned()));
+    if let Some(store) = desk.messages(console)? {
+        let threads = store.threads(&ThreadFilter::default(), Page::first(50))?;
+        known.extend(threads.items.into_iter().flat_map(|t| t.parties));
+    }
+    known.retain(|name| Address::split(name).is_name());
+    if known.iter().any(|name| is_same_party(name, receiver)) {
+        return Ok(None);
+    }
+    let typed = receiver.to_uppercase();
+    let near = known
+        .into_iter()
+        .map(|name| (edit_distance(&typed, &name.to_uppercase()), name));
+    let near = near.min().filter(|(letters, _)| *letters <= LETTERS);
+    Ok(near.map(|(_, name)| name))
 }
 
 /// A resolved address is written as it is. A name that stands for nothing stays one, in capitals as names are usually

@@ -3,8 +3,9 @@
 use crate::console::{Console, GREEN, styled};
 use crate::failure::Failure;
 use crate::paragraph::{count, wrap};
-use crate::view;
-use crosstalk_protocol::store::{Moved, Record, Store as _};
+use crate::service::intake::{asked, asks};
+use crate::{shell, view};
+use crosstalk_protocol::store::{Moved, Record, Store as _, Wait};
 use crosstalk_store::SqliteStore;
 
 /// Files a message with another one, or where it was filed first.
@@ -36,8 +37,8 @@ pub(crate) fn tell(
         from,
         to,
         along,
+        settled,
         reopened,
-        ..
     } = moved
     else {
         return Ok(());
@@ -65,5 +66,48 @@ pub(crate) fn tell(
         text.push_str(&format!("; {} waits for an answer again", short(reopened)));
     }
     let word = styled(GREEN, "Moved");
-    console.talk(&format!("{word} {}\n", wrap(&text, 6, 0)))
+    console.talk(&format!("{word} {}\n", wrap(&text, 6, 0)))?;
+    match to.answers.as_deref().filter(|_| settled.is_none()) {
+        Some(question) => tell_waiting(console, store, record, question),
+        None => Ok(()),
+    }
+}
+
+/// Tells that a question still waits, though a message is filed with it.
+pub(crate) fn tell_waiting(
+    console: &mut Console,
+    store: &SqliteStore,
+    record: &Record,
+    question: &str,
+) -> Result<(), Failure> {
+    let question = store.message(question)?;
+    match question.filter(|q| matches!(q.wait, Wait::Them | Wait::Carry)) {
+        Some(question) => console.note(&still_waits(store, record, &question)?),
+        None => Ok(()),
+    }
+}
+
+/// That a message does not settle the one that it is filed with, since its sender was not asked, and what does.
+pub(crate) fn still_waits(
+    store: &SqliteStore,
+    record: &Record,
+    question: &Record,
+) -> Result<String, Failure> {
+    let (id, asked) = (view::short(store, &record.id)?, asked(question));
+    let question_id = view::short(store, &question.id)?;
+    if asks(question, &record.sender) {
+        return Ok(format!(
+            "{question_id} still waits; `crosstalk waiting --done {question_id}` ends the waiting"
+        ));
+    }
+    let first = asked.first().map_or_else(String::new, |a| shell::word(a));
+    let names = match asked.as_slice() {
+        [only] => view::line(only),
+        several => format!("one of {}", view::names(several)),
+    };
+    Ok(format!(
+        "{} was not asked, so {question_id} waits on; if it is the answer of {names}, `crosstalk move {id} --answers \
+         {question_id} --from {first}` files it so",
+        view::line(&record.sender),
+    ))
 }

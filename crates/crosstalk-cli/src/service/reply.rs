@@ -55,7 +55,7 @@ fn sides(desk: &Desk, answered: &Record, content: &Content) -> Result<(String, S
     let own = targets.iter().find(|t| mine.has(t));
     // It was fetched from the inbox of another address.
     let is_for_me_alone = answered.side == Side::ToMe && targets.is_empty();
-    let is_mine = answered.side == Side::Mine || mine.has(&answered.sender);
+    let is_mine = answered.side == Side::Mine || (mine.has(&answered.sender) && !is_for_me_alone);
     let (sender, receiver) = match own.filter(|_| is_poll && !content.corrects()) {
         Some(own) => (own.to_string(), back),
         None if is_poll && content.names_sender() => (String::new(), back),

@@ -461,6 +461,12 @@ impl Config {
         Ok(sender)
     }
 
+    /// The configured sender, if it is valid.
+    pub(crate) fn named_sender(&self) -> Option<String> {
+        self.text(Key::Sender)
+            .filter(|sender| table::direction(sender).is_ok())
+    }
+
     /// Further names and addresses of the same person.
     pub(crate) fn me(&self) -> Vec<String> {
         self.list(Key::Me)

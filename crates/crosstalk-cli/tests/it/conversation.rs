@@ -120,7 +120,7 @@ fn a_plain_answer_is_filed_under_what_it_answers() {
     let home = Home::new("plain");
     let none = kalle(&home, &["paste"], "Yes, go ahead.");
     assert_eq!(none.code, 12);
-    assert!(none.err.contains("--as-reply-to"), "{}", none.err);
+    assert!(none.err.contains("crosstalk send NAME"), "{}", none.err);
     let (asked, thread) = sent(&home, "claude", "May I?");
     let filed = json(
         &home,

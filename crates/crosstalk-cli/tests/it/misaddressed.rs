@@ -88,15 +88,119 @@ fn an_answer_under_another_name_is_filed_as_that_of_a_chat() {
     let ended = kalle.does(&["paste", file], "");
     assert!(ended.err.contains("GPT-4O was not asked"), "{}", ended.err);
     let hint = ended.err.split_whitespace().collect::<Vec<_>>().join(" ");
-    let end = format!(" --from CHATGPT {file}`");
-    assert!(hint.contains(&end), "{hint}");
+    let (_, command) = hint.split_once("`crosstalk ").unwrap();
+    let (command, _) = command.split_once('`').unwrap();
+    assert!(command.ends_with("--from CHATGPT"), "{hint}");
     assert_eq!(kalle.states(), ["waiting"]);
-    let ended = kalle.does(
-        &["paste", "--as-reply-to", &id, "--from", "chatgpt", "-"],
-        &text,
-    );
+    // A move alone does not make it the answer, and says so.
+    let moved = kalle.does(&["move", "last", "--answers", &id], "");
+    assert!(moved.err.contains("GPT-4O was not asked"), "{}", moved.err);
+    let ended = kalle.does(&command.split(' ').collect::<Vec<_>>(), "");
     assert_eq!(ended.code, 0, "{}", ended.err);
     assert_eq!(kalle.states(), ["answered"]);
+    // It took the place of the first one.
+    let shown = kalle.json(&["show", "--json", &thread], "");
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 2, "{shown:#}");
+    assert_eq!(shown["messages"][1]["from"], "CHATGPT");
+}
+
+#[test]
+fn an_answer_with_the_id_of_another_chats_copy_is_filed_with_its_own() {
+    let kalle = Person(Home::new("other-copy"));
+    let sent = kalle.json(&["send", "chatgpt,claude", "Cats or dogs?", "--json"], "");
+    let ids: Vec<&str> = (0..2)
+        .map(|n| sent["messages"][n]["message"]["id"].as_str().unwrap())
+        .collect();
+    let thread = sent["thread"].as_str().unwrap();
+    let head = format!("thread: {thread}\nparent: {}\n", ids[0]);
+    let kept = kalle.pastes(&answer("CLAUDE→KALLE", &head, "Cats."));
+    assert_eq!(kept["parent"], ids[1], "{kept}");
+    let waiting = kalle.json(&["waiting", "--json", "--local"], "");
+    assert_eq!(waiting["messages"][0]["waits_for"][0], "CHATGPT");
+}
+
+#[test]
+fn a_message_with_the_wrong_intent_is_the_answer_where_a_person_says_so() {
+    let kalle = Person(Home::new("wrong-intent"));
+    let (id, thread) = kalle.asks("claude", "Which port?");
+    let head = format!("thread: {thread}\nparent: {id}\n");
+    let text = answer("CLAUDE→KALLE", &head, "8443.");
+    let asked = text.replace("intent: RESPOND", "intent: REQUEST");
+    assert_eq!(kalle.pastes(&asked)["parent"], id);
+    assert_eq!(kalle.states(), ["your-turn"]);
+    let moved = kalle.does(&["move", "last", "--answers", &id], "");
+    assert_eq!(moved.code, 0, "{}", moved.err);
+    assert_eq!(kalle.states(), ["answered"]);
+    // A word that nobody knows needs no person.
+    let (id, thread) = kalle.asks("claude", "Which host?");
+    let head = format!("thread: {thread}\nparent: {id}\n");
+    let text = answer("CLAUDE→KALLE", &head, "Mars.");
+    kalle.pastes(&text.replace("intent: RESPOND", "intent: ANTWORT"));
+    assert_eq!(kalle.states(), ["answered", "answered"]);
+}
+
+#[test]
+fn a_person_ends_the_waiting_for_an_answer() {
+    let kalle = Person(Home::new("waiting-done"));
+    let (id, _) = kalle.asks("claude", "Which port?");
+    let inbox = kalle.does(&["inbox", "--done", &id], "");
+    assert_eq!(inbox.code, 1);
+    assert!(inbox.err.contains("waiting --done"), "{}", inbox.err);
+    let done = kalle.does(&["waiting", "--done", &id], "");
+    assert_eq!(done.code, 0, "{}", done.err);
+    let waiting = kalle.does(&["waiting", "--local"], "");
+    assert!(
+        waiting.err.contains("You wait for nothing."),
+        "{}",
+        waiting.err
+    );
+}
+
+#[test]
+fn an_unreadable_answer_is_filed_with_the_command_that_is_printed() {
+    let kalle = Person(Home::new("unreadable"));
+    let (first, _) = kalle.asks("claude", "Which port?");
+    let (_, _) = kalle.asks("chatgpt", "Which host?");
+    let file = kalle.0.path("answer.txt");
+    let text = format!("[CLAUDE→KALLE v1]\nparent: {first}\nbody: 8443.\n");
+    std::fs::write(&file, text).unwrap();
+    let pasted = kalle.does(&["paste", file.to_str().unwrap()], "");
+    assert_eq!(pasted.code, 12);
+    let hint = pasted.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, command) = hint.split_once("file it with `crosstalk ").unwrap();
+    let (command, _) = command.split_once('`').unwrap();
+    let filed = kalle.does(&command.split(' ').collect::<Vec<_>>(), "");
+    assert_eq!(filed.code, 0, "{command}: {}", filed.err);
+    let shown = kalle.json(&["show", "--json", "last"], "");
+    assert_eq!(shown["messages"][0]["parent"], first, "{command}");
+}
+
+#[test]
+fn the_last_message_is_that_of_somebody_else_where_one_answers() {
+    let kalle = Person(Home::new("last-of-others"));
+    let (id, thread) = kalle.asks("claude", "Which port?");
+    let head = format!("thread: {thread}\nparent: {id}\n");
+    let said = kalle.pastes(&answer("CLAUDE→KALLE", &head, "8443."));
+    for text in ["And the host?", "And the name?"] {
+        let sent = kalle.json(&["reply", "last", text, "--json"], "");
+        assert_eq!(sent["message"]["parent"], said["id"], "{sent:#}");
+    }
+}
+
+#[test]
+fn personal_data_does_not_become_the_context() {
+    let kalle = Person(Home::new("personal-context"));
+    let sent = kalle.json(&["send", "claude", "Call bob@example.com", "--json"], "");
+    let context = sent["message"]["context"].as_str().unwrap();
+    assert!(!context.contains("bob"), "{context}");
+}
+
+#[test]
+fn a_mistyped_name_is_asked_about_and_sent_all_the_same() {
+    let kalle = Person(Home::new("mistyped"));
+    let sent = kalle.does(&["send", "chatgtp", "Which port?"], "");
+    assert_eq!(sent.code, 0, "{}", sent.err);
+    assert!(sent.err.contains("did you mean CHATGPT?"), "{}", sent.err);
 }
 
 #[test]

@@ -633,8 +633,12 @@ fn plain_answer_to_one_of_several_needs_its_sender() {
     assert_eq!(text(&filed, "/messages/0/message/from"), "CHATGPT");
     // Answered: the same text once more is known, and another text goes to the same question.
     assert_eq!(text(&from("chatgpt"), "/messages/0/outcome"), "known");
-    // The same text for the question that is open is a new answer.
-    let other = json(&home, &["paste", "--json", "--as-reply-to", "last", file]);
+    // The same text is not the answer of the other one as well, whose question was open all along, unless a person says so.
+    let known = kalle(&home, &["paste", "--as-reply-to", "last", file], "");
+    let told = known.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("It is the answer of CHATGPT."), "{told}");
+    let question = text(&sent, "/messages/1/message/id");
+    let other = json(&home, &["paste", "--json", "--as-reply-to", question, file]);
     assert_eq!(text(&other, "/messages/0/outcome"), "filed");
     assert_eq!(
         text(&other, "/messages/0/message/parent"),

@@ -291,7 +291,44 @@ fn received_value(line: &str) -> &str {
     }
 }
 
-fn core_value(reserved: Reserved, value: String, at: &Range<usize>, out: &mut Repaired) -> String {
+/// The quotes that chats put around a value.
+const QUOTES: [(char, char); 10] = [
+    ('"', '"'),
+    ('\'', '\''),
+    ('`', '`'),
+    ('\u{201c}', '\u{201d}'),
+    ('\u{201e}', '\u{201c}'),
+    ('\u{201e}', '\u{201d}'),
+    ('\u{2018}', '\u{2019}'),
+    ('\u{201a}', '\u{2018}'),
+    ('\u{ab}', '\u{bb}'),
+    ('\u{bb}', '\u{ab}'),
+];
+
+/// One word without the quotes around it.
+fn unquoted(value: &str) -> Option<&str> {
+    let inside = |(open, close): (char, char)| value.strip_prefix(open)?.strip_suffix(close);
+    let word = QUOTES.into_iter().find_map(inside)?;
+    (!word.is_empty() && !word.contains(char::is_whitespace)).then_some(word)
+}
+
+fn core_value(
+    reserved: Reserved,
+    mut value: String,
+    at: &Range<usize>,
+    out: &mut Repaired,
+) -> String {
+    let is_word = matches!(
+        reserved,
+        Reserved::Core(
+            CoreHeader::Thread | CoreHeader::Parent | CoreHeader::Message | CoreHeader::Intent
+        )
+    );
+    if let Some(word) = unquoted(&value).filter(|_| is_word) {
+        let what = "the quotes around a value were removed";
+        out.note(&rule::ID_COMMENT, at.clone(), what);
+        value = word.to_owned();
+    }
     match reserved {
         Reserved::Core(CoreHeader::Thread | CoreHeader::Parent | CoreHeader::Message) => {
             let Some(comment) = comment_in(&value) else {

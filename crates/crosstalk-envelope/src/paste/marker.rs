@@ -250,7 +250,22 @@ pub(super) fn end_line(line: &str) -> Option<EndMarker> {
     (before.is_empty() && after.is_empty()).then_some(end)
 }
 
-/// Whether a line is an end marker that has a bracket too few: `[END]`, `[[END]` or `[[END`.
+/// The word of an end marker as models translate it.
+const TRANSLATED_ENDS: [&str; 11] = [
+    "[[ENDE]]",
+    "[[FIN]]",
+    "[[FINE]]",
+    "[[FIM]]",
+    "[[EINDE]]",
+    "[[SLUT]]",
+    "[[SLUTT]]",
+    "[[LOPPU]]",
+    "[[KONIEC]]",
+    "[[KONEC]]",
+    "[[КОНЕЦ]]",
+];
+
+/// Whether a line is an end marker that has a bracket too few, `[END]`, `[[END]` or `[[END`, or whose word was translated.
 pub(super) fn is_broken_end(line: &str) -> bool {
     if line.len() > 64 {
         return false;
@@ -262,6 +277,7 @@ pub(super) fn is_broken_end(line: &str) -> bool {
     };
     ["[END]", "[[END]", "[[END"]
         .iter()
+        .chain(&TRANSLATED_ENDS)
         .any(|broken| bare.eq_ignore_ascii_case(broken))
 }
 
@@ -407,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_with_a_bracket_too_few() {
+    fn ends_with_a_bracket_too_few_or_in_another_language() {
         for line in [
             "[END]",
             "[[END",
@@ -415,6 +431,8 @@ mod tests {
             "**[end]**",
             "\\[\\[END",
             "[END]  ",
+            "[[ENDE]]",
+            "[[Fin]]",
         ] {
             assert!(is_broken_end(line), "{line}");
         }

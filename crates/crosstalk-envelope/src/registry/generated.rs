@@ -1919,7 +1919,7 @@ pub mod rule {
         Rule { id: "PST-012", code: Some(ErrorCode::Format), title: "A reader joins a wrapped value", help: "", drops: false },
         Rule { id: "PST-013", code: Some(ErrorCode::Format), title: "A reader reads a body on the line of its name", help: "write body: | and the text below it", drops: false },
         Rule { id: "PST-014", code: Some(ErrorCode::Format), title: "A reader joins a flow or list over several lines", help: "write the list on one line: [\"a\", \"b\"]", drops: false },
-        Rule { id: "PST-015", code: Some(ErrorCode::Format), title: "A reader removes a comment after an id", help: "", drops: true },
+        Rule { id: "PST-015", code: Some(ErrorCode::Format), title: "A reader removes a comment after an id, and quotes around an id or an intent", help: "", drops: true },
         Rule { id: "PST-016", code: Some(ErrorCode::Format), title: "A reader assumes sig: none for a missing sig: line", help: "", drops: false },
         Rule { id: "PST-017", code: Some(ErrorCode::Format), title: "A reader leaves out text on the line of a marker", help: "", drops: true },
         Rule { id: "PST-018", code: Some(ErrorCode::Format), title: "A reader keeps the first of two equal names", help: "keep one of the two lines", drops: true },
@@ -2369,7 +2369,7 @@ pub mod rule {
     /// PST-014: A reader joins a flow or list over several lines.
     pub const FLOW_LINES: Rule = TABLE[132];
 
-    /// PST-015: A reader removes a comment after an id.
+    /// PST-015: A reader removes a comment after an id, and quotes around an id or an intent.
     pub const ID_COMMENT: Rule = TABLE[133];
 
     /// PST-016: A reader assumes sig: none for a missing sig: line.

@@ -89,7 +89,8 @@ impl RelayRecord {
 
 /// What is wrong with the base URL of a relay.
 fn url_fault(url: &str, allow_private: bool) -> Option<String> {
-    if !url.starts_with("https://") && !(allow_private && url.starts_with("http://")) {
+    let is_allowed = url.starts_with("https://") || allow_private && url.starts_with("http://");
+    if !is_allowed {
         return Some("the URL does not begin with https://".into());
     }
     if url.contains(['@', '?', '#']) {

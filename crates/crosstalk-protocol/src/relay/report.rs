@@ -8,7 +8,7 @@ mod withdrawal;
 pub use withdrawal::withdrawn;
 
 use super::delivery::{Delivery, Handler};
-use super::hop::hops_of;
+use super::hop::{HOPS, hops_of};
 use super::peer::authority;
 use super::port::Expectation;
 use crate::program::expects_answer;
@@ -129,6 +129,20 @@ pub fn unanswered(expectation: &Expectation) -> Option<String> {
     );
     let seed = format!("unanswered\n{}\n{due}\n", record.digest);
     error(record, &Refusal::new(ErrorCode::Timeout, what, help), &seed)
+}
+
+/// That programs went on asking each other, and the relay ended it. `first` is the message that the conversation began with.
+/// Said once, however many of its branches are ended. Nothing where nothing is said.
+pub fn circular(first: &Record) -> Option<String> {
+    let refusal = Refusal::new(
+        ErrorCode::Route,
+        format!(
+            "No answer will come: the agents asked each other {HOPS} times in this conversation, and the relay ended it."
+        ),
+        "ask one agent alone, or have the programs changed so that they answer and do not ask on.",
+    );
+    let seed = format!("circular\n{}\n", first.digest);
+    error(first, &refusal, &seed)
 }
 
 /// That a message which waited for a person does not go on. Nothing where nothing is said.

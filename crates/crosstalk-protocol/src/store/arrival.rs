@@ -1,5 +1,6 @@
 //! A message on its way into a store: what is kept of it, where it belongs, what it settles and who acts next.
 
+use super::answer::Asking;
 use super::party::{Mine, is_placeholder, is_same_party, party};
 use super::record::Record;
 use crate::admitted::Admitted;
@@ -52,6 +53,8 @@ pub struct Arrival {
     /// The message that it is taken to answer, whatever the envelope says: a person said so, or the store found the only
     /// one that it can answer.
     pub answers: Option<String>,
+    /// The message whose place and id it takes: the same one as it was filed before a person said whose it is.
+    pub replaces: Option<String>,
     /// The id that the envelope carries; none if it is to be kept under an id of its own.
     pub message: Option<String>,
     /// What it is about.
@@ -274,6 +277,7 @@ impl Arrival {
             thread: id(CoreHeader::Thread),
             parent: id(CoreHeader::Parent),
             answers: kept.answers,
+            replaces: None,
             message: kept.message,
             context: header(CoreHeader::Context),
             intent: header(CoreHeader::Intent),
@@ -344,7 +348,7 @@ impl Arrival {
     /// ([`Self::may_make_up`]) and nobody knows. Ids and sessions that such a paste copied from the example of the primer name
     /// nothing: two chats that copy them have two conversations.
     pub fn choose_thread(&self, known: &ThreadHints) -> String {
-        let answers = self.meaning.is_some_and(Intent::answers);
+        let answers = self.meaning.is_some_and(Intent::answers) || self.reads_as_answer();
         let is_made_up = |thread: &str| {
             let is_guess = answers && !known.named_is_known;
             self.may_make_up() && (is_guess || IdForm::of(thread) == IdForm::Opaque)
@@ -396,6 +400,27 @@ impl Arrival {
             && is_thanks(&self.body)
     }
 
+    /// Whether it reads as an answer: its intent says so; it was pasted and has no intent that anybody knows, since models
+    /// forget the word and translate it; or a person filed it as the answer to a message. What was written here means what it
+    /// says, and so does an intent of somebody's own (`X-…`).
+    pub fn reads_as_answer(&self) -> bool {
+        let is_own = |intent: &str| {
+            intent
+                .get(..2)
+                .is_some_and(|x| x.eq_ignore_ascii_case("x-"))
+        };
+        let has_own = self.intent.as_deref().is_some_and(is_own);
+        let lacks_intent = self.meaning.is_none() && !has_own && self.may_make_up();
+        let is_filed_as_one = self.answers.is_some() && !self.is_written_here();
+        self.meaning == Some(Intent::Respond) || lacks_intent || is_filed_as_one
+    }
+
+    /// Whether it asks nothing, whatever its intent says: a person filed it as the answer to a question, and its sender was
+    /// asked. Models copy the intent of the question.
+    pub fn answers_instead_of_asking(&self, question: &Asking<'_>) -> bool {
+        self.answers.is_some() && !self.is_written_here() && self.settles_question(question)
+    }
+
     /// Whether it settles the message that it answers: an answer, a refusal, or the word that others take over.
     pub fn settles(&self) -> bool {
         let ends = matches!(
@@ -409,6 +434,7 @@ impl Arrival {
                     | Intent::Close
             )
         );
+        let ends = ends || self.reads_as_answer();
         ends && self.counts() && !self.corrects() && !self.says_nothing()
     }
 
@@ -416,7 +442,7 @@ impl Arrival {
     pub fn says_nothing(&self) -> bool {
         let is_blank = |c: char| c.is_whitespace() || is_hidden(c);
         // Most texts need not be read again to know that they say something.
-        self.meaning == Some(Intent::Respond)
+        self.reads_as_answer()
             && self.body.chars().all(is_blank)
             && Document::parse(&self.text, Reading::Strict)
                 .blocks()
@@ -448,7 +474,7 @@ impl Arrival {
             None => true,
             Some(_) => self.may_make_up() && !parent_is_known,
         };
-        let is_answer = self.meaning == Some(Intent::Respond) && self.counts();
+        let is_answer = self.reads_as_answer() && self.counts();
         is_answer && names_none && self.answers.is_none()
     }
 
@@ -489,6 +515,22 @@ impl Arrival {
             && (kept.truncated || kept.says_nothing())
     }
 
+    /// Whether it begins with the words of a kept message, however the lines break: what it completes need not be kept beside
+    /// it.
+    pub fn holds_text_of(&self, kept: &Self) -> bool {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<&str>>().join(" ");
+        words(&self.body).starts_with(&words(&kept.body))
+    }
+
+    /// Whether a message that was written here came out of an inbox that the person reads: then the person has to answer it,
+    /// under the address that it is for. A message to several waits for the others as before.
+    pub fn comes_back(&self, kept: Side) -> bool {
+        kept == Side::Mine
+            && self.side == Side::ToMe
+            && self.way == Way::Relayed
+            && self.targets.is_empty()
+    }
+
     /// Whether it is the whole of a kept message that may be cut off, though no id tells that: what stands above the cut is
     /// the same.
     pub fn continues(&self, kept: &Self) -> bool {
@@ -499,7 +541,7 @@ impl Arrival {
         kept.truncated
             && self.completes(kept)
             && head(self) == head(kept)
-            && self.body.starts_with(kept.body.trim_end())
+            && self.holds_text_of(kept)
     }
 
     /// Whether the only ids in it are those of the example that taught its sender the format: then the same text may answer
@@ -516,7 +558,7 @@ impl Arrival {
     /// Whether it is an answer under the id of the message that it answers: models copy the id of the question. What is
     /// signed says what it means.
     pub fn copies_id_of(&self, question: &Record) -> bool {
-        let is_answer = self.meaning.is_some_and(Intent::answers);
+        let is_answer = self.meaning.is_some_and(Intent::answers) || self.reads_as_answer();
         let names_it = self.parent.as_deref().is_none_or(|p| p == question.id);
         let may_answer = question.asking().asks(&self.sender) || question.side == Side::Mine;
         is_answer && names_it && may_answer && self.may_make_up()

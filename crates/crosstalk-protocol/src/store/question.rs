@@ -1,13 +1,13 @@
 //! Which open question an answer means whose ids are wrong.
 //!
 //! Models forget ids, make them up, write a thread where a message belongs, and copy those of the example that taught them
-//! the format. Who was asked and answers means the question that waits for them; if several do, a person decides. So does an
-//! answer to a question that its sender has answered before, if exactly one other waits for them in the thread.
+//! the format. Who was asked and answers means the question that waits for them; if several do, a person decides. An answer
+//! that names a question which does not wait for its sender, because they have answered it or somebody else was asked, means
+//! the only one of the thread that does.
 
 use super::arrival::Arrival;
 use super::party::is_same_party;
 use crate::primer::is_example_id;
-use crosstalk_envelope::Intent;
 
 /// What a store knows of the ids in a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,9 +23,9 @@ pub struct NamedIds {
     pub of_thread_as_message: Option<String>,
     /// Whether something was asked in its session. An answer that made the session up does not count.
     pub session_asks: bool,
-    /// The thread of the message that it says it answers, if its sender has answered that one before. A poll is left out: a
-    /// voter may vote again.
-    pub answered_before: Option<String>,
+    /// The thread of the question that it says it answers, if that one does not wait for its sender: they have answered it
+    /// before, or it asks somebody else. A poll that asks its sender is left out: a voter may vote again.
+    pub not_waiting: Option<String>,
 }
 
 /// Where the question of an answer is looked for.
@@ -39,7 +39,7 @@ pub enum Lookup {
     Thread(String),
     /// Among all that wait: nothing that it names is known.
     Everywhere,
-    /// In the thread of a question that its sender has answered before: it may mean the only other one.
+    /// In the thread of a question that does not wait for its sender: it may mean the only one that does.
     Next(String),
 }
 
@@ -84,7 +84,7 @@ impl Arrival {
         }
     }
 
-    /// The only question that still waits for its sender, where it names one that they have answered before.
+    /// The only question that waits for its sender, where it names one that does not.
     pub fn choose_next(&self, open: &[CandidateQuestion]) -> Meant {
         match open {
             [only] => Meant::One(only.id.clone()),
@@ -95,8 +95,8 @@ impl Arrival {
     /// Where its question is looked for. Only what was pasted and is not signed may have ids that are made up
     /// ([`Self::may_make_up`]); anything else is looked for in its own thread, if it names no message.
     pub fn look_for_question(&self, known: &NamedIds) -> Lookup {
-        let is_answer = self.meaning == Some(Intent::Respond) && self.counts();
-        if let Some(thread) = &known.answered_before
+        let is_answer = self.reads_as_answer() && self.counts();
+        if let Some(thread) = &known.not_waiting
             && is_answer
             && self.answers.is_none()
             && self.may_make_up()
@@ -174,7 +174,7 @@ mod tests {
             (
                 known(|k| {
                     k.parent_is_message = true;
-                    k.answered_before = Some("T1".into());
+                    k.not_waiting = Some("T1".into());
                 }),
                 Lookup::Next("T1".into()),
             ),
@@ -192,7 +192,7 @@ mod tests {
         }
         let imported = answer(&headers("thread: T9\n"), Way::Imported);
         assert_eq!(imported.look_for_question(&nothing), Lookup::Here);
-        let again = known(|k| k.answered_before = Some("T1".into()));
+        let again = known(|k| k.not_waiting = Some("T1".into()));
         let signed = answer(&headers("parent: M9\n"), Way::Relayed);
         assert_eq!(signed.look_for_question(&again), Lookup::None);
     }

@@ -20,7 +20,7 @@ pub enum Outcome {
         /// Since when the thread was closed, if it was before this message came.
         closed: Option<Timestamp>,
         /// The id under which another message is kept now that had this id before: this one is verified, and that one
-        /// was not.
+        /// was not. No message has it if that one was cut off and this is the whole of it.
         displaced: Option<String>,
         /// The messages that it may answer, where its ids are unknown and several wait for its sender.
         candidates: Vec<String>,

@@ -3,7 +3,7 @@
 use super::Config;
 use crosstalk_envelope::Address;
 use crosstalk_envelope::name::NameList;
-use crosstalk_protocol::consent::{Border, Jurisdiction, Policy};
+use crosstalk_protocol::consent::{Border, Jurisdiction, Policy, scopes};
 use crosstalk_protocol::relay::{
     Agent, Directory, Handler, Listed, Pattern, Route, Routes, Rules, is_human,
 };
@@ -58,6 +58,7 @@ impl Config {
                 "`escalate_to` is `{person}`, which is not the address of a person: write human://…"
             )));
         }
+        self.check_retention()?;
         for route in &self.routes {
             self.check_route(route)?;
         }
@@ -79,6 +80,28 @@ impl Config {
                 .map_err(|e| ConfigError::new(format!("`{address}` is no address: {e}")))?;
         }
         Ok(())
+    }
+
+    /// Elsewhere in the file, 0 is "no limit". Here it would erase everything at the next look.
+    fn check_retention(&self) -> Result<(), ConfigError> {
+        let kept = &self.retention;
+        if kept.days == Some(0) {
+            return Err(ConfigError::new(
+                "`days = 0` of [retention] would erase every message at once: leave `days` out to keep messages, or write 1 or more",
+            ));
+        }
+        let hours = [
+            ("sensitive_hours", kept.sensitive_hours),
+            ("unused_blob_hours", kept.unused_blob_hours),
+        ];
+        hours
+            .into_iter()
+            .find(|(_, hours)| *hours == 0)
+            .map_or(Ok(()), |(key, _)| {
+                Err(ConfigError::new(format!(
+                    "`{key} = 0` of [retention] would erase at once: write 1 or more hours, or leave it out for 24"
+                )))
+            })
     }
 
     fn check_route(&self, route: &super::RouteEntry) -> Result<(), ConfigError> {
@@ -103,6 +126,50 @@ impl Config {
                 route.by
             )))
         })
+    }
+
+    /// What can be used, and is hardly what is meant: a sentence each. The relay starts all the same.
+    pub fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let known = scopes();
+        let consent = self.consent.signed.iter().chain(&self.consent.declared);
+        for scope in consent.chain(self.holds.iter().flat_map(|h| &h.scopes)) {
+            if scope != "*" && !known.iter().any(|k| k.eq_ignore_ascii_case(scope)) {
+                doubts.push(format!(
+                    "`{scope}` is a scope of your own, or mistyped: the known scopes are {}",
+                    known.join(", ")
+                ));
+            }
+        }
+        for address in &self.consent.authorities {
+            if address != "*" && !address.contains("://") && !self.names.contains_key(address) {
+                doubts.push(format!(
+                    "`authorities` of [consent] has `{address}`, which is no address: write human://…"
+                ));
+            }
+        }
+        for host in &self.hosts {
+            if host.contains('/') {
+                doubts.push(format!(
+                    "`hosts` has `{host}`: write the name alone, without `https://` and path, as `Host` has it"
+                ));
+            }
+        }
+        for (number, route) in self.routes.iter().enumerate() {
+            let covers = |earlier: &&super::RouteEntry| {
+                let is_wide = earlier.to.ends_with('*') || !route.to.ends_with('*');
+                let pattern = earlier.pattern().filter(|_| is_wide);
+                pattern.is_some_and(|p| p.matches(route.to.trim_end_matches('*')))
+            };
+            let mut before = self.routes.iter().take(number);
+            if let Some(earlier) = before.find(covers) {
+                doubts.push(format!(
+                    "the [[route]] to `{}` is never used, because `{}` stands before it and covers it: the first that fits counts",
+                    route.to, earlier.to
+                ));
+            }
+        }
+        doubts
     }
 
     /// What the relay goes by, as far as it is configured.
@@ -198,4 +265,45 @@ impl super::Consent {
 
 pub(super) fn pattern(place: &str, text: &str) -> Result<Pattern, ConfigError> {
     Pattern::parse(text).map_err(|e| ConfigError::new(format!("{place}, `{text}`: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubtful_settings_are_named() {
+        let route = |to: &str| format!("[[route]]\nto = \"{to}\"\nby = \"inbox\"\n");
+        let text = format!(
+            "hosts = [\"https://relay.example/\"]\n[consent]\nsigned = [\"medcal\", \"medical\", \"*\"]\nauthorities = \
+             [\"ann\", \"human://acme.example/dpo\"]\n{}{}{}{}",
+            route("bot://a"),
+            route("bot://*"),
+            route("bot://b"),
+            route("bot://c/*")
+        );
+        let doubts = Config::parse(&text).unwrap().doubts();
+        let wanted = [
+            "`medcal`",
+            "`ann`",
+            "`https://relay.example/`",
+            "`bot://b`",
+            "`bot://c/*`",
+        ];
+        assert_eq!(doubts.len(), wanted.len(), "{doubts:#?}");
+        for (doubt, wanted) in doubts.iter().zip(wanted) {
+            assert!(doubt.contains(wanted), "{doubt}");
+        }
+    }
+
+    #[test]
+    fn retention_of_zero_is_rejected() {
+        for key in ["days", "sensitive_hours", "unused_blob_hours"] {
+            let read = |n: u32| Config::parse(&format!("[retention]\n{key} = {n}\n"));
+            let fault = read(0).unwrap_err().to_string();
+            assert!(fault.contains(&format!("`{key} = 0`")), "{fault}");
+            assert!(fault.contains("write 1 or more"), "{fault}");
+            assert!(read(1).is_ok(), "{key}");
+        }
+    }
 }

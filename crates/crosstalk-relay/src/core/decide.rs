@@ -38,7 +38,12 @@ impl Relay {
                 let reason = reason.as_deref().unwrap_or("no reason was given");
                 let reason = reason.trim_end_matches('.');
                 let (what, help) = (
-                    format!("A person refused this message: {}.", escape(reason)),
+                    // Who decided is not told. It was not the recipient.
+                    format!(
+                        "A person who decides at the relay refused this message before it reached {}: {}.",
+                        escape(&held.record.receiver),
+                        escape(reason)
+                    ),
                     "change what they object to, and send it as a new message.",
                 );
                 Some(Refusal::new(ErrorCode::Perm, what, help))

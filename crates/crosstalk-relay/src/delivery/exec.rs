@@ -163,7 +163,11 @@ async fn converse(
         ));
     };
     match status {
-        Ok(status) if status.success() => Ok(output::reply(&output, &record.text)),
+        Ok(status) if status.success() => {
+            let reply = output::reply(&output, &record.text);
+            reply
+                .map_err(|why| Outcome::later(ErrorCode::Route, format!("the command {why}{said}")))
+        }
         Ok(status) => Err(Outcome::Later {
             code: ErrorCode::Route,
             reason: format!("the command ended with {status}{said}"),

@@ -119,7 +119,7 @@ fn taken(answer: &Answer) -> Outcome {
         return refused(refusal(answer));
     }
     Outcome::Delivered {
-        answer: Some(Reply::Envelope(text.to_owned())),
+        answer: Some(Reply::Envelopes(vec![text.to_owned()])),
     }
 }
 

@@ -151,7 +151,7 @@ fn taken(job: &Job, answer: &Answer) -> Outcome {
             answer,
             ..
         }) => Outcome::Delivered {
-            answer: Some(Reply::Envelope(answer)),
+            answer: Some(Reply::Envelopes(vec![answer])),
         },
         _ => Outcome::later(
             ErrorCode::Route,

@@ -1,6 +1,6 @@
 //! What becomes of an answer: it is taken in as a message of the recipient, unless programs would talk for ever.
 
-use super::{Job, Outcome};
+use super::{Job, Outcome, report};
 use crate::core::{Received, Relay};
 use crate::rate::Rates;
 use crosstalk_envelope::registry::ErrorCode;
@@ -17,8 +17,8 @@ use std::time::Instant;
 /// What came back from the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// An envelope, in a form that the strict reading takes.
-    Envelope(String),
+    /// Envelopes, in a form that the strict reading takes. Each of them is sent.
+    Envelopes(Vec<String>),
     /// Plain text.
     Text(String),
 }
@@ -27,6 +27,12 @@ pub enum Reply {
 /// whoever does could send a message with this id, which would take the place of the answer.
 pub(super) fn answer_id(relay: &Relay, job: &Job) -> String {
     let seed = format!("answer\n{}\n{}\n", job.record.digest, job.to);
+    derived(job.record.at, &relay.keyed(&seed))
+}
+
+/// The id of a further envelope in an answer, unless it has one of its own.
+fn printed_id(relay: &Relay, job: &Job, text: &str) -> String {
+    let seed = format!("printed\n{}\n{}\n{text}\n", job.record.digest, job.to);
     derived(job.record.at, &relay.keyed(&seed))
 }
 
@@ -73,34 +79,63 @@ pub(super) async fn take(
     }
     let asks = expects_answer(job.asked().meaning);
     let speaker = speaker(relay, job);
-    let text = match reply {
-        Reply::Text(_) if !asks => return Ok(()),
-        Reply::Text(body) => respond(job, &speaker, answer_id(relay, job), &body),
-        Reply::Envelope(text) => match own(job, &speaker, &text, asks)? {
-            Some(text) => text,
-            None => return Ok(()),
-        },
+    let texts: Vec<Result<String, BuildError>> = match reply {
+        Reply::Text(_) if !asks => Vec::new(),
+        Reply::Text(body) => vec![respond(job, &speaker, answer_id(relay, job), &body)],
+        Reply::Envelopes(printed) => {
+            let mut texts = Vec::new();
+            // Before the first one is sent, all of them are looked at.
+            for (number, text) in printed.iter().enumerate() {
+                let id = match number {
+                    0 => answer_id(relay, job),
+                    _ => printed_id(relay, job, text),
+                };
+                texts.extend(own(job, &speaker, text, (asks, id))?);
+            }
+            texts
+        }
     };
-    let text = text.map_err(|e| {
+    if texts.is_empty() {
+        if job.by == By::Exec {
+            tracing::info!(
+                id = %job.record.id, to = %job.to,
+                "what the program printed was not sent: the message asks for no answer, and answers no question of the program"
+            );
+        }
+        return Ok(());
+    }
+    let texts: Result<Vec<String>, BuildError> = texts.into_iter().collect();
+    let texts = texts.map_err(|e| {
         Outcome::failed(
             ErrorCode::Format,
             format!("the answer can't be written into an envelope: {e}"),
         )
     })?;
-    if is_endless(relay, &job.record).await {
+    if let Some(first) = endless_since(relay, &job.record).await {
         tracing::warn!(id = %job.record.id, to = %job.to, "an answer was dropped: the conversation goes round in circles");
+        report::circular(relay, &first).await;
         return Ok(());
     }
-    pace(job, &text, asking)?;
+    for text in &texts {
+        pace(job, text, asking)?;
+    }
+    for text in &texts {
+        take_one(relay, job, &speaker, text).await?;
+    }
+    Ok(())
+}
+
+/// Takes one envelope in, in the name of the recipient.
+async fn take_one(relay: &Relay, job: &Job, speaker: &str, text: &str) -> Result<(), Outcome> {
     let peer = Peer {
         name: format!("{} handler", job.by.as_str()),
         role: Role::Agent,
-        addresses: vec![Pattern::exact(&job.to), Pattern::exact(&speaker)],
+        addresses: vec![Pattern::exact(&job.to), Pattern::exact(speaker)],
         domain: None,
         courier: Vec::new(),
         is_local: false,
     };
-    match relay.take_in(&text, &peer).await {
+    match relay.take_in(text, &peer).await {
         Received::Taken { .. } => Ok(()),
         Received::Refused {
             refusal,
@@ -152,12 +187,13 @@ fn respond(job: &Job, speaker: &str, id: String, body: &str) -> Result<String, B
         .build()
 }
 
-/// An envelope of the recipient; nothing if it is none that is sent on.
+/// An envelope of the recipient; nothing if it is none that is sent on. It leaves with an id (`id`, if it has none): the next
+/// relay would generate another one, and nobody here would know what the reply to it is about.
 fn own(
     job: &Job,
     speaker: &str,
     text: &str,
-    asks: bool,
+    (asks, id): (bool, String),
 ) -> Result<Option<Result<String, BuildError>>, Outcome> {
     let document = Document::parse(text, Reading::Strict);
     let envelope = document.envelope();
@@ -214,12 +250,14 @@ fn own(
         false => printed_receiver(&document, &[speaker, &job.to], &asker),
     };
     let is_copied = envelope.message == Some(cause.id.as_str());
-    let is_right = names_cause && !is_copied && is_same_party(receiver, document.receiver());
+    let has_id = envelope.message.is_some_and(|id| !is_placeholder(id));
+    let is_right =
+        names_cause && has_id && !is_copied && is_same_party(receiver, document.receiver());
     if is_own && (is_signed || is_right) {
         return Ok(Some(Ok(text.to_owned())));
     }
     let parties = (speaker, receiver);
-    Ok(Some(renamed(job, &document, cause, parties)))
+    Ok(Some(renamed(job, &document, cause, parties, id)))
 }
 
 /// Who gets the answer to a message.
@@ -255,6 +293,7 @@ fn renamed(
     document: &Document<'_>,
     cause: &Record,
     (speaker, receiver): (&str, &str),
+    id: String,
 ) -> Result<String, BuildError> {
     let named = |core| {
         let is_new = |id: &&str| !is_placeholder(id) && *id != cause.id && *id != job.record.id;
@@ -265,6 +304,7 @@ fn renamed(
         .user(agent_user(&job.to))
         .context(cause.context.as_deref().unwrap_or("reply"))
         .thread(&cause.thread)
+        .message(id)
         .intent(Intent::Respond.as_str());
     for core in [
         CoreHeader::User,
@@ -290,19 +330,20 @@ fn renamed(
         .build()
 }
 
-/// Whether a conversation has gone back and forth as often as a message may hop.
-async fn is_endless(relay: &Relay, record: &Record) -> bool {
+/// The first message of a conversation that has gone back and forth as often as a message may hop.
+async fn endless_since(relay: &Relay, record: &Record) -> Option<Record> {
     let mut parent = record.parent.clone();
-    let count = move |store: &dyn RelayStore| {
-        let mut steps = 0;
-        while let Some(id) = parent.take() {
+    let find = move |store: &dyn RelayStore| {
+        let (mut steps, mut first) = (0, None);
+        while let Some(id) = parent.take().filter(|_| steps < LOOKED_AT) {
             steps += 1;
-            if steps >= HOPS {
-                return Ok(true);
-            }
-            parent = store.taken_as(&id)?.and_then(|r| r.parent);
+            let Some(found) = store.taken_as(&id)? else {
+                break;
+            };
+            parent.clone_from(&found.parent);
+            first = Some(found);
         }
-        Ok(false)
+        Ok(first.filter(|_| steps >= HOPS))
     };
-    relay.read(count).await.unwrap_or(false)
+    relay.read(find).await.ok().flatten()
 }

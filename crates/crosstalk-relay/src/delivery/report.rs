@@ -26,6 +26,13 @@ pub(crate) async fn retried(relay: &Relay, record: &Record, to: &str, since: Tim
     }
 }
 
+/// Tells whoever began a conversation that it went round in circles and was ended.
+pub(crate) async fn circular(relay: &Relay, first: &Record) {
+    if let Some(text) = report::circular(first) {
+        relay.tell(&text).await;
+    }
+}
+
 /// Settles the notice that a program is tried again: it has answered, or is given up. Nothing changes if nobody was told.
 pub(crate) fn settle_retried(
     store: &mut dyn RelayStore,

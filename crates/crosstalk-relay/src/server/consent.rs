@@ -11,9 +11,14 @@ use crosstalk_protocol::relay::RelayStore;
 /// How many are looked at for somebody who does not see all of them.
 const LOOKED_AT: usize = 5_000;
 
-/// Whether a caller sees a consent: who gave it, who got it, and the operator.
+/// Whether a caller sees every consent: the operator, and whoever may revoke the consents of others.
+fn oversees(sight: &Sight) -> bool {
+    sight.is_admin() || sight.is_authority()
+}
+
+/// Whether a caller sees a consent: who gave it, who got it, and those who see all of them.
 fn sees(sight: &Sight, grant: &Grant) -> bool {
-    sight.is_admin() || sight.reads(&grant.granter) || grant.to.iter().any(|to| sight.reads(to))
+    oversees(sight) || sight.reads(&grant.granter) || grant.to.iter().any(|to| sight.reads(to))
 }
 
 pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
@@ -24,7 +29,7 @@ pub(super) async fn list(call: &mut Call<'_>) -> Result<Answer, Fault> {
     let filter = GrantFilter {
         granter: query.text(&BY)?.map(str::to_owned),
         holding_at: query.flag(&HOLDING)?.unwrap_or(false).then_some(now),
-        most: match sight.is_admin() {
+        most: match oversees(&sight) {
             true => limit,
             false => LOOKED_AT,
         },
@@ -43,7 +48,7 @@ pub(super) async fn show(call: &mut Call<'_>) -> Result<Answer, Fault> {
         let Some(grant) = store.grant(&id)?.filter(|g| sees(&sight, g)) else {
             return Ok(None);
         };
-        let is_own = sight.is_admin() || sight.reads(&grant.granter);
+        let is_own = oversees(&sight) || sight.reads(&grant.granter);
         let mut messages = Vec::new();
         for (id, has_text) in store.under(&id)? {
             // Who got the consent sees what is their own.

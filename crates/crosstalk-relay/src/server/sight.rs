@@ -220,6 +220,12 @@ impl Access {
         self.peer.is_admin()
     }
 
+    /// Whether the caller speaks for one of those who may revoke the consents of others.
+    pub(super) fn is_authority(&self) -> bool {
+        let mut own = self.peer.addresses.iter();
+        own.any(|a| self.rules.consent.is_authority(&a.to_string()))
+    }
+
     /// Whether what an address gets is seen.
     pub(super) fn reads(&self, address: &str) -> bool {
         self.rules.lets_read(&self.peer, address)

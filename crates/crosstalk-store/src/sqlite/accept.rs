@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use super::derive::{self, FILED, Filed};
 use super::fault::Step;
 use super::relay::{close, progress, take};
-use super::{course, log, reference, settle};
+use super::{course, forget, log, reference, settle};
 
 /// A message that is there and may be the one that comes, or has its id.
 pub(super) struct Known {
@@ -99,6 +99,16 @@ fn accept(
     is_alone: bool,
     stale: &mut BTreeSet<String>,
 ) -> Step<Outcome> {
+    if let Some(before) = &arrival.replaces {
+        let mut corrected = arrival.clone();
+        corrected.replaces = None;
+        if corrected.message.as_ref() != Some(before) {
+            corrected.message = None;
+            corrected.spare.message.clone_from(before);
+        }
+        forget::forget_message(db, before)?;
+        return accept(db, &corrected, is_alone, stale);
+    }
     let Some(found) = candidate(db, arrival)? else {
         return match truncated_before(db, arrival)? {
             Some(cut) => complete(db, arrival, &cut, stale),
@@ -111,8 +121,18 @@ fn accept(
             false => again(db, &found, arrival, stale),
         };
     }
-    let takes_id = arrival.displaces(found.verdict, found.side)
-        || (!found.is_gone && arrival.completes(&row(db, found.seq)?.arrival));
+    let kept = match found.is_gone {
+        true => None,
+        false => Some(row(db, found.seq)?),
+    };
+    let cut = kept.filter(|kept| arrival.completes(&kept.arrival));
+    if let Some(cut) = cut
+        .as_ref()
+        .filter(|cut| arrival.holds_text_of(&cut.arrival))
+    {
+        return complete(db, arrival, cut, stale);
+    }
+    let takes_id = arrival.displaces(found.verdict, found.side) || cut.is_some();
     if takes_id && by_id(db, &found.spare)?.is_none() {
         displace(db, &found)?;
         return file(db, arrival, Some(found.spare), stale);
@@ -163,8 +183,8 @@ fn truncated_before(db: &Connection, arrival: &Arrival) -> Step<Option<Filed>> {
     Ok(None)
 }
 
-/// Files the whole of a message that was cut off where that one is. If neither carries an id, the whole one takes the id that
-/// the other one has here.
+/// Files the whole of a message that was cut off in the place of that one, which is erased. If neither carries an id, the whole
+/// one takes the id that the other one has here. One that has another id, and answers, stays beside the whole one.
 fn complete(
     db: &Connection,
     arrival: &Arrival,
@@ -176,21 +196,16 @@ fn complete(
         whole.answers.clone_from(&cut.arrival.answers);
     }
     whole.spare.thread.clone_from(&cut.thread);
-    let (id, free) = (cut.arrival.id().to_owned(), arrival.spare.message.clone());
-    let is_free = id != free && by_id(db, &free)?.is_none();
-    let found = match (&whole.message, &cut.arrival.message) {
-        (None, None) if is_free => by_id(db, &id)?,
-        _ => None,
+    let id = cut.arrival.id().to_owned();
+    let gone = match (&whole.message, &cut.arrival.message) {
+        (None, None) => std::mem::replace(&mut whole.spare.message, id.clone()),
+        _ => cut.arrival.spare.message.clone(),
     };
-    let Some(mut found) = found else {
+    if whole.id() != id && has_answers(db, &id)? {
         return file(db, &whole, None, stale);
-    };
-    db.prepare_cached("UPDATE intake SET spare_message = ?2 WHERE seq = ?1")?
-        .execute(params![found.seq, free])?;
-    found.spare.clone_from(&free);
-    displace(db, &found)?;
-    whole.spare.message = id;
-    file(db, &whole, Some(free), stale)
+    }
+    forget::forget_message(db, &id)?;
+    file(db, &whole, Some(gone), stale)
 }
 
 /// The message with its id, or with its content and an id of its own.
@@ -251,12 +266,27 @@ fn again(
         true => improve(db, found, arrival, stale)?,
         false => found.thread.clone(),
     };
+    if arrival.comes_back(found.side) && !found.is_gone && derive::is_indexed(db, found.seq)? {
+        hand_to_me(db, found, stale)?;
+    }
     Ok(Outcome::Known {
         id: found.id.clone(),
         thread,
         since: found.since,
         improved,
     })
+}
+
+/// Lets a message that was written here wait for the person, who fetched it from the inbox that it is for.
+fn hand_to_me(db: &Connection, found: &Known, stale: &mut BTreeSet<String>) -> Step<()> {
+    db.prepare_cached("UPDATE intake SET side = ?2 WHERE seq = ?1")?
+        .execute(params![found.seq, Side::ToMe.as_str()])?;
+    let now = row(db, found.seq)?;
+    derive::take_columns(db, found.seq)?;
+    derive::columns(db, found.seq, &now)?;
+    settle::judge(db, &found.id)?;
+    stale.insert(now.thread);
+    Ok(())
 }
 
 /// Keeps what is known better about a message. The thread that it is in then.
@@ -430,8 +460,8 @@ fn named_ids(db: &Connection, arrival: &Arrival) -> Step<NamedIds> {
         thread_asks: asks(thread)?,
         of_thread_as_message,
         session_asks,
-        answered_before: match parent {
-            Some(parent) => settle::answered_in(db, parent, &arrival.sender)?,
+        not_waiting: match parent {
+            Some(parent) => settle::not_waiting_in(db, parent, &arrival.sender)?,
             None => None,
         },
     })
@@ -541,6 +571,7 @@ pub(super) fn take_effect(
     }
     if let Some(id) = answered {
         settle::count(db, id, seq, arrival)?;
+        settle::take_as_answer(db, id, seq, arrival)?;
     }
     if let Some(poll) = answered.filter(|_| arrival.ends_poll()) {
         settle::end_poll(db, poll)?;

@@ -75,10 +75,10 @@ fn rewrite_words(db: &Connection) -> Step<()> {
     Ok(())
 }
 
-/// Takes a message out of the inbox. Only inside of a transaction.
+/// Ends the wait of a message without an answer. Only inside of a transaction.
 pub(super) fn dismiss(db: &Connection, id: &str) -> Step<bool> {
     let changed = db.execute(
-        "UPDATE intake SET dismissed = 1 WHERE seq IN (SELECT seq FROM message WHERE id = ?1 AND wait IN (1, 2))",
+        "UPDATE intake SET dismissed = 1 WHERE seq IN (SELECT seq FROM message WHERE id = ?1 AND wait <> 0)",
         params![id],
     )?;
     if changed > 0 {

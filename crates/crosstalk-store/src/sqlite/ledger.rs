@@ -138,7 +138,7 @@ fn follow(db: &Connection, outcome: &Outcome, terms: &Terms) -> Step<Withdrawn> 
     }
     keep(db, (found.seq, found.since), terms)?;
     match &terms.withdrawal {
-        Some(what) => withdraw(db, found.seq, what),
+        Some(what) => withdraw(db, Some(found.seq), what),
         None => nothing,
     }
 }
@@ -196,9 +196,9 @@ fn record(db: &Connection, g: &Grant) -> Step<()> {
     Ok(())
 }
 
-/// Ends consents and tokens: everything under them is erased, what is on its way cancelled, and the REVOKE at this place
-/// goes to everybody who got some of it. Only inside of a transaction.
-pub(super) fn withdraw(db: &Connection, seq: i64, what: &Withdrawal) -> Step<Withdrawn> {
+/// Ends consents and tokens: everything under them is erased, what is on its way cancelled, and the REVOKE at this place,
+/// if it is here, goes to everybody who got some of it. Only inside of a transaction.
+pub(super) fn withdraw(db: &Connection, seq: Option<i64>, what: &Withdrawal) -> Step<Withdrawn> {
     let mut withdrawn = Withdrawn {
         consents: chain(db, &what.consents)?,
         ..Withdrawn::default()
@@ -215,7 +215,9 @@ pub(super) fn withdraw(db: &Connection, seq: i64, what: &Withdrawal) -> Step<Wit
             places.insert(place?);
         }
     }
-    places.remove(&seq);
+    if let Some(seq) = seq {
+        places.remove(&seq);
+    }
     for place in &places {
         release(db, (*place, seq), what.revocation.at, &mut withdrawn)?;
     }
@@ -306,7 +308,7 @@ fn end(db: &Connection, id: &str, what: &Withdrawal) -> Step<()> {
 /// Cancels what is on its way of a message, notes who has to be told, and lets go of its attachments.
 fn release(
     db: &Connection,
-    (seq, revoke): (i64, i64),
+    (seq, revoke): (i64, Option<i64>),
     at: Timestamp,
     withdrawn: &mut Withdrawn,
 ) -> Step<()> {
@@ -339,7 +341,9 @@ fn release(
             State::Failed => {}
             State::Delivered | State::Read | State::Acknowledged => {
                 // The REVOKE goes the way that the message went.
-                queue(db, (revoke, at), &delivery.to, delivery.by)?;
+                if let Some(revoke) = revoke {
+                    queue(db, (revoke, at), &delivery.to, delivery.by)?;
+                }
                 withdrawn.told.push(delivery.to);
             }
             State::Queued | State::Held | State::Quarantined => {
@@ -472,6 +476,55 @@ impl LedgerStore for SqliteStore {
         };
         self.write(|db| progress::set(db, progress::SCRUBBED, next))?;
         Ok(next == CLEAN)
+    }
+}
+
+impl SqliteStore {
+    /// Revokes a consent that another state of the same store says was revoked, as it says: the text of the REVOKE may be
+    /// erased there. Everything under the consent is erased here. What was revoked before gets the time and the REVOKE of the
+    /// other state. What became of it; nothing if the consent is not on record here.
+    ///
+    /// # Errors
+    /// If the store can't be read or written.
+    pub fn adopt_revocation(
+        &mut self,
+        id: &str,
+        revocation: &Revocation,
+        now: Timestamp,
+    ) -> Result<Option<Withdrawn>, StoreError> {
+        self.write(|db| {
+            let Some(grant) = find(db, id)? else {
+                return Ok(None);
+            };
+            let withdrawn = match grant.revoked {
+                Some(_) => Withdrawn::default(),
+                // The log says when it was done here.
+                None => withdraw(
+                    db,
+                    None,
+                    &Withdrawal {
+                        consents: vec![id.to_owned()],
+                        token: None,
+                        revocation: Revocation {
+                            at: now,
+                            ..revocation.clone()
+                        },
+                    },
+                )?,
+            };
+            let Revocation {
+                at,
+                by,
+                message,
+                reason,
+            } = revocation;
+            db.prepare_cached(
+                "UPDATE consent SET revoked_at = ?2, revoked_by = ?3, revoked_message = ?4, reason = coalesce(?5, reason) \
+                 WHERE id = ?1",
+            )?
+            .execute(params![id, at.as_millis(), by, message, reason])?;
+            Ok(Some(withdrawn))
+        })
     }
 }
 

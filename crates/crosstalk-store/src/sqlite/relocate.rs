@@ -1,7 +1,7 @@
 //! Moving a message that was filed with the wrong question. What it takes along is decided by the protocol
 //! ([`plan_relocation`]); the envelope stays as it is.
 
-use crosstalk_protocol::store::{Link, Moved, Placement, Relocation, plan_relocation};
+use crosstalk_protocol::store::{Link, Moved, Placement, Relocation, Wait, plan_relocation};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::BTreeSet;
 
@@ -56,6 +56,14 @@ pub(super) fn relocate(db: &Connection, id: &str, answers: Option<&str>) -> Step
         .collect();
     let along = match plan_relocation(id, &links, (&now, &then)) {
         Relocation::Moves(along) => along,
+        // It says itself that it answers this message. Now a person does, so that it is the answer whatever its intent is; or
+        // takes that back.
+        Relocation::Stays
+            if inferred != before.arrival.answers
+                && (answers.is_none() || !before.arrival.settles()) =>
+        {
+            Vec::new()
+        }
         Relocation::Stays => return Ok(Moved::Stays),
         Relocation::AnswersItself => return Ok(Moved::AnswersItself),
     };
@@ -74,6 +82,13 @@ pub(super) fn relocate(db: &Connection, id: &str, answers: Option<&str>) -> Step
     }
     for question in [&now.answers, &then.answers].into_iter().flatten() {
         settle::judge(db, question)?;
+    }
+    let after = row(db, place.seq)?.arrival;
+    if after.wait() != Wait::Nobody && before.arrival.answers.is_some() {
+        settle::set_dismissed(db, place.seq, false)?;
+    }
+    if let Some(question) = after.answered() {
+        settle::take_as_answer(db, question, place.seq, &after)?;
     }
     let has_changed = |id: &Option<String>, before: bool| -> Step<Option<String>> {
         let changed = settle::waits(db, id.as_deref())? != before;
@@ -124,9 +139,9 @@ fn refile(db: &Connection, seq: i64, thread: &str, answers: Option<&Option<Strin
         db.prepare_cached("UPDATE intake SET inferred = ?2 WHERE seq = ?1")?
             .execute(params![seq, answers])?;
     }
-    let parent = row(db, seq)?.arrival.answered().map(str::to_owned);
-    db.prepare_cached("UPDATE message SET thread = ?2, parent = ?3 WHERE seq = ?1")?
-        .execute(params![seq, thread, parent])?;
+    let now = row(db, seq)?.arrival;
+    db.prepare_cached("UPDATE message SET thread = ?2, parent = ?3, settles = ?4 WHERE seq = ?1")?
+        .execute(params![seq, thread, now.answered(), now.settles()])?;
     // Back where it was first, it was not moved.
     db.prepare_cached(
         "DELETE FROM moved WHERE seq = ?1 \

@@ -2,9 +2,7 @@
 
 use crosstalk_envelope::Intent;
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{
-    Answering, Arrival, Asking, CandidateQuestion, Wait, Way, may_answer, party,
-};
+use crosstalk_protocol::store::{Answering, Arrival, Asking, CandidateQuestion, Wait, Way, party};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::derive::{unknown, wait_of};
@@ -89,6 +87,24 @@ pub(super) fn count(db: &Connection, id: &str, seq: i64, answer: &Arrival) -> St
         refresh(db, question.seq)?;
     }
     Ok(())
+}
+
+/// Ends the wait of a message that a person filed as the answer to another one, whatever its intent says.
+pub(super) fn take_as_answer(db: &Connection, id: &str, seq: i64, answer: &Arrival) -> Step<()> {
+    let Some(question) = find(db, id)?.filter(|q| q.seq != seq) else {
+        return Ok(());
+    };
+    if answer.wait() == Wait::Nobody || !answer.answers_instead_of_asking(&question.asking()?) {
+        return Ok(());
+    }
+    set_dismissed(db, seq, true)
+}
+
+/// Writes down whether a message waits for nobody because a person says so.
+pub(super) fn set_dismissed(db: &Connection, seq: i64, is_dismissed: bool) -> Step<()> {
+    db.prepare_cached("UPDATE intake SET dismissed = ?2 WHERE seq = ?1")?
+        .execute(params![seq, is_dismissed])?;
+    refresh(db, seq)
 }
 
 /// Writes down that somebody has answered. False if that was known.
@@ -261,15 +277,16 @@ pub(super) fn open_to(
     Ok(open)
 }
 
-/// The thread of a question that somebody has answered so that it counts. A poll is none: a voter may vote again.
-pub(super) fn answered_in(db: &Connection, id: &str, sender: &str) -> Step<Option<String>> {
-    let Some(question) =
-        find(db, id)?.filter(|q| q.meaning.as_deref() != Some(Intent::Poll.as_str()))
-    else {
+/// The thread of a question that does not wait for somebody: they have answered it so that it counts, or it asks others. A
+/// poll that asks them is left out: a voter may vote again.
+pub(super) fn not_waiting_in(db: &Connection, id: &str, sender: &str) -> Step<Option<String>> {
+    let Some(question) = find(db, id)? else {
         return Ok(None);
     };
+    let asking = question.asking()?;
+    let may_answer_again = asking.is_poll && asking.asks(sender);
     let answered = answered_by(db, question.seq)?;
-    match answered.iter().any(|a| may_answer(a, sender)) {
+    match !may_answer_again && !asking.waits_for(sender, &answered) {
         true => super::accept::thread_of(db, Some(id)),
         false => Ok(None),
     }

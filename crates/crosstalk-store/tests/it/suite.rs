@@ -56,6 +56,11 @@ macro_rules! store_suite {
             what_answers_it_moves_along
             nothing_answers_itself
             a_moved_message_can_be_forgotten
+            an_answer_to_the_copy_of_somebody_else_means_the_own_copy
+            an_answer_without_a_known_intent_settles
+            a_message_that_a_person_files_as_the_answer_is_the_answer
+            a_message_that_comes_back_from_an_inbox_waits_for_me
+            a_corrected_message_takes_the_place_of_the_one_before
             a_whole_message_takes_the_place_of_a_truncated_one
             only_its_sender_completes_a_truncated_message
             a_whole_message_without_an_id_takes_the_place_of_a_truncated_one

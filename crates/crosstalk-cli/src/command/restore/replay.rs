@@ -1,8 +1,9 @@
 //! Revocations that came after a backup, replayed into what was restored from it.
 //!
-//! They come from a newer data folder of the same relay, or from an audit bundle of it. Consents, and keys that their owners
-//! revoked, are revoked by the signed REVOKE alone, which the restored relay verifies as if it came for the first time. What
-//! the operator did to tokens and to the trust file is taken from the log and the trust file of the operator.
+//! They come from a newer data folder of the same relay, or from an audit bundle of it. The restored relay gets each signed
+//! REVOKE, and verifies it as if it came for the first time. A REVOKE whose text is erased, or whose signer is not known to the
+//! backup, is not needed: the log and the ledger of the relay prove what was revoked, and when. What the operator did to tokens
+//! and to the trust file is taken from the log and the trust file of the operator.
 
 use crate::clock;
 use crate::failure::Failure;
@@ -10,12 +11,12 @@ use crate::paragraph::count;
 use crate::service::audit_bundle::BundleFolder;
 use crate::service::relay::data::Data;
 use crate::service::relay::start::{runtime, start_core};
-use crosstalk_envelope::{Document, ErrorCode, Intent, PublicKey, Reading};
+use crosstalk_envelope::{Document, ErrorCode, Intent, PublicKey, Reading, Signature};
 use crosstalk_protocol::audit::bundle::{self, Against, Files};
 use crosstalk_protocol::audit::{Detail, EventKind, Leaf, LogQuery, LogStore as _, NoteKey};
-use crosstalk_protocol::consent::LedgerStore as _;
+use crosstalk_protocol::consent::{LedgerStore as _, Revocation};
 use crosstalk_protocol::relay::{Peer, RelayStore as _};
-use crosstalk_protocol::{KnownKey, Standing, Trust};
+use crosstalk_protocol::{KnownKey, Origin, Standing, Trust};
 use crosstalk_relay::core::Received;
 use crosstalk_store::SqliteStore;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,9 @@ use std::path::{Path, PathBuf};
 /// The name in the log for tokens that a restore revokes.
 const BY: &str = "restore";
 const PAGE: usize = 1000;
+
+/// How many steps at most remove the traces of erased texts from the files of the store.
+const MAX_SCRUBS: usize = 100_000;
 
 #[derive(Debug)]
 pub(super) enum RevocationSource {
@@ -38,12 +42,15 @@ pub(super) enum RevocationSource {
 pub(super) struct Revocations {
     /// REVOKEs, by their id, the oldest first.
     messages: Vec<(String, String)>,
-    consents: BTreeSet<String>,
+    /// Names of consents, and how they were revoked.
+    consents: BTreeMap<String, Revocation>,
     tokens: BTreeSet<String>,
     /// Keys that the operator or their owner revoked, and the trust file of the folder has.
     keys: Vec<KnownKey>,
     /// Ids of keys that a REVOKE names.
     key_ids: BTreeSet<String>,
+    /// Keys that signed REVOKEs, and that the operator pinned after the backup.
+    signers: Vec<KnownKey>,
 }
 
 /// The result of a replay.
@@ -51,11 +58,14 @@ pub(super) struct Revocations {
 pub(super) struct Replayed {
     /// How many REVOKEs the relay accepted now, or had accepted before.
     pub(super) messages: usize,
+    pub(super) consents: usize,
     pub(super) tokens: usize,
     pub(super) keys: usize,
-    /// REVOKEs that the relay rejected, and why.
+    /// The ids of keys that were pinned, because they signed a REVOKE.
+    pub(super) pinned: Vec<String>,
+    /// REVOKEs that the relay rejected, and their senders.
     pub(super) rejected: Vec<(String, String)>,
-    /// Consents that are still active.
+    /// Consents and keys that are still active.
     pub(super) left: Vec<String>,
 }
 
@@ -110,7 +120,7 @@ impl Revocations {
         let parts = [
             (
                 "consent",
-                self.consents.iter().map(String::as_str).collect(),
+                self.consents.keys().map(String::as_str).collect(),
             ),
             ("key", keys.into_iter().collect::<Vec<_>>()),
             ("token", self.tokens.iter().map(String::as_str).collect()),
@@ -134,7 +144,14 @@ impl Revocations {
         match leaf.kind {
             EventKind::Revoked => {
                 let name = |key: &str| detail.and_then(|d| d.get(key)).map(str::to_owned);
-                self.consents.extend(name("consent"));
+                let revocation = Revocation {
+                    at: leaf.at,
+                    by: name("by").unwrap_or_default(),
+                    message: leaf.id.clone().unwrap_or_default(),
+                    reason: None,
+                };
+                self.consents
+                    .extend(name("consent").map(|consent| (consent, revocation)));
                 self.tokens.extend(name("token"));
             }
             EventKind::Accepted => {
@@ -161,7 +178,8 @@ impl Revocations {
             }
         }
         self.messages = messages;
-        self.consents = active_consents(store, &self.consents)?;
+        let active = active_consents(store, &self.consents)?;
+        self.consents.retain(|name, _| active.contains(name));
         let active = store.tokens()?;
         let active = active.into_iter().filter(|t| t.revoked_at.is_none());
         let active: BTreeSet<String> = active.map(|t| t.name).collect();
@@ -171,6 +189,8 @@ impl Revocations {
             known.is_some_and(|known| known.standing.is_refused())
         };
         self.keys.retain(|k| !is_refused(k));
+        self.signers
+            .retain(|k| trust.entry(&k.id, &k.key).is_none());
         self.key_ids
             .retain(|id| trust.of_id(id).iter().any(|k| !k.standing.is_refused()));
         Ok(())
@@ -179,9 +199,21 @@ impl Revocations {
     /// Replays them into a restored folder.
     pub(super) fn replay(&self, restored: &Data) -> Result<Replayed, Failure> {
         let mut replayed = Replayed::default();
+        self.pin_signers(restored, &mut replayed)?;
         self.replay_messages(restored, &mut replayed)?;
         let mut store = restored.open()?;
         let now = clock::now();
+        // The time, and what no REVOKE could revoke.
+        for (id, revocation) in &self.consents {
+            let done = store.adopt_revocation(id, revocation, now)?;
+            replayed.consents += usize::from(done.is_some());
+        }
+        // Of erased texts, nothing stays in the files of the store.
+        for _ in 0..MAX_SCRUBS {
+            if self.consents.is_empty() || store.scrub()? {
+                break;
+            }
+        }
         for name in &self.tokens {
             // A REVOKE may have revoked it a moment ago.
             store.revoke_token(name, BY, now)?;
@@ -206,10 +238,32 @@ impl Revocations {
             .chain(self.keys.iter().map(|k| &k.id))
             .collect();
         replayed.keys = ids.into_iter().filter(|id| is_refused(id)).count();
-        replayed.left = active_consents(&store, &self.consents)?
-            .into_iter()
-            .collect();
+        let still_counts = |id: &&String| {
+            let keys = trust.of_id(id);
+            !keys.is_empty() && !keys.iter().any(|k| k.standing.is_refused())
+        };
+        let left = self.key_ids.iter().filter(still_counts);
+        replayed
+            .left
+            .extend(active_consents(&store, &self.consents)?);
+        replayed.left.extend(left.cloned());
         Ok(replayed)
+    }
+
+    /// Pins the keys that signed REVOKEs, as the operator did after the backup. A pin that contradicts the backup is left out.
+    fn pin_signers(&self, restored: &Data, replayed: &mut Replayed) -> Result<(), Failure> {
+        if self.signers.is_empty() {
+            return Ok(());
+        }
+        restored.trust().update(|trust| {
+            for known in &self.signers {
+                if trust.pin(known.clone()).is_ok() {
+                    replayed.pinned.push(known.id.clone());
+                }
+            }
+            Ok::<(), Failure>(())
+        })?;
+        Ok(())
     }
 
     /// Hands the REVOKEs to the restored relay as a stranger: only their signatures authorize them.
@@ -225,8 +279,10 @@ impl Revocations {
             for (id, text) in &self.messages {
                 match relay.receive(text.as_bytes(), &Peer::stranger()).await {
                     Received::Taken { .. } => replayed.messages += 1,
-                    Received::Refused { refusal, .. } => {
-                        replayed.rejected.push((id.clone(), refusal.detail()));
+                    Received::Refused { .. } => {
+                        let document = Document::parse(text, Reading::Strict);
+                        let sender = document.sender().to_owned();
+                        replayed.rejected.push((id.clone(), sender));
                     }
                 }
             }
@@ -242,10 +298,10 @@ impl Revocations {
 /// The consents that are on record and active.
 fn active_consents(
     store: &SqliteStore,
-    names: &BTreeSet<String>,
+    names: &BTreeMap<String, Revocation>,
 ) -> Result<BTreeSet<String>, Failure> {
     let mut active = BTreeSet::new();
-    for name in names {
+    for name in names.keys() {
         if store.grant(name)?.is_some_and(|g| g.revoked.is_none()) {
             active.insert(name.clone());
         }
@@ -285,7 +341,27 @@ fn from_folder(newer: &Data, restored: &SqliteStore) -> Result<Revocations, Fail
             found.add(&entry.leaf, detail, entry.text);
         }
     }
+    // The ledger knows more than the log.
+    for (name, revocation) in &mut found.consents {
+        if let Some(known) = store.grant(name)?.and_then(|grant| grant.revoked) {
+            *revocation = known;
+        }
+    }
     let trust = newer.trust().read()?;
+    for (_, text) in &found.messages {
+        let document = Document::parse(text, Reading::Strict);
+        let envelope = document.envelope();
+        let Some(Signature::Signed { pkid, .. }) = envelope.signature else {
+            continue;
+        };
+        let signers = trust.of_id(pkid).into_iter();
+        let is_pinned = |k: &&KnownKey| k.how == Origin::Manual && !k.standing.is_refused();
+        for known in signers.filter(is_pinned) {
+            if !found.signers.contains(known) {
+                found.signers.push(known.clone());
+            }
+        }
+    }
     // A REVOKE that is replayed proves more than a copy of what followed from it.
     let ids: BTreeSet<&String> = found.messages.iter().map(|(id, _)| id).collect();
     let is_replayed = |k: &KnownKey| match &k.standing {

@@ -154,6 +154,12 @@ fn checks(given: &PlannedStart<'_>) -> Vec<StartCheck> {
     }
     checks.push(trust(data));
     if let Some(config) = &config {
+        checks.extend(config.doubts().into_iter().map(|doubt| StartCheck {
+            what: "configuration",
+            file: Some(file.to_string_lossy().into_owned()),
+            is_needed: false,
+            result: Err(Failure::failed(escape(&doubt).into_owned())),
+        }));
         checks.extend(routes(data, config));
     }
     checks
@@ -244,7 +250,16 @@ fn key(data: &Data, config: &Config) -> Result<String, Failure> {
     let name = escape(&config.name);
     Ok(match data.find_key(&config.name)? {
         Some(_) => format!("the relay signs as {name}"),
-        None => format!("there is none for {name}; one is made at the start"),
+        None => {
+            let store = data.store();
+            // A store that can't be opened is named elsewhere.
+            if !SqliteStore::is_older(&store).unwrap_or(true)
+                && let Ok(Some(store)) = SqliteStore::open_existing(&store)
+            {
+                data.require_log_key(&config.name, &store)?;
+            }
+            format!("there is none for {name}; one is made at the start")
+        }
     })
 }
 

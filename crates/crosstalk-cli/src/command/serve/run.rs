@@ -145,7 +145,7 @@ impl Signals {
 
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What is in the files: a digest each, or why they can't be read.
+/// What is in the files: a digest each of the content and the mode, or why they can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileDigests {
     config: Result<Digest, io::ErrorKind>,
@@ -223,7 +223,8 @@ impl Reloader {
         let config = self.overrides.config(&self.data);
         let is_gone = self.has_file && self.seen.config.is_err();
         let was_bad = std::mem::replace(&mut self.is_config_bad, is_gone || config.is_err());
-        let mut is_changed = false;
+        // Whatever is wrong with it is said below.
+        let mut is_changed = self.is_config_bad;
         match config {
             // Without its file, a relay would go on without the rules of its operator.
             Ok(_) if is_gone => tracing::error!(
@@ -231,7 +232,7 @@ impl Reloader {
                 "the configuration is gone, and the old one stays: put the file back, or restart the relay without it"
             ),
             Ok(config) => {
-                is_changed |= self.use_config(config, why);
+                is_changed = self.use_config(config, why);
                 if was_bad && !is_changed {
                     is_changed = true;
                     tracing::info!(
@@ -328,6 +329,16 @@ impl Reloader {
 }
 
 fn digest(path: &Path) -> Result<Digest, io::ErrorKind> {
-    let read = open_regular(path).and_then(|file| read_bounded(&file, MAX_FILE_BYTES));
+    let read = open_regular(path).and_then(|file| {
+        let mut bytes = read_bounded(&file, MAX_FILE_BYTES)?;
+        // A file that was refused for its mode is read again after `chmod`.
+        bytes.extend(mode(&file)?.to_le_bytes());
+        Ok(bytes)
+    });
     read.map(|bytes| Digest::of(&bytes)).map_err(|e| e.kind())
+}
+
+fn mode(file: &std::fs::File) -> io::Result<u32> {
+    use std::os::unix::fs::PermissionsExt as _;
+    Ok(file.metadata()?.permissions().mode())
 }

@@ -36,14 +36,14 @@ pub(crate) enum ClipboardError {
     Other(String),
 }
 
-const BY_HAND: &str = "give the text as a file or on stdin";
+const BY_HAND: &str = "`crosstalk paste -` reads a text that you paste into the terminal, and `crosstalk paste FILE` a file";
 
 impl fmt::Display for ClipboardError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => write!(
                 f,
-                "the clipboard is switched off ({VARIABLE}=none or the configuration): {BY_HAND}, copy by hand"
+                "the clipboard is switched off ({VARIABLE}=none or the configuration): copy by hand; {BY_HAND}"
             ),
             Self::Missing(why) => write!(
                 f,

@@ -15,7 +15,7 @@ use crosstalk_envelope::unicode::{escape, nfc};
 use crosstalk_envelope::{Address, Document, Intent};
 use crosstalk_protocol::answer_receiver;
 use crosstalk_protocol::poll::Call;
-use crosstalk_protocol::store::{Record, Side, Wait, Way, is_same_party, may_answer};
+use crosstalk_protocol::store::{Record, Side, Store as _, Wait, Way, is_same_party, may_answer};
 use crosstalk_store::SqliteStore;
 
 /// The states of a question that somebody else has to answer.
@@ -32,7 +32,7 @@ pub(super) fn open_questions(store: &SqliteStore) -> Result<Vec<Record>, Failure
 }
 
 /// Whether a message asks somebody.
-pub(super) fn asks(question: &Record, name: &str) -> bool {
+pub(crate) fn asks(question: &Record, name: &str) -> bool {
     match question.meaning {
         Some(Intent::Poll) => Call::read(&question.document(), &question.id, None).asks(name),
         _ => may_answer(&question.receiver, name),
@@ -40,7 +40,7 @@ pub(super) fn asks(question: &Record, name: &str) -> bool {
 }
 
 /// Those whom a message asks: of a poll, the voters.
-pub(super) fn asked(question: &Record) -> Vec<String> {
+pub(crate) fn asked(question: &Record) -> Vec<String> {
     match question.meaning {
         Some(Intent::Poll) => Call::read(&question.document(), &question.id, None).invited,
         _ => vec![question.receiver.clone()],
@@ -66,6 +66,67 @@ pub(super) fn none_open() -> Failure {
     )
 }
 
+/// How a text that holds no message that can be read is filed as the answer to a question, with a command that works as it is
+/// printed. The text may name the question or the sender.
+pub(super) fn hint(console: &mut Console, desk: &Desk, input: &Input) -> Result<String, Failure> {
+    const ASK: &str = "Nothing here waits for an answer, so it can't be filed as one: ask first with `crosstalk send NAME \"…\"`.";
+    let Some(store) = desk.messages(console)? else {
+        return Ok(ASK.to_owned());
+    };
+    let body = body_of(input).unwrap_or_default();
+    let open = open_questions(&store)?;
+    let file = input.file_argument();
+    let file = file.map_or_else(String::new, |file| format!(" {file}"));
+    let (reference, asked) = match (named_in(&store, body)?, open.as_slice()) {
+        (Some(question), _) => (view::short(&store, &question.id)?, asked(&question)),
+        (None, []) if lookup::recent(&store, is_question)?.is_empty() => return Ok(ASK.to_owned()),
+        (None, []) => {
+            return Ok(format!(
+                "If it is the plain answer to a message of yours, file it with `crosstalk paste --as-reply-to ID{file}`; \
+                 `crosstalk threads` lists the messages."
+            ));
+        }
+        (None, open) => (lookup::LAST.to_owned(), all_asked(open)),
+    };
+    let from = match asked.as_slice() {
+        [] | [_] => String::new(),
+        [first, ..] => {
+            let words = body.to_lowercase();
+            let is_in_text = |name: &&String| words.contains(&name.to_lowercase());
+            let said = asked.iter().find(is_in_text).unwrap_or(first);
+            format!(" --from {}", shell::word(said))
+        }
+    };
+    let names = match asked.as_slice() {
+        [] | [_] => String::new(),
+        several => format!(
+            "; --from names who said it, one of {}",
+            view::names(several)
+        ),
+    };
+    Ok(format!(
+        "If it is the plain answer to a message of yours, file it with `crosstalk paste --as-reply-to {reference}{from}{file}`{names}."
+    ))
+}
+
+/// Whether a message asks somebody else.
+fn is_question(record: &Record) -> bool {
+    record.side != Side::ToMe && record.meaning.is_some_and(Intent::asks)
+}
+
+/// The question whose id stands in a text.
+fn named_in(store: &SqliteStore, text: &str) -> Result<Option<Record>, Failure> {
+    const WORDS: usize = 400;
+    let is_inside = |c: char| c.is_alphanumeric() || c == '-';
+    let words = text.split(|c| !is_inside(c));
+    for word in words.filter(|w| w.len() >= 20).take(WORDS) {
+        if let Some(found) = store.message(word)?.filter(is_question) {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
 /// The messages among which a reference chooses.
 enum Scope {
     /// The one that is named.
@@ -76,7 +137,6 @@ enum Scope {
 
 impl Scope {
     fn find(store: &SqliteStore, reference: &str) -> Result<Self, Failure> {
-        let is_question = |r: &Record| r.side != Side::ToMe && r.meaning.is_some_and(Intent::asks);
         if matches!(reference, "" | lookup::LAST) {
             return Ok(Self::Questions {
                 open: open_questions(store)?,

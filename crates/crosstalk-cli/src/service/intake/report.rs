@@ -11,14 +11,16 @@ use crate::service::lookup::show_before;
 use crate::service::poll::KeptPoll;
 use crate::service::{consent, lookup, relocate};
 use crate::view::{self, Look};
-use crate::{json, render, shell};
+use crate::{json, render};
 use crosstalk_envelope::json::finding;
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::reply::Refusal;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, Intent, LineIndex};
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Moved, Outcome, Record, Side, Store as _, Wait, is_same_party};
+use crosstalk_protocol::store::{
+    Moved, Outcome, Record, Side, Store as _, Wait, Way, is_same_party,
+};
 use crosstalk_store::SqliteStore;
 use serde_json::Value;
 
@@ -42,12 +44,12 @@ pub(super) struct Told<'t> {
     pub(super) verbose: bool,
     /// The move of a message that was here already and answers another one now.
     pub(super) moved: Option<&'t Moved>,
-    /// The file that it came from, as it is written in a command.
-    pub(super) file: Option<&'t str>,
     /// The command that keeps it under another id.
     pub(super) new_id: &'t str,
     /// Whether nothing but messages of the person came.
     pub(super) is_all_mine: bool,
+    /// Whether it takes the place of what was filed from the same envelope, which named another sender.
+    pub(super) is_replaced: bool,
 }
 
 impl Told<'_> {
@@ -84,15 +86,22 @@ impl Told<'_> {
                 self.verdict(console)?;
                 self.remarks(console, store, record)?;
                 if let Some(displaced) = displaced {
-                    let other = store.message(displaced)?;
-                    let what = match other.is_some_and(|r| r.truncated) {
-                        true => "the truncated message",
-                        false => "an unverified message",
-                    };
-                    console.note(&format!(
-                        "{what} had this id; it is {} now",
-                        short(displaced)
-                    ))?;
+                    console.note(&match store.message(displaced)? {
+                        None => "it takes the place of the truncated message".to_owned(),
+                        Some(other) if other.truncated => {
+                            format!(
+                                "the truncated message had this id; it is {} now",
+                                short(displaced)
+                            )
+                        }
+                        Some(_) => format!(
+                            "an unverified message had this id; it is {} now",
+                            short(displaced)
+                        ),
+                    })?;
+                }
+                if self.is_replaced {
+                    console.note("it takes the place of the message as it was filed before")?;
                 }
                 if let Some(closed) = closed {
                     console.note(&format!("the thread was closed on {closed}"))?;
@@ -133,6 +142,19 @@ impl Told<'_> {
                         short(id),
                         view::names(&own.recipients())
                     );
+                    return console.talk(&format!("{}\n", wrap(&text, 0, 0)));
+                }
+                if let Some(mine) = self
+                    .record
+                    .filter(|r| r.wait == Wait::Me && r.way == Way::Sent)
+                {
+                    let text = format!(
+                        "You sent this message on {since}, and it waits for an answer of {}: `crosstalk reply {}` gives it.",
+                        view::line(&mine.receiver),
+                        short(id)
+                    );
+                    console.show(&view::message(mine, &short, &look))?;
+                    console.flush()?;
                     return console.talk(&format!("{}\n", wrap(&text, 0, 0)));
                 }
                 let word = styled(CYAN, "Already filed");
@@ -209,13 +231,16 @@ impl Told<'_> {
         } else if let Some(named) = named.filter(|_| is_elsewhere) {
             let filed = question.as_ref().map(|q| short(&q.id)).unwrap_or_default();
             remarks.push(match store.message(named)? {
-                Some(answered) => format!(
-                    "{} has answered {} already: it was filed with {filed}, which waits; `crosstalk move {id} --answers {}` \
-                     files it there",
-                    view::line(&record.sender),
-                    short(&answered.id),
-                    short(&answered.id)
-                ),
+                Some(answered) => {
+                    let (sender, other) = (view::line(&record.sender), short(&answered.id));
+                    let why = match plain::asks(&answered, &record.sender) {
+                        true => format!("{sender} has answered {other} already"),
+                        false => format!("{other} does not ask {sender}"),
+                    };
+                    format!(
+                        "{why}: it was filed with {filed}, which waits; `crosstalk move {id} --answers {other}` files it there"
+                    )
+                }
                 None => format!(
                     "the message that it says it answers is not here: it was filed with {filed}, which waits{}",
                     other_question(store, record)?
@@ -232,6 +257,9 @@ impl Told<'_> {
                 other_question(store, record)?
             ));
         }
+        if question.is_none() && arrival.reads_as_answer() && !arrival.holds() {
+            remarks.extend(answer_of_other(store, record)?);
+        }
         if !is_same_party(&arrival.sender, self.document.sender()) {
             remarks.push(format!(
                 "it says that it is from {}; it is filed as the answer of {}",
@@ -239,23 +267,13 @@ impl Told<'_> {
                 view::line(&arrival.sender)
             ));
         }
-        let is_of_mine =
-            |q: &&Record| q.side == Side::Mine && arrival.meaning == Some(Intent::Respond);
+        let is_of_mine = |q: &&Record| q.side == Side::Mine && arrival.reads_as_answer();
         if let Some(question) = question
             .as_ref()
             .filter(is_of_mine)
             .filter(|q| !plain::asks(q, &arrival.sender))
         {
-            let asked = plain::asked(question);
-            let first = asked.first().map_or_else(String::new, |a| shell::word(a));
-            let file = self.file.map_or_else(String::new, |f| format!(" {f}"));
-            remarks.push(format!(
-                "{} was not asked, so the question waits on; if it is the answer of {}, paste it again with `crosstalk paste \
-                 --as-reply-to {} --from {first}{file}`",
-                view::line(&arrival.sender),
-                any_of(&asked),
-                view::short(store, &question.id)?,
-            ));
+            remarks.push(relocate::still_waits(store, record, question)?);
         }
         let poll = question
             .as_ref()
@@ -376,7 +394,7 @@ impl Told<'_> {
 /// is none.
 fn other_question(store: &SqliteStore, answer: &Record) -> Result<String, Failure> {
     let other = lookup::find_recent(store, |r| {
-        r.meaning.is_some_and(Intent::asks)
+        plain::is_open(r)
             && r.id != answer.id
             && answer.parent.as_ref() != Some(&r.id)
             && plain::asks(r, &answer.sender)
@@ -393,11 +411,16 @@ fn other_question(store: &SqliteStore, answer: &Record) -> Result<String, Failur
     ))
 }
 
-/// One of some names, for a sentence.
-fn any_of(names: &[String]) -> String {
-    match names {
-        [only] => view::line(only),
-        several => format!("one of {}", view::names(several)),
+/// Which command files an answer of somebody whom nobody asked as that of the one whose answer is missing. Nothing unless
+/// exactly one question waits.
+fn answer_of_other(store: &SqliteStore, answer: &Record) -> Result<Option<String>, Failure> {
+    let open = plain::open_questions(store)?;
+    let [question] = open.as_slice() else {
+        return Ok(None);
+    };
+    match plain::asks(question, &answer.sender) {
+        true => Ok(None),
+        false => relocate::still_waits(store, answer, question).map(Some),
     }
 }
 

@@ -19,7 +19,8 @@ use std::time::Duration;
 /// Which data folder is meant.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct DataArgument {
-    /// The data folder of the relay; else `relay` in the folder of CROSSTALK_HOME, or in the usual place of your system
+    /// The data folder of the relay; else the folder of CROSSTALK_HOME if a relay has its data there, or `relay` in it, or in
+    /// the usual place of your system
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 }
@@ -34,9 +35,19 @@ impl DataArgument {
     pub(crate) fn folder(&self) -> Result<Data, Failure> {
         let folder = match &self.data {
             Some(folder) => std::path::absolute(folder).map_err(|e| Failure::at(folder, e))?,
-            None => Home::from_env()?.as_ref().join("relay"),
+            None => within(Home::from_env()?.as_ref()),
         };
         Ok(Data::at(folder))
+    }
+}
+
+/// The data folder of the relay of a home: the home itself, if a relay has its data there, as on a server that runs nothing
+/// else; otherwise `relay` in it.
+fn within(home: &Path) -> PathBuf {
+    let marks = ["relay.db", last_start::FILE];
+    match marks.iter().any(|name| home.join(name).is_file()) {
+        true => home.to_owned(),
+        false => home.join("relay"),
     }
 }
 
@@ -265,6 +276,27 @@ impl Data {
         Ok(made)
     }
 
+    /// Fails if the log is signed in this name, and the key is gone. With a new key, those who watch the log would take the
+    /// relay for another one.
+    pub(crate) fn require_log_key(&self, name: &str, store: &SqliteStore) -> Result<(), Failure> {
+        let sealed = store.checkpoint()?;
+        let signed = sealed.and_then(|s| Note::parse(&s.note).and_then(|n| n.claim()).ok());
+        if signed.is_none_or(|claim| claim.origin != name) || self.find_key(name)?.is_some() {
+            return Ok(());
+        }
+        let (keys, home) = (self.folder.join("keys"), self.folder.to_string_lossy());
+        let name = escape(name);
+        Err(Failure::failed(format!(
+            "the log of the relay is signed with the key of `{name}`, and that key is not in {}",
+            keys.display()
+        ))
+        .help(format!(
+            "put its files back from a backup of the relay. If the key is lost for good, make a new one \
+             (`CROSSTALK_HOME={} crosstalk key new {name}`), and tell those who watch the log and those who pinned the key",
+            shell::word(&home),
+        )))
+    }
+
     /// The key that the relay of this folder has signed with. It is never created here: signatures of another key could
     /// not be checked.
     pub(crate) fn require_key(&self, name: &str) -> Result<PrivateKey, Failure> {
@@ -310,6 +342,22 @@ impl Data {
             // Where it can't be written, the message of the failure is all there is.
             let _ = self.last_start().and_failed(failure).write(&self.folder);
         }
+    }
+
+    /// Reads every key and the trust file. What is encrypted is not opened.
+    pub(crate) fn check_keys(&self) -> Result<(), Failure> {
+        let keys = self.keys();
+        let listing = keys.list()?;
+        if let Some(problem) = listing.problems.into_iter().next() {
+            return Err(problem.into());
+        }
+        for key in &listing.keys {
+            if !keys.is_encrypted(key)? {
+                keys.load(key, || Err(io::Error::other("it is encrypted")))?;
+            }
+        }
+        self.trust().read()?;
+        Ok(())
     }
 
     /// The public keys of the relay: the one of now, and those before it.
@@ -429,6 +477,14 @@ mod tests {
         }
         drop(first);
         assert!(data.claim().is_ok());
+    }
+
+    #[test]
+    fn home_that_is_a_data_folder_is_used_itself() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(within(home.path()), home.path().join("relay"));
+        std::fs::write(home.path().join("relay.db"), "").unwrap();
+        assert_eq!(within(home.path()), home.path());
     }
 
     #[test]

@@ -14,13 +14,16 @@ use crate::service::relay::remote::{Remote, Waiting};
 use crate::service::relay::send::is_kept;
 use crate::service::workspace::Desk;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::{Block, Builder, CoreHeader, Document, ErrorCode, Intent, Reading, scan};
+use crosstalk_envelope::{
+    Block, Builder, CoreHeader, Document, ErrorCode, Intent, Reading, Timestamp, scan,
+};
+use crosstalk_protocol::relay::report::derived;
 use crosstalk_protocol::store::{
     Outcome, Store as _, Wait, Way, is_placeholder, is_same_party, may_answer,
 };
 use crosstalk_protocol::{
-    Admitted, Question, agent_user, expects_answer, is_answer, is_primer_example, is_quote,
-    printed_receiver, verify,
+    Admitted, Printed, Question, TRUNCATED_OUTPUT, agent_user, expects_answer, is_answer,
+    is_primer_example, is_quote, printed_receiver, verify,
 };
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -28,6 +31,12 @@ use std::path::Path;
 
 /// The addresses to read: those given, else the person's own.
 pub(crate) fn addresses(desk: &Desk, typed: &[String]) -> Result<Vec<String>, Failure> {
+    if let Some(pattern) = typed.iter().find(|a| a.contains('*')) {
+        return Err(Failure::usage(format!(
+            "`{pattern}` is a pattern, and an inbox belongs to one address"
+        ))
+        .help("name each address that you read for"));
+    }
     if !typed.is_empty() {
         return Ok(typed
             .iter()
@@ -134,6 +143,33 @@ impl<'c> Cause<'c> {
     }
 }
 
+/// The answers that a program printed: each of its envelopes with missing parts filled in, else the text as a RESPOND.
+/// Empty where [`envelope`] returns nothing.
+pub(crate) fn printed(
+    cause: Cause<'_>,
+    desk: &Desk,
+    said: &str,
+    at: Timestamp,
+) -> Result<Vec<Answer>, Failure> {
+    let given = Document::parse(&cause.given.envelope, Reading::Strict);
+    match Printed::read(said, &given) {
+        Printed::Truncated => Err(Failure::failed(format!("the program {TRUNCATED_OUTPUT}"))),
+        Printed::Envelopes(found) if found.len() > 1 => {
+            let mut answers = Vec::new();
+            for (number, document) in found.iter().enumerate() {
+                let id = match number {
+                    0 => cause.id.to_owned(),
+                    _ => derived(at, &format!("printed\n{}\n{number}\n", cause.id)),
+                };
+                let cause = Cause { id: &id, ..cause };
+                answers.extend(from_envelope(cause, desk, document)?);
+            }
+            Ok(answers)
+        }
+        _ => Ok(envelope(cause, desk, said)?.into_iter().collect()),
+    }
+}
+
 /// The answer in a text: its last envelope with missing parts filled in, else the text as a RESPOND. Nothing if a
 /// person declined or failed and the text asks another party.
 pub(crate) fn envelope(
@@ -147,18 +183,7 @@ pub(crate) fn envelope(
     let is_written = |d: &&Document<'_>| !is_primer_example(d) && !is_quoted(d);
     let mut written = found.documents.iter().filter(is_written);
     if let Some(last) = written.next_back() {
-        let is_final = given.envelope().meaning() != Some(Intent::Respond);
-        let ends = is_answer(last.envelope().meaning());
-        if cause.question.is_some() && !ends && is_final {
-            return Ok(None);
-        }
-        let is_foreign = |sender: &&str| speaker(cause.asked(), sender).is_none();
-        let printed_sender = Some(last.sender()).filter(is_foreign).map(str::to_owned);
-        return Ok(Some(Answer {
-            text: own(cause, desk, last)?,
-            has_envelope: true,
-            printed_sender,
-        }));
+        return from_envelope(cause, desk, last);
     }
     let body = said.trim_end().trim_start_matches(['\r', '\n']);
     if body.trim().is_empty() {
@@ -169,6 +194,27 @@ pub(crate) fn envelope(
         text: text.map_err(|e| refused(&e))?,
         has_envelope: false,
         printed_sender: None,
+    }))
+}
+
+/// The answer in an envelope, unless a person declined or failed and the envelope asks another party.
+fn from_envelope(
+    cause: Cause<'_>,
+    desk: &Desk,
+    found: &Document<'_>,
+) -> Result<Option<Answer>, Failure> {
+    let given = Document::parse(&cause.given.envelope, Reading::Strict);
+    let is_final = given.envelope().meaning() != Some(Intent::Respond);
+    let ends = is_answer(found.envelope().meaning());
+    if cause.question.is_some() && !ends && is_final {
+        return Ok(None);
+    }
+    let is_foreign = |sender: &&str| speaker(cause.asked(), sender).is_none();
+    let printed_sender = Some(found.sender()).filter(is_foreign).map(str::to_owned);
+    Ok(Some(Answer {
+        text: own(cause, desk, found)?,
+        has_envelope: true,
+        printed_sender,
     }))
 }
 

@@ -77,7 +77,9 @@ impl LastStart {
     ) -> Option<String> {
         let last = self.name.as_deref()?;
         let (before, now) = (self.config.as_deref(), config);
-        let is_same = last == name && before.unwrap_or(own) == now.unwrap_or(own);
+        // A link, or `..` in a path, leads to the same file.
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let is_same = last == name && real(before.unwrap_or(own)) == real(now.unwrap_or(own));
         let shown = |config: Option<&Path>| match config {
             Some(file) => format!("--config {}", escape(&shell::word(&file.to_string_lossy()))),
             None => "no --config".to_owned(),

@@ -7,6 +7,7 @@ use crate::input::Input;
 use crate::report::{FailureReport, HandedReport};
 use crate::service::dns::Look;
 use crate::service::intake::{AssignedIds, Intake};
+use crate::service::relay::inbox::take;
 use crate::service::relay::outbox::{Due, Outbox, Watch};
 use crate::service::relay::remote::{Pause, Remote, Through, Trouble, Waiting};
 use crate::service::settings::{Config, base_url};
@@ -204,6 +205,13 @@ impl Parcel<'_> {
                     None => Exit::SUCCESS,
                 })
             }
+            (None, Some(_)) if take_question_back(console, desk, remote, &document)? => {
+                console.talk(&format!(
+                    "No answer yet: {} asks back first.\n",
+                    escape(document.receiver())
+                ))?;
+                Ok(ErrorCode::Timeout.into())
+            }
             (None, Some(_)) => {
                 watch.tell(console, &desk.config, remote, known)?;
                 console.talk(&format!("No answer yet; the message is at {url}.\n{later}"))?;
@@ -274,6 +282,33 @@ impl Parcel<'_> {
         };
         Ok((report, exit))
     }
+}
+
+/// Shows and keeps the questions that the receiver asks back. Returns whether there were any.
+fn take_question_back(
+    console: &mut Console,
+    desk: &Desk,
+    remote: &Remote,
+    sent: &Document<'_>,
+) -> Result<bool, Failure> {
+    let Some(id) = sent.header(CoreHeader::Message) else {
+        return Ok(false);
+    };
+    // A relay that does not let its caller read the inbox has nothing to show.
+    let Ok(page) = remote.inbox(sent.sender(), None, PAGE, 0) else {
+        return Ok(false);
+    };
+    let asks_back = |waiting: &&Waiting| {
+        let document = Document::parse(&waiting.envelope, Reading::Strict);
+        let asks = document.envelope().meaning().is_some_and(Intent::asks);
+        asks && document.header(CoreHeader::Parent) == Some(id)
+    };
+    let mut found = false;
+    for waiting in page.messages.iter().filter(asks_back) {
+        let (_, is_taken) = take(console, desk, remote, sent.sender(), waiting, false)?;
+        found = found || is_taken;
+    }
+    Ok(found)
 }
 
 /// Keeps an answer like a pasted message and acknowledges it. Returns the exit code, and the reason of a rejection.

@@ -20,6 +20,7 @@ use tokio::runtime::Runtime;
 
 /// Starts the part of the relay that has no network, with its key.
 pub(crate) fn start(data: &Data, config: Config, store: SqliteStore) -> Result<Relay, Failure> {
+    data.require_log_key(&config.name, &store)?;
     let key = data.find_or_make_key(&config.name)?;
     start_core(data, config, store, Some(key))
 }

@@ -233,6 +233,7 @@ fn revocations_are_replayed_from_a_bundle_that_holds() {
         restored.err
     );
     // The trust file of the operator is in no bundle.
+    assert!(restored.err.contains("trust list"), "{}", restored.err);
     assert_eq!(setting.counts(&new), [false, false, true]);
 
     // A bundle that was changed, and one of another relay, change nothing.
@@ -279,6 +280,70 @@ fn revocations_are_replayed_from_a_bundle_that_holds() {
         assert_ne!(refused.code, 0, "{}", refused.err);
         assert!(!Path::new(&other).exists());
     }
+}
+
+/// The text of the REVOKE is gone, and its signer is not known to the backup: the ledger of the newer folder is proof enough.
+#[test]
+fn revocation_without_its_text_is_replayed_with_its_time() {
+    let setting = Setting::new("replay-erased");
+    let (ann, data, backup) = (&setting.ann, &setting.data, &setting.backup);
+    let log = ann.does(&["audit", "log", &setting.path("bundle"), "--kind", "revoked"]);
+    let line = log.out.lines().find(|l| l.contains("health-2026")).unwrap();
+    let (time, revoke) = {
+        let mut words = line.split_whitespace();
+        (words.nth(1).unwrap(), words.nth(1).unwrap())
+    };
+    ann.does(&["forget", revoke, "--data", data, "--yes"]);
+    let erased = ann.does(&["audit", "log", "--data", data, "--kind", "erased"]);
+    assert!(
+        erased.out.contains(revoke) && erased.out.contains("operator"),
+        "{}",
+        erased.out
+    );
+    let new = setting.path("new");
+    ann.does(&["restore", backup, "--data", &new, "--replay-from", data]);
+    assert_eq!(setting.counts(&new), [false, false, false]);
+    let relay = Relay::start_at(Path::new(&new), &[]);
+    let words = ["consent", "show", "health-2026", "--relay", &relay.url];
+    let shown = ann.does(&[&words[..], &["--token-file", &setting.path("ann.token")]].concat());
+    assert!(shown.out.contains(time), "{time}: {}", shown.out);
+    relay.stop();
+
+    // All messages of a person, while no relay runs.
+    let plain = setting.path("plain");
+    ann.does(&["restore", backup, "--data", &plain]);
+    let of = ["forget", "--of", BOT, "--data", &plain, "--yes"];
+    assert!(ann.does(&of).err.contains("Erased: 2 texts"));
+    assert_ne!(ann.run(&of).code, 0, "nothing is left");
+    ann.does(&["fsck", "--data", &plain]);
+
+    // Without its key, a relay does not go on with the log of another one.
+    std::fs::remove_dir_all(ann.home.path("new/keys")).unwrap();
+    let check = ann.run(&["serve", "--check", "--data", &new]);
+    assert_eq!(check.code, 1, "{}", check.out);
+    assert!(check.out.contains("put its files back"), "{}", check.out);
+}
+
+/// A key that can't be read would be noticed at the next start, when the backup may be gone.
+#[test]
+fn backup_with_a_damaged_key_is_not_restored() {
+    let setting = Setting::new("damaged-key");
+    let keys = Path::new(&setting.data).join("keys");
+    for entry in std::fs::read_dir(keys).unwrap().flatten() {
+        if entry.path().extension().is_some_and(|e| e == "pem") {
+            std::fs::write(entry.path(), "-----BEGIN PRIVATE KEY-----\nxx\n").unwrap();
+        }
+    }
+    let (bad, new) = (setting.path("bad.tar"), setting.path("new"));
+    setting.ann.does(&["backup", "--data", &setting.data, &bad]);
+    let restored = setting.ann.run(&["restore", &bad, "--data", &new]);
+    assert_eq!(restored.code, 1, "{}", restored.err);
+    assert!(
+        restored.err.contains("the backup is damaged"),
+        "{}",
+        restored.err
+    );
+    assert!(!Path::new(&new).exists());
 }
 
 #[cfg(target_os = "linux")]

@@ -1,8 +1,8 @@
 //! What a command prints: bounded, and read as an answer.
 
 use crate::delivery::Reply;
-use crosstalk_envelope::{Document, Reading, scan};
-use crosstalk_protocol::{is_primer_example, is_quote};
+use crosstalk_envelope::{Document, Reading};
+use crosstalk_protocol::{Printed, TRUNCATED_OUTPUT};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::{oneshot, watch};
@@ -96,20 +96,19 @@ impl Tail {
     }
 }
 
-/// The answer in what a command printed: the last envelope that is no quote of the message that it got, else the text;
-/// nothing if it printed nothing.
-pub(super) fn reply(output: &[u8], given: &str) -> Option<Reply> {
-    let text = plain(&String::from_utf8_lossy(output));
-    if text.trim().is_empty() {
-        return None;
-    }
-    let found = scan(&text, Reading::Paste);
+/// The answer in what a command printed: its envelopes, else the text; nothing if it printed nothing.
+///
+/// # Errors
+/// Why it is no answer.
+pub(super) fn reply(output: &[u8], given: &str) -> Result<Option<Reply>, &'static str> {
+    let text = std::str::from_utf8(output).map_err(|_| "printed something that is not UTF-8")?;
+    let text = plain(text);
     let given = Document::parse(given, Reading::Strict);
-    let is_written = |d: &&Document<'_>| !is_primer_example(d) && !is_quote(d, &given);
-    let mut answers = found.documents.iter().filter(is_written);
-    match answers.next_back() {
-        Some(document) => Some(Reply::Envelope(strict(document))),
-        None => Some(Reply::Text(text.trim_matches('\n').to_owned())),
+    match Printed::read(&text, &given) {
+        Printed::Nothing => Ok(None),
+        Printed::Text(text) => Ok(Some(Reply::Text(text.trim_matches('\n').to_owned()))),
+        Printed::Envelopes(found) => Ok(Some(Reply::Envelopes(found.iter().map(strict).collect()))),
+        Printed::Truncated => Err(TRUNCATED_OUTPUT),
     }
 }
 
@@ -173,10 +172,13 @@ mod tests {
                 crosstalk_protocol::primer(crosstalk_protocol::Assistant::Any)
             ),
         ] {
-            let Some(Reply::Envelope(found)) = reply(text.as_bytes(), QUESTION) else {
+            let Ok(Some(Reply::Envelopes(found))) = reply(text.as_bytes(), QUESTION) else {
                 panic!("{text}");
             };
-            let document = Document::parse(&found, Reading::Strict);
+            let [found] = found.as_slice() else {
+                panic!("{found:?}");
+            };
+            let document = Document::parse(found, Reading::Strict);
             assert!(document.is_accepted(), "{found}");
             assert_eq!(document.body_text(), "Yes.");
         }
@@ -196,13 +198,28 @@ mod tests {
             ("\u{1b}[2J", None),
         ] {
             let wanted = wanted.map(|t| Reply::Text(t.into()));
-            assert_eq!(reply(text.as_bytes(), QUESTION), wanted, "{text:?}");
+            assert_eq!(reply(text.as_bytes(), QUESTION), Ok(wanted), "{text:?}");
         }
         // What it got, and something of its own.
         let quoted = format!("You asked:\n{QUESTION}Yes.\n");
         assert_eq!(
             reply(quoted.as_bytes(), QUESTION),
-            Some(Reply::Text(quoted.trim_end().into()))
+            Ok(Some(Reply::Text(quoted.trim_end().into())))
         );
+    }
+
+    #[test]
+    fn cut_off_output_is_no_answer() {
+        let cut = ENVELOPE.split("sig:").next().unwrap();
+        for text in [cut.to_owned(), format!("{ENVELOPE}\n{cut}more")] {
+            assert_eq!(reply(text.as_bytes(), QUESTION), Err(TRUNCATED_OUTPUT));
+        }
+        assert!(reply(b"\xff\xfe\x00", QUESTION).is_err());
+        // The question, quoted in part.
+        let quoted = format!("{}\n", QUESTION.split("sig:").next().unwrap());
+        assert!(matches!(
+            reply(quoted.as_bytes(), QUESTION),
+            Ok(Some(Reply::Text(_)))
+        ));
     }
 }

@@ -307,3 +307,85 @@ fn sensitive_texts_are_not_kept_for_long() {
         assert_eq!(store.taken_as(id).unwrap().is_some(), is_there, "{id}");
     }
 }
+
+/// Whoever asks later what was agreed to needs the signed text.
+#[test]
+fn signed_grant_is_kept_as_long_as_its_consent_holds() {
+    use crosstalk_protocol::relay::{Retention, State};
+    let house = plan().open();
+    let named = signed(&grant("M1", "health"), &key(), KEY);
+    // Of a consent without a name of its own, the message is the data as well.
+    let nameless = from_ann(BOT, "M2")
+        .meta("privacy", "Scope", "medical")
+        .meta("privacy", "Consent", "explicit_yes");
+    let nameless = signed(&nameless.build().unwrap(), &key(), KEY);
+    for text in [&named, &nameless, &grant("M3", "unsigned")] {
+        house.take(text);
+    }
+    house.inbox(BOT);
+    let mut store = house.store();
+    let ids = ["M1", "M2", "M3"].map(str::to_owned);
+    let now = house.relay.now();
+    store.mark(BOT, &ids, State::Acknowledged, now).unwrap();
+    house.later(3600);
+    let later = house.relay.now();
+    let what = Retention {
+        before: None,
+        now: later,
+        brief_before: Some(later),
+        most: 10,
+    };
+    assert_eq!(store.retire(&what).unwrap().messages, 2);
+    assert_eq!(store.taken_as("M1").unwrap().unwrap().text, named);
+    house.take(&revoke("health", BOT, "R1"));
+    assert!(house.store().taken_as("M1").unwrap().is_none());
+}
+
+/// A text that is gone can't be delivered any more: its dead letter is no work for the operator.
+#[test]
+fn erased_messages_are_no_dead_letters() {
+    use crosstalk_protocol::relay::State;
+    let house = plan().open();
+    house.take(&signed(&grant("M1", "health"), &key(), KEY));
+    house.inbox(BOT);
+    let now = house.relay.now();
+    let mut store = house.store();
+    let failed = store.mark(BOT, &["M1".to_owned()], State::Failed, now);
+    assert_eq!(failed.unwrap().len(), 1);
+    assert_eq!(store.dead(9).unwrap().len(), 1);
+    assert_eq!(store.gauges().unwrap().dead_letters, 1);
+    house.take(&revoke("health", BOT, "R1"));
+    assert!(store.dead(9).unwrap().is_empty());
+    assert_eq!(store.gauges().unwrap().dead_letters, 0);
+}
+
+/// A store that was restored takes revocations over from a newer one: texts go, and the time is that of the REVOKE.
+#[test]
+fn revocation_of_a_newer_ledger_is_adopted_with_its_time() {
+    use crosstalk_envelope::Timestamp;
+    use crosstalk_protocol::consent::Revocation;
+    let house = plan().open();
+    house.take(&signed(&grant("M1", "health"), &key(), KEY));
+    house.inbox(BOT);
+    let mut store = house.store();
+    let revocation = Revocation {
+        at: Timestamp::from_millis(START - 5000),
+        by: ANN.into(),
+        message: "R1".into(),
+        reason: None,
+    };
+    let now = house.relay.now();
+    let done = store.adopt_revocation("health", &revocation, now).unwrap();
+    assert_eq!(done.unwrap().erased.len(), 1);
+    let known = store.grant("health").unwrap().unwrap();
+    assert_eq!(known.revoked, Some(revocation.clone()));
+    assert!(store.taken_as("M1").unwrap().is_none());
+    let again = store.adopt_revocation("health", &revocation, now).unwrap();
+    assert!(again.unwrap().erased.is_empty());
+    assert!(
+        store
+            .adopt_revocation("no", &revocation, now)
+            .unwrap()
+            .is_none()
+    );
+}

@@ -496,10 +496,11 @@ async fn two_that_ask_back_end_at_the_limit() {
             .chain("ba".chars().cycle().take(limit))
             .collect();
         let way = post.way(&last).await;
-        (count > limit && way.is_some_and(|w| w.state == State::Delivered)).then_some(count)
+        (count > limit + 1 && way.is_some_and(|w| w.state == State::Delivered)).then_some(count)
     })
     .await;
-    assert_eq!(end, limit + 1, "and no more");
+    // The last one is the ERROR that tells who asked first.
+    assert_eq!(end, limit + 2, "and no more");
 }
 
 /// Threat 20: a program that asks itself, and says nothing of what it was asked.
@@ -586,8 +587,78 @@ async fn sender_learns_nothing_about_the_machine() {
             Some("E-ROUTE"),
             "{name}"
         );
-        for detail in ["hunter2", "127.0.0.9", place, "exit", "command"] {
+        for detail in ["hunter2", "127.0.0.9", place, "command"] {
             assert!(!told.contains(detail), "{name}: {told}");
         }
     }
+}
+
+/// Without an id in the text, the next relay would generate another one, and a reply to it would not be known here.
+#[tokio::test(flavor = "multi_thread")]
+async fn printed_envelopes_are_all_sent_and_leave_with_their_ids() {
+    let printed = |to: &str, intent: &str| {
+        format!(
+            "[[bot://port→{to} v1]]\nuser: bot\nthread: T-M1\nparent: M1\ncontext: ports\nintent: {intent}\nbody: |\n  For {to}.\nsig: none\n[[END]]\n"
+        )
+    };
+    let script = format!(
+        "cat > /dev/null\ncat <<'X'\n{}and\n\n{}X",
+        printed("BOB", "REQUEST"),
+        printed("ANN", "RESPOND")
+    );
+    let post = Post::start(&only(&script, ""));
+    post.send(&request("M1", "bot://port")).await;
+    for to in ["BOB", "ANN"] {
+        let got = post.gets(to, 1).await.remove(0).record;
+        let document = Document::parse(&got.text, Reading::Strict);
+        assert_eq!(document.body_text(), format!("For {to}."));
+        assert_eq!(document.envelope().message, Some(got.id.as_str()));
+    }
+    post.is("M1", State::Delivered).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cut_off_envelope_is_a_failed_run() {
+    let script = "cat > /dev/null\ncat <<'X'\n[[bot://port→ANN v1]]\nuser: bot\nthread: T-M1\nparent: M1\ncontext: ports\nintent: RESPOND\nbody: |\n  The answer is\nX";
+    let post = Post::start(&only(script, ""));
+    post.send(&request("M1", "bot://port")).await;
+    let way = post.is("M1", State::Failed).await;
+    assert!(way.reason.unwrap().contains("cut off"));
+    let told = post.gets("ANN", 1).await.pop().unwrap().record;
+    assert_eq!(told.intent.as_deref(), Some("ERROR"));
+}
+
+/// Each program asks the other one, and never answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn asker_is_told_when_programs_ask_each_other_in_circles() {
+    let ask = |from: &str, to: &str| {
+        let script = format!(
+            "cat > /dev/null\ncat <<'X'\n[[{from}→{to} v1]]\nuser: bot\ncontext: ports\nintent: REQUEST\nbody: |\n  You?\nsig: none\n[[END]]\nX"
+        );
+        route(from, &script, "")
+    };
+    let config = format!(
+        "{QUICK}{}{}",
+        ask("bot://one", "bot://two"),
+        ask("bot://two", "bot://one")
+    );
+    let post = Post::start(&config);
+    post.send(&request("M1", "bot://one")).await;
+    let told = post.gets("ANN", 1).await.remove(0).record;
+    assert_eq!(
+        (told.intent.as_deref(), told.parent.as_deref()),
+        (Some("ERROR"), Some("M1"))
+    );
+    assert!(told.text.contains("asked each other"), "{}", told.text);
+}
+
+/// Whoever listens for the address later does not answer everything again.
+#[tokio::test(flavor = "multi_thread")]
+async fn inbox_of_a_routed_address_has_nothing_that_its_program_got() {
+    let post = Post::start(&only("cat > /dev/null; echo Yes.", ""));
+    post.send(&request("M1", "bot://port")).await;
+    post.is("M1", State::Delivered).await;
+    post.gets("ANN", 1).await;
+    let left = post.relay.inbox("bot://port", None, 9).await.unwrap();
+    assert!(left.is_empty(), "{left:?}");
 }

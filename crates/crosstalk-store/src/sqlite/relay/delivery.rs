@@ -293,10 +293,12 @@ pub(super) fn release(db: &Connection, id: &str, to: &str, at: Timestamp) -> Ste
     Ok(released > 0)
 }
 
+/// Deliveries that were given up. A message whose text was erased can't be queued again, and is none of them.
 pub(super) fn dead(db: &Connection, most: usize) -> Step<Vec<DeadLetter>> {
     let sql = format!(
         "SELECT i.id, coalesce(m.sender, '') AS sender, {DELIVERY} FROM delivery d INDEXED BY delivery_dead \
-         JOIN intake i ON i.seq = d.seq LEFT JOIN message m ON m.seq = d.seq WHERE d.state = 4 ORDER BY d.failed_at DESC, d.seq DESC LIMIT ?1"
+         JOIN intake i ON i.seq = d.seq LEFT JOIN message m ON m.seq = d.seq \
+         WHERE d.state = 4 AND octet_length(i.text) > 0 ORDER BY d.failed_at DESC, d.seq DESC LIMIT ?1"
     );
     let mut find = db.prepare_cached(&sql)?;
     let rows = find.query_map(params![super::number(most)], |row| {

@@ -27,7 +27,8 @@ pub(super) fn gauges(db: &Connection, bytes: u64) -> Step<StoreGauges> {
     };
     let dead_letters = count(
         db,
-        "SELECT count(*) FROM (SELECT 1 FROM delivery INDEXED BY delivery_dead WHERE state = 4 LIMIT ?1)",
+        "SELECT count(*) FROM (SELECT 1 FROM delivery d INDEXED BY delivery_dead CROSS JOIN intake i ON i.seq = d.seq \
+         WHERE d.state = 4 AND octet_length(i.text) > 0 LIMIT ?1)",
         params![most],
     )?;
     Ok(StoreGauges {

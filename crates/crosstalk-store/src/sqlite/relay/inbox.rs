@@ -10,11 +10,13 @@ use crate::sqlite::derive::{self, FILED, Filed};
 use crate::sqlite::fault::Step;
 use crate::sqlite::query::{self, RECORD};
 
+/// What waits for an address. A message that a program, an endpoint, a folder or another relay has got (handlers from 2 on) does
+/// not wait any more: a reader would get it a second time.
 pub(super) fn inbox_of(db: &Connection, inbox: &Inbox<'_>) -> Step<Vec<Entry>> {
     let sql = format!(
         "{RECORD}, d.address, d.handler, d.state FROM delivery d INDEXED BY delivery_inbox \
          CROSS JOIN message m ON m.seq = d.seq CROSS JOIN intake i ON i.seq = d.seq \
-         WHERE d.party = ?1 AND d.state < 3 AND d.seq > ?2 ORDER BY d.seq LIMIT ?3"
+         WHERE d.party = ?1 AND d.state < 3 AND d.seq > ?2 AND (d.handler < 2 OR d.state = 0) ORDER BY d.seq LIMIT ?3"
     );
     let asked = params![
         party(inbox.address),

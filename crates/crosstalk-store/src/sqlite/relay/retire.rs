@@ -23,7 +23,8 @@ pub(super) fn retire(db: &Connection, what: &Retention) -> Step<Retired> {
     }
     if let Some(before) = what.brief_before {
         let room = what.most.saturating_sub(chosen.len());
-        chosen.extend(brief(db, before.as_millis(), room)?);
+        let times = (before.as_millis(), what.now.as_millis());
+        chosen.extend(brief(db, times, room)?);
         more |= chosen.len() >= what.most;
     }
     if let Some(before) = what.before
@@ -61,14 +62,18 @@ fn expired(db: &Connection, what: &Retention) -> Step<Vec<i64>> {
     rows.collect()
 }
 
-/// Sensitive messages that came before a time, and that nobody is to get any more.
-fn brief(db: &Connection, before: i64, room: usize) -> Step<Vec<i64>> {
+/// Sensitive messages that came before a time, and that nobody is to get any more. A signed message that granted a consent
+/// under a name of its own proves it, and stays as long as the consent holds.
+fn brief(db: &Connection, (before, now): (i64, i64), room: usize) -> Step<Vec<i64>> {
     let mut find = db.prepare_cached(
         "SELECT seq FROM intake i INDEXED BY intake_brief WHERE brief = 1 AND at < ?1 AND seq <= ?2 AND NOT EXISTS \
-         (SELECT 1 FROM delivery d WHERE d.seq = i.seq AND d.state NOT IN (3, 4)) ORDER BY at LIMIT ?3",
+         (SELECT 1 FROM delivery d WHERE d.seq = i.seq AND d.state NOT IN (3, 4)) AND NOT EXISTS \
+         (SELECT 1 FROM consent_use u INDEXED BY consent_use_seq JOIN consent c ON c.id = u.consent WHERE u.seq = i.seq \
+         AND c.message = i.id AND c.id <> c.message AND c.pkid IS NOT NULL AND c.revoked_at IS NULL \
+         AND (c.expires IS NULL OR c.expires > ?4)) ORDER BY at LIMIT ?3",
     )?;
     let filed = progress::place(db, progress::FILED)?;
-    let rows = find.query_map(params![before, filed, super::number(room)], |row| {
+    let rows = find.query_map(params![before, filed, super::number(room), now], |row| {
         row.get(0)
     })?;
     rows.collect()
@@ -110,6 +115,30 @@ fn erase(db: &Connection, chosen: &[i64], at: Timestamp, why: &str) -> Step<()> 
         clear(db, *seq)?;
     }
     erase_texts(db, chosen)
+}
+
+/// Erases messages because the operator says so. Their ids and digests stay, so that the same messages are not accepted again.
+/// How many had a text. Only inside of a transaction.
+pub(in crate::sqlite) fn erase_on_request(
+    db: &Connection,
+    ids: &[String],
+    at: Timestamp,
+) -> Step<u64> {
+    progress::file_rest(db)?;
+    let mut chosen = Vec::new();
+    for id in ids {
+        let seq: Option<i64> = db
+            .prepare_cached("SELECT seq FROM intake WHERE id = ?1 AND octet_length(text) > 0")?
+            .query_row(params![id], |row| row.get(0))
+            .optional()?;
+        chosen.extend(seq);
+    }
+    for seq in &chosen {
+        keep::let_go(db, *seq)?;
+    }
+    erase(db, &chosen, at, "the operator erased it")?;
+    tidy(db)?;
+    Ok(u64::try_from(chosen.len()).unwrap_or(u64::MAX))
 }
 
 /// Erases the texts of messages and everything that is derived from them, filed or not. Those that have none are left: the

@@ -275,7 +275,7 @@ fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> Step<Option<
     ledger::keep(db, (seq, a.at), terms)?;
     let withdrawn = match &terms.withdrawal {
         Some(withdrawal) => {
-            let withdrawn = ledger::withdraw(db, seq, withdrawal)?;
+            let withdrawn = ledger::withdraw(db, Some(seq), withdrawal)?;
             owed::owe(db, report::withdrawn(a, &withdrawn))?;
             Some(Box::new(withdrawn))
         }

@@ -84,6 +84,7 @@ impl Model {
             dismissed: false,
         });
         self.gather(self.rows.len() - 1);
+        self.take_as_answer(self.rows.len() - 1);
         let is_settled = new.settles() && waited && !waits(self);
         Outcome::Filed {
             id: new.id().to_owned(),
@@ -123,7 +124,7 @@ impl Model {
                 .filter(|_| !thread_is_thread)
                 .map(|r| r.thread.clone()),
             session_asks: new.session.is_some() && session_asks,
-            answered_before: self.answered_before(new),
+            not_waiting: self.not_waiting(new),
         };
         let (open, named) = match new.look_for_question(&known) {
             Lookup::None | Lookup::Here => return (Vec::new(), None),
@@ -149,18 +150,34 @@ impl Model {
         (candidates, named)
     }
 
-    /// The thread of the question that a message names, if its sender has answered that one.
-    fn answered_before(&self, new: &Arrival) -> Option<String> {
+    /// The thread of the question that a message names, if that one does not wait for its sender.
+    fn not_waiting(&self, new: &Arrival) -> Option<String> {
         let mut rows = self.rows.iter();
         let question = rows.find(|r| Some(r.arrival.id()) == new.parent.as_deref())?;
         let asking = question.arrival.asking();
-        let is_question = asking.wait != Wait::Nobody && !asking.is_poll;
+        let asks = asking.asks(&new.sender);
+        let is_question = asking.wait != Wait::Nobody && !(asking.is_poll && asks);
         let has_answered = self.rows.iter().any(|r| {
             r.arrival.answered() == Some(question.arrival.id())
                 && r.arrival.settles_question(&asking)
                 && may_answer(&r.arrival.sender, &new.sender)
         });
-        (is_question && has_answered).then(|| question.thread.clone())
+        (is_question && (has_answered || !asks)).then(|| question.thread.clone())
+    }
+
+    /// Ends the wait of a message that was filed as the answer to a question, whatever its intent says.
+    fn take_as_answer(&mut self, place: usize) {
+        let answer = &self.rows[place].arrival;
+        let mut rows = self.rows.iter().enumerate();
+        let question = rows.find(|(n, r)| *n != place && Some(r.arrival.id()) == answer.answered());
+        let Some((_, question)) = question else {
+            return;
+        };
+        let asking = question.arrival.asking();
+        let asks = answer.wait() != Wait::Nobody && asking.wait != Wait::Nobody;
+        if asks && answer.counts() && answer.answers_instead_of_asking(&asking) {
+            self.rows[place].dismissed = true;
+        }
     }
 
     /// Files a message with another one. False if nothing changes.
@@ -183,11 +200,17 @@ impl Model {
                 parent: r.arrival.answered(),
             })
             .collect();
-        let Relocation::Moves(along) = plan_relocation(id, &links, (&now, &then)) else {
-            return false;
+        let along = match plan_relocation(id, &links, (&now, &then)) {
+            Relocation::Moves(along) => along,
+            Relocation::Stays if !row.arrival.settles() => Vec::new(),
+            _ => return false,
         };
+        if row.arrival.answers.is_some() && row.arrival.wait() != Wait::Nobody {
+            self.rows[moved].dismissed = false;
+        }
         self.rows[moved].arrival.answers = then.answers;
         self.rows[moved].thread.clone_from(&then.thread);
+        self.take_as_answer(moved);
         for row in &mut self.rows {
             if along.iter().any(|id| id == row.arrival.id()) {
                 row.thread.clone_from(&then.thread);
@@ -215,6 +238,7 @@ impl Model {
             let old = &mut self.rows[place].arrival;
             (old.verdict, old.pkid, old.text) = (new.verdict, new.pkid.clone(), new.text.clone());
             self.gather(place);
+            self.take_as_answer(place);
         }
         let row = &self.rows[place];
         Outcome::Known {
@@ -636,7 +660,7 @@ proptest! {
                     let id = format!("M{number}");
                     let in_box: Vec<usize> = (0..model.rows.len())
                         .filter(|n| model.rows[*n].arrival.id() == id)
-                        .filter(|n| matches!(model.wait(*n), Wait::Me | Wait::Carry))
+                        .filter(|n| model.wait(*n) != Wait::Nobody)
                         .collect();
                     assert_eq!(made.store.dismiss(&id).unwrap(), !in_box.is_empty());
                     in_box.into_iter().for_each(|n| model.rows[n].dismissed = true);

@@ -3,7 +3,7 @@
 use super::{file, ids, put, settled, wait};
 use crate::letter::{Letter, letter, nameless};
 use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Moved, Outcome, Placement, Side, Store, Wait};
+use crosstalk_protocol::store::{Moved, Outcome, Page, Placement, Search, Side, Store, Wait, Way};
 
 fn ask(id: &str, thread: &str) -> Letter {
     letter(id).thread(thread).side(Side::Mine)
@@ -160,6 +160,112 @@ pub(crate) fn a_moved_message_can_be_forgotten(store: &mut dyn Store) {
     assert_eq!(wait(store, "M1"), Wait::Them);
 }
 
+/// The same envelope was pasted into two chats, and the second one answers with the id of the first one's copy.
+pub(crate) fn an_answer_to_the_copy_of_somebody_else_means_the_own_copy(store: &mut dyn Store) {
+    file(store, &ask("M1", "T1").between("KALLE", "CHATGPT"));
+    file(store, &ask("M2", "T1"));
+    let answer = |id: &str| answer(id).thread("T1").parent("M1");
+    assert_eq!(settled(store, &answer("A1")).as_deref(), Some("M2"));
+    assert_eq!(parent(store, "A1").as_deref(), Some("M2"));
+    assert_eq!(wait(store, "M1"), Wait::Them);
+    // Nothing else waits for it: it stays where it says, and settles nothing.
+    assert_eq!(settled(store, &answer("A2").body("Once more.")), None);
+    assert_eq!(parent(store, "A2").as_deref(), Some("M1"));
+}
+
+pub(crate) fn an_answer_without_a_known_intent_settles(store: &mut dyn Store) {
+    for (number, intent) in ["ANTWORT", "\u{201c}RESPOND\u{201d}"]
+        .into_iter()
+        .enumerate()
+    {
+        let (question, thread) = (format!("M{number}"), format!("T{number}"));
+        file(store, &ask(&question, &thread));
+        let said = answer(&format!("A{number}")).intent(intent);
+        let said = said.thread(&thread).parent(&question);
+        assert_eq!(settled(store, &said).as_deref(), Some(question.as_str()));
+    }
+    file(store, &ask("M9", "T9"));
+    // Who was not asked answers nothing, and nobody guesses about what is signed.
+    let eve = answer("A8").between("EVE", "KALLE").intent("ANTWORT");
+    assert_eq!(settled(store, &eve.thread("T9").parent("M9")), None);
+    let signed = answer("A9").intent("ANTWORT").thread("T9").parent("M9");
+    let signed = signed.verdict(Word::Verified, Some("claude"));
+    assert_eq!(settled(store, &signed), None);
+    assert_eq!(wait(store, "M9"), Wait::Them);
+}
+
+/// A model copies the intent of the question. A person who files the message as the answer knows better.
+pub(crate) fn a_message_that_a_person_files_as_the_answer_is_the_answer(store: &mut dyn Store) {
+    let asked_back = |id: &str| {
+        let letter = letter(id).between("CLAUDE", "KALLE").side(Side::ToMe);
+        letter.thread("T1").parent("M1")
+    };
+    file(store, &ask("M1", "T1"));
+    file(store, &asked_back("A1"));
+    assert_eq!(
+        (wait(store, "M1"), wait(store, "A1")),
+        (Wait::Them, Wait::Me)
+    );
+    let moved = store.relocate("A1", Some("M1")).unwrap();
+    assert!(matches!(moved, Moved::Done { settled: Some(id), .. } if id == "M1"));
+    assert_eq!(
+        (wait(store, "M1"), wait(store, "A1")),
+        (Wait::Nobody, Wait::Nobody)
+    );
+    assert_eq!(store.relocate("A1", Some("M1")).unwrap(), Moved::Stays);
+    store.relocate("A1", None).unwrap();
+    assert_eq!(
+        (wait(store, "M1"), wait(store, "A1")),
+        (Wait::Them, Wait::Me)
+    );
+    // The same where it is filed so at once.
+    assert_eq!(
+        settled(store, &asked_back("A2").answers("M1")).as_deref(),
+        Some("M1")
+    );
+    assert_eq!(wait(store, "A2"), Wait::Nobody);
+    // A question that is put below another one of its sender asks on.
+    file(store, &asked_back("A3"));
+    store.relocate("A3", Some("A1")).unwrap();
+    assert_eq!(wait(store, "A3"), Wait::Me);
+}
+
+/// Who asks an address whose inbox is their own has to answer.
+pub(crate) fn a_message_that_comes_back_from_an_inbox_waits_for_me(store: &mut dyn Store) {
+    let question = ask("M1", "T1").between("KALLE", "human://localhost/ops");
+    file(store, &question);
+    let fetched = question.clone().side(Side::ToMe).way(Way::Relayed);
+    assert!(matches!(put(store, &fetched), Outcome::Known { .. }));
+    assert_eq!(wait(store, "M1"), Wait::Me);
+    assert_eq!(store.inbox(Page::first(9)).unwrap().items.len(), 1);
+    let reply = letter("A1").between("human://localhost/ops", "KALLE");
+    let reply = reply
+        .intent("RESPOND")
+        .side(Side::Mine)
+        .thread("T1")
+        .parent("M1");
+    assert_eq!(settled(store, &reply).as_deref(), Some("M1"));
+}
+
+/// A person says whose answer it is: it is there once, under the id that it had.
+pub(crate) fn a_corrected_message_takes_the_place_of_the_one_before(store: &mut dyn Store) {
+    file(store, &ask("M1", "T1"));
+    let said = |from: &str| {
+        answer("A1")
+            .between(from, "KALLE")
+            .thread("T1")
+            .parent("M1")
+    };
+    file(store, &said("YOU"));
+    assert_eq!(wait(store, "M1"), Wait::Them);
+    let mut corrected = said("CLAUDE").answers("M1").arrival();
+    corrected.replaces = Some("A1".to_owned());
+    store.accept(&[corrected]).unwrap();
+    assert_eq!(ids(store, "T1"), ["M1", "A1"]);
+    assert_eq!(store.message("A1").unwrap().unwrap().sender, "CLAUDE");
+    assert_eq!(wait(store, "M1"), Wait::Nobody);
+}
+
 /// The id of a truncated message goes to no other sender, and the id of a signed one to nobody.
 pub(crate) fn only_its_sender_completes_a_truncated_message(store: &mut dyn Store) {
     let cut = |id: &str, verdict: Word| {
@@ -216,7 +322,12 @@ pub(crate) fn a_whole_message_takes_the_place_of_a_truncated_one(store: &mut dyn
     let outcome = put(store, &whole);
     assert!(matches!(outcome, Outcome::Filed { displaced: Some(d), .. } if d == "own"));
     assert!(!store.message("A1").unwrap().unwrap().truncated);
-    assert!(store.message("own").unwrap().unwrap().truncated);
+    assert_eq!(store.message("own").unwrap(), None);
+    assert_eq!(ids(store, "T1"), ["M1", "A1"]);
+    let found = store
+        .search(&Search::parse("went").unwrap(), Page::first(9))
+        .unwrap();
+    assert_eq!(found.items.len(), 1);
 }
 
 /// Models leave ids out. The whole answer has the head of the one that was cut off, and begins with its text.
@@ -252,7 +363,7 @@ pub(crate) fn a_whole_message_without_an_id_takes_the_place_of_a_truncated_one(
         (record.parent.as_deref(), record.thread.as_str()),
         (Some("M1"), "T1")
     );
-    assert!(store.message("whole").unwrap().unwrap().truncated);
+    assert_eq!(store.message("whole").unwrap(), None);
     assert!(matches!(put(store, &whole), Outcome::Known { id, .. } if id == "cut"));
 }
 

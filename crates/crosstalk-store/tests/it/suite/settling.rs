@@ -357,12 +357,15 @@ pub(crate) fn what_is_put_aside_stays_aside(store: &mut dyn Store) {
     file(store, &request("M2").side(Side::Mine));
     assert!(store.dismiss("M1").unwrap());
     assert!(!store.dismiss("M1").unwrap());
-    assert!(!store.dismiss("M2").unwrap());
     assert!(!store.dismiss("M9").unwrap());
     assert_eq!(
         (wait(store, "M1"), wait(store, "M2")),
         (Wait::Nobody, Wait::Them)
     );
+    // Nor does anybody wait for an answer that the person does not want any more.
+    assert!(store.dismiss("M2").unwrap());
+    assert_eq!(wait(store, "M2"), Wait::Nobody);
+    assert_eq!(store.asked(Page::first(9)).unwrap().items, []);
     assert_eq!(store.thread("T1").unwrap().unwrap().waiting, 0);
     put(store, &request("M1").verdict(Word::Verified, Some("ann")));
     assert_eq!(wait(store, "M1"), Wait::Nobody);
