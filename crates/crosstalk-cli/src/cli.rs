@@ -1,4 +1,4 @@
-//! What can be asked: the commands and what they have in common.
+//! The arguments of the program: the commands, and the options that all of them share.
 
 use crate::command::Command;
 use crate::exit;
@@ -36,7 +36,6 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
-/// When to use colors.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum Color {
     /// On a terminal

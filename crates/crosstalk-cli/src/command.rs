@@ -1,61 +1,73 @@
-//! The commands, one module each: read the input, call the library, render the answer.
+//! The commands, one module per group: each reads its input, calls services and renders the answer.
+
+/// Defines a command with subcommands: each variant holds the arguments of one subcommand, which has a `run`.
+macro_rules! group {
+    ($(#[$attribute:meta])* $name:ident { $($variant:ident($arguments:ty)),+ $(,)? }) => {
+        #[derive(clap::Args, Debug)]
+        $(#[$attribute])*
+        pub(crate) struct $name {
+            #[command(subcommand)]
+            action: Action,
+        }
+
+        #[derive(clap::Subcommand, Debug)]
+        enum Action {
+            $($variant($arguments)),+
+        }
+
+        impl $name {
+            pub(super) fn run(
+                self,
+                console: &mut crate::console::Console,
+            ) -> Result<crate::exit::Exit, crate::failure::Failure> {
+                match self.action {
+                    $(Action::$variant(arguments) => arguments.run(console)),+
+                }
+            }
+        }
+    };
+}
 
 mod address;
 mod approve;
+mod archive;
 mod audit;
 mod backup;
 mod build;
 mod canonical;
 mod carry;
-mod clip;
-mod close;
-mod completions;
 mod config;
 mod conform;
 mod consent;
 mod dead;
 mod demo;
 mod doctor;
-mod escalate;
 mod explain;
-mod export;
 mod fmt;
-mod forget;
-mod forward;
 mod fsck;
-mod handoff;
-mod id;
 mod import;
 mod inbox;
 mod key;
 mod lint;
 mod listen;
-mod man;
 mod migrate;
 mod name;
 mod parse;
 mod paste;
 mod poll;
-mod prompt;
 mod redact;
+mod reference;
 mod relay;
-mod relocate;
-mod reply;
 mod restore;
-mod schema;
-mod search;
 mod send;
 mod serve;
 mod show;
 mod sign;
 pub(crate) mod start;
 mod status;
-mod threads;
 mod token;
 mod trust;
 mod verify;
-mod waiting;
-mod watch;
 
 use crate::console::Console;
 use crate::exit::Exit;
@@ -64,28 +76,44 @@ use crate::service::clipboard::HOLD;
 use clap::{Args, Subcommand};
 use crosstalk_protocol::store::Page;
 
-/// A command with its arguments.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+/// Lists the commands in the order of the help; each has a `run`.
+macro_rules! commands {
+    ($($(#[$attribute:meta])* $variant:ident($arguments:ty)),+ $(,)?) => {
+        #[derive(Debug, Subcommand)]
+        pub(crate) enum Command {
+            $($(#[$attribute])* $variant($arguments)),+
+        }
+
+        impl Command {
+            pub(crate) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+                match self {
+                    $(Self::$variant(arguments) => arguments.run(console)),+
+                }
+            }
+        }
+    };
+}
+
+commands! {
     Send(send::Send),
     Paste(paste::Paste),
-    Move(relocate::Move),
-    Reply(reply::Reply),
-    Forward(forward::Forward),
+    Move(archive::Move),
+    Reply(send::Reply),
+    Forward(send::Forward),
     Inbox(inbox::Inbox),
-    Waiting(waiting::Waiting),
-    Threads(threads::Threads),
+    Waiting(show::Waiting),
+    Threads(show::Threads),
     Show(show::Show),
-    Search(search::Search),
-    Watch(watch::Watch),
+    Search(show::Search),
+    Watch(paste::Watch),
     Poll(poll::Poll),
-    Escalate(escalate::Escalate),
-    Handoff(handoff::Handoff),
-    Close(close::Close),
-    Consent(consent::Consent),
-    Export(export::Export),
+    Escalate(send::Escalate),
+    Handoff(send::Handoff),
+    Close(send::Close),
+    Consent(consent::ConsentCommand),
+    Export(archive::Export),
     Import(import::Import),
-    Forget(forget::Forget),
+    Forget(archive::Forget),
     Listen(listen::Listen),
     Carry(carry::Carry),
     Approve(approve::Approve),
@@ -106,90 +134,25 @@ pub(crate) enum Command {
     Sign(sign::Sign),
     Verify(verify::Verify),
     Key(key::Key),
-    Trust(trust::Trust),
+    Trust(trust::TrustCommand),
     Redact(redact::Redact),
     Build(build::Build),
     Migrate(migrate::Migrate),
     Canonical(canonical::Canonical),
-    Address(address::Address),
+    Address(address::AddressCommand),
     Name(name::Name),
-    Prompt(prompt::Prompt),
-    Config(config::Config),
+    Prompt(paste::Prompt),
+    Config(config::ConfigCommand),
     Conform(conform::Conform),
-    Id(id::Id),
-    Clip(clip::Clip),
+    Id(name::Id),
+    Clip(paste::Clip),
     #[command(name = HOLD)]
-    ClipboardHold(clip::ClipboardHold),
+    ClipboardHold(paste::ClipboardHold),
     Demo(demo::Demo),
     Explain(explain::Explain),
-    Schema(schema::Schema),
-    Completions(completions::Completions),
-    Man(man::Man),
-}
-
-impl Command {
-    /// Runs it.
-    pub(crate) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        match self {
-            Self::Send(command) => command.run(console),
-            Self::Paste(command) => command.run(console),
-            Self::Move(command) => command.run(console),
-            Self::Reply(command) => command.run(console),
-            Self::Forward(command) => command.run(console),
-            Self::Inbox(command) => command.run(console),
-            Self::Waiting(command) => command.run(console),
-            Self::Threads(command) => command.run(console),
-            Self::Show(command) => command.run(console),
-            Self::Search(command) => command.run(console),
-            Self::Watch(command) => command.run(console),
-            Self::Poll(command) => command.run(console),
-            Self::Escalate(command) => command.run(console),
-            Self::Handoff(command) => command.run(console),
-            Self::Close(command) => command.run(console),
-            Self::Consent(command) => command.run(console),
-            Self::Export(command) => command.run(console),
-            Self::Import(command) => command.run(console),
-            Self::Forget(command) => command.run(console),
-            Self::Listen(command) => command.run(console),
-            Self::Carry(command) => command.run(console),
-            Self::Approve(command) => command.run(console),
-            Self::Refuse(command) => command.run(console),
-            Self::Status(command) => command.run(console),
-            Self::Relay(command) => command.run(console),
-            Self::Serve(command) => command.run(console),
-            Self::Token(command) => command.run(console),
-            Self::Dead(command) => command.run(console),
-            Self::Backup(command) => command.run(console),
-            Self::Restore(command) => command.run(console),
-            Self::Fsck(command) => command.run(console),
-            Self::Audit(command) => command.run(console),
-            Self::Parse(command) => command.run(console),
-            Self::Lint(command) => command.run(console),
-            Self::Fmt(command) => command.run(console),
-            Self::Doctor(command) => command.run(console),
-            Self::Sign(command) => command.run(console),
-            Self::Verify(command) => command.run(console),
-            Self::Key(command) => command.run(console),
-            Self::Trust(command) => command.run(console),
-            Self::Redact(command) => command.run(console),
-            Self::Build(command) => command.run(console),
-            Self::Migrate(command) => command.run(console),
-            Self::Canonical(command) => command.run(console),
-            Self::Address(command) => command.run(console),
-            Self::Name(command) => command.run(console),
-            Self::Prompt(command) => command.run(console),
-            Self::Config(command) => command.run(console),
-            Self::Conform(command) => command.run(console),
-            Self::Id(command) => command.run(console),
-            Self::Clip(command) => command.run(console),
-            Self::ClipboardHold(command) => command.run(console),
-            Self::Demo(command) => command.run(console),
-            Self::Explain(command) => command.run(console),
-            Self::Schema(command) => command.run(console),
-            Self::Completions(command) => command.run(console),
-            Self::Man(command) => command.run(console),
-        }
-    }
+    Schema(reference::Schema),
+    Completions(reference::Completions),
+    Man(reference::Man),
 }
 
 /// Which part of a list is wanted.

@@ -5,12 +5,16 @@
 
 use crate::cli::Color;
 use crate::failure::Failure;
+use crate::json;
 use crate::paragraph::{self, wrap};
+use crate::schema::Named;
 use crate::screen;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use crosstalk_envelope::Severity;
 use crosstalk_envelope::unicode::escape;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{BufRead as _, IsTerminal as _, Stderr, Stdout, Write as _};
 
@@ -116,6 +120,15 @@ impl Console {
             .map_err(Failure::of_output)
     }
 
+    /// Writes an answer for programs to stdout, with the name of its form.
+    pub(crate) fn report<T: Serialize + JsonSchema>(
+        &mut self,
+        form: &'static str,
+        answer: &T,
+    ) -> Result<(), Failure> {
+        self.data(json::pretty(&Named::new(form, answer))?)
+    }
+
     /// Writes an envelope or another text to stdout: as it is for a program, and for a terminal without anything that it
     /// would act on.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
@@ -156,9 +169,9 @@ impl Console {
 
     /// Tells about a failure on stderr.
     pub(crate) fn failure(&mut self, failure: &Failure) -> Result<(), Failure> {
-        match failure {
-            Failure::ClosedPipe => Ok(()),
-            _ => self.talk(&format!("{}: {failure}\n", styled(RED, "error"))),
+        match failure.is_closed_pipe() {
+            true => Ok(()),
+            false => self.talk(&format!("{}: {failure}\n", styled(RED, "error"))),
         }
     }
 
@@ -177,7 +190,7 @@ impl Console {
         self.err.flush().map_err(Failure::of_output)?;
         let mut line = Vec::new();
         let read = std::io::stdin().lock().read_until(b'\n', &mut line);
-        let read = read.map_err(|e| Failure::Io("stdin".into(), e))?;
+        let read = read.map_err(|e| Failure::io("stdin", e))?;
         let line = String::from_utf8_lossy(&line).trim().to_owned();
         Ok((read > 0).then_some(line))
     }
@@ -186,9 +199,7 @@ impl Console {
     /// `--yes` does what `action` names.
     pub(crate) fn confirm(&mut self, question: &str, action: &str) -> Result<bool, Failure> {
         if !self.can_ask() {
-            return Err(Failure::Usage(format!(
-                "not a terminal; pass --yes to {action}"
-            )));
+            return Err(Failure::usage("not a terminal").help(format!("pass --yes to {action}")));
         }
         let answer = self.ask(&format!("{} [y/N] ", wrap(question, 0, 0)))?;
         Ok(answer.is_some_and(|a| is_yes(&a)))

@@ -119,7 +119,7 @@ pub(crate) fn table() -> String {
     out
 }
 
-/// What a verdict means, in a line.
+/// The meaning of a verdict, in a line.
 pub(crate) const fn meaning(word: Word) -> &'static str {
     match word {
         Word::Verified => "whole, and signed by a key that you trust",

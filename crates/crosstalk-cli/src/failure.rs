@@ -1,4 +1,4 @@
-//! What ends a command, or the work on one of its files, before its time.
+//! The one type of expected failures: each says what happened and what to do about it, and has an exit code.
 
 use crate::exit::Exit;
 use crate::input::shown_path;
@@ -13,32 +13,69 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// An expected failure; each kind has its exit code.
+/// A failure that ends a command, or the work on one of its files.
 #[derive(Debug)]
-pub(crate) enum Failure {
-    /// Nobody reads what we write.
+pub(crate) struct Failure {
+    kind: FailureKind,
+    /// The fact; for an I/O failure, the file or stream.
+    what: String,
+    /// A way out for the person.
+    help: String,
+    rule: Option<&'static str>,
+}
+
+#[derive(Debug)]
+enum FailureKind {
+    /// The reader of our output has closed it, which is no error.
     ClosedPipe,
-    /// Reading or writing failed: on what, and why.
-    Io(String, io::Error),
-    /// The command was called in a wrong way.
-    Usage(String),
-    /// What was given breaks a rule.
-    Refused(ErrorCode, String),
-    /// Anything else that can't be done: a whole sentence.
-    Failed(String),
+    Io(io::Error),
+    Usage,
+    Code(ErrorCode),
+    Other,
 }
 
 impl Failure {
-    /// What breaks a rule, with what to do about it.
+    fn new(kind: FailureKind, what: impl Into<String>) -> Self {
+        Self {
+            kind,
+            what: what.into(),
+            help: String::new(),
+            rule: None,
+        }
+    }
+
+    /// A failure without a code of the taxonomy.
+    pub(crate) fn failed(what: impl Into<String>) -> Self {
+        Self::new(FailureKind::Other, what)
+    }
+
+    /// A call of the command that makes no sense.
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Self::new(FailureKind::Usage, what)
+    }
+
+    /// A failure with a code of the taxonomy.
+    pub(crate) fn refused(code: ErrorCode, what: impl Into<String>) -> Self {
+        Self::new(FailureKind::Code(code), what)
+    }
+
+    /// A failure to read or write the file or stream that `place` names.
+    pub(crate) fn io(place: impl Into<String>, fault: io::Error) -> Self {
+        Self::new(FailureKind::Io(fault), place)
+    }
+
+    /// A failure to read or write a file.
+    pub(crate) fn at(path: &Path, fault: io::Error) -> Self {
+        Self::io(path.to_string_lossy(), fault)
+    }
+
+    /// A violation of a rule, with the code and the help of the rule.
     pub(crate) fn of_rule(rule: &Rule, what: &str) -> Self {
-        let help = match rule.help {
-            "" => String::new(),
-            help => format!("; {help}"),
-        };
-        let message = format!("{what} ({}){help}", rule.id);
-        match rule.code {
-            Some(code) => Self::Refused(code, message),
-            None => Self::Failed(message),
+        let kind = rule.code.map_or(FailureKind::Other, FailureKind::Code);
+        Self {
+            rule: Some(rule.id),
+            help: rule.help.into(),
+            ..Self::new(kind, what)
         }
     }
 
@@ -47,45 +84,71 @@ impl Failure {
         Self::of_rule(fault.rule, &format!("{what}: {fault}"))
     }
 
-    pub(crate) fn exit(&self) -> Exit {
-        match self {
-            Self::ClosedPipe => Exit::SUCCESS,
-            Self::Io(..) | Self::Failed(_) => Exit::FAILURE,
-            Self::Usage(_) => Exit::USAGE,
-            Self::Refused(code, _) => (*code).into(),
-        }
-    }
-
-    /// A file that can't be read or written.
-    pub(crate) fn at(path: &Path, fault: io::Error) -> Self {
-        Self::Io(path.to_string_lossy().into_owned(), fault)
-    }
-
     /// A failure to write on stdout or stderr.
     pub(crate) fn of_output(fault: io::Error) -> Self {
-        if fault.kind() == io::ErrorKind::BrokenPipe {
-            Self::ClosedPipe
-        } else {
-            Self::Io("the output".into(), fault)
+        match fault.kind() {
+            io::ErrorKind::BrokenPipe => Self::new(FailureKind::ClosedPipe, ""),
+            _ => Self::io("the output", fault),
+        }
+    }
+
+    /// The same failure, with what to do about it.
+    pub(crate) fn help(self, help: impl Into<String>) -> Self {
+        let help = help.into();
+        Self { help, ..self }
+    }
+
+    /// The same failure, which begins with the name of the file that it is about.
+    pub(crate) fn about(self, name: &str) -> Self {
+        match self.kind {
+            FailureKind::Io(_) => self,
+            _ => Self {
+                what: format!("{name}: {}", self.what),
+                ..self
+            },
+        }
+    }
+
+    pub(crate) const fn is_closed_pipe(&self) -> bool {
+        matches!(self.kind, FailureKind::ClosedPipe)
+    }
+
+    pub(crate) const fn is_usage(&self) -> bool {
+        matches!(self.kind, FailureKind::Usage)
+    }
+
+    /// The error of the system behind it, if there is one.
+    pub(crate) const fn io_error(&self) -> Option<&io::Error> {
+        match &self.kind {
+            FailureKind::Io(fault) => Some(fault),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        match self.kind {
+            FailureKind::ClosedPipe => Exit::SUCCESS,
+            FailureKind::Io(_) | FailureKind::Other => Exit::FAILURE,
+            FailureKind::Usage => Exit::USAGE,
+            FailureKind::Code(code) => code.into(),
         }
     }
 }
 
+/// Writes the fact, then the way out: the sentence that people read, also inside of `--json`.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ClosedPipe => Ok(()),
-            Self::Io(what, fault) => write!(f, "{}: {fault}", shown_path(what)),
-            Self::Usage(message) | Self::Refused(_, message) | Self::Failed(message) => {
-                f.write_str(&escape(message))
-            }
+        match &self.kind {
+            FailureKind::Io(fault) => write!(f, "{}: {fault}", shown_path(&self.what))?,
+            _ => f.write_str(&escape(&self.what))?,
         }
-    }
-}
-
-impl From<HomeError> for Failure {
-    fn from(fault: HomeError) -> Self {
-        Self::Failed(fault.to_string())
+        if let Some(rule) = self.rule {
+            write!(f, " ({rule})")?;
+        }
+        if !self.help.is_empty() {
+            write!(f, "; {}", escape(&self.help))?;
+        }
+        Ok(())
     }
 }
 
@@ -93,8 +156,8 @@ impl From<KeyFileError> for Failure {
     fn from(fault: KeyFileError) -> Self {
         let message = fault.to_string();
         match fault {
-            KeyFileError::WrongPassphrase { .. } => Self::Refused(ErrorCode::Perm, message),
-            _ => Self::Failed(message),
+            KeyFileError::WrongPassphrase { .. } => Self::refused(ErrorCode::Perm, message),
+            _ => Self::failed(message),
         }
     }
 }
@@ -103,39 +166,40 @@ impl From<TrustStoreError> for Failure {
     fn from(fault: TrustStoreError) -> Self {
         let message = fault.to_string();
         match fault {
-            TrustStoreError::Malformed { .. } => Self::Refused(ErrorCode::Format, message),
-            _ => Self::Failed(message),
+            TrustStoreError::Malformed { .. } => Self::refused(ErrorCode::Format, message),
+            _ => Self::failed(message),
         }
-    }
-}
-
-impl From<ConfigFileError> for Failure {
-    fn from(fault: ConfigFileError) -> Self {
-        Self::Failed(fault.to_string())
     }
 }
 
 impl From<StoreError> for Failure {
     fn from(fault: StoreError) -> Self {
         match fault.fault {
-            StoreFault::Newer => Self::Refused(ErrorCode::Unsupported, fault.message),
-            StoreFault::Busy => Self::Refused(ErrorCode::Timeout, fault.message),
+            StoreFault::Newer => Self::refused(ErrorCode::Unsupported, fault.message),
+            StoreFault::Busy => Self::refused(ErrorCode::Timeout, fault.message),
             StoreFault::Full
             | StoreFault::Invalid
             | StoreFault::Damaged
-            | StoreFault::Unavailable => Self::Failed(fault.message),
+            | StoreFault::Unavailable => Self::failed(fault.message),
         }
     }
 }
 
 impl From<BundleError> for Failure {
     fn from(fault: BundleError) -> Self {
-        Self::Refused(fault.code, fault.to_string())
+        Self::refused(fault.code, fault.to_string())
     }
 }
 
-impl From<SetupError> for Failure {
-    fn from(fault: SetupError) -> Self {
-        Self::Failed(fault.to_string())
-    }
+/// Errors without a code of their own.
+macro_rules! failed_from {
+    ($($error:ty),+) => {$(
+        impl From<$error> for Failure {
+            fn from(fault: $error) -> Self {
+                Self::failed(fault.to_string())
+            }
+        }
+    )+};
 }
+
+failed_from!(HomeError, ConfigFileError, SetupError);

@@ -320,7 +320,7 @@ pub(crate) fn advise(
     fault.insert(ContextKind::Suggested, tips);
 }
 
-/// What a command line does: what its last option is for, else the command.
+/// The purpose of a command line: that of its last option, else that of the command.
 fn about(command: &clap::Command, line: &str) -> Option<String> {
     let command = named_by(command, line)?;
     let option = line.split(' ').rev().find_map(|w| w.strip_prefix("--"));

@@ -43,7 +43,7 @@ impl Files {
             let result = Input::read(path, console).and_then(|input| work(console, &input));
             let exit = match result {
                 Ok(exit) => exit,
-                Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
+                Err(closed) if closed.is_closed_pipe() => return Err(closed),
                 Err(failure) => {
                     console.failure(&failure)?;
                     failure.exit()
@@ -55,7 +55,7 @@ impl Files {
     }
 }
 
-/// What was read of one file or of stdin.
+/// The bytes of one file or of stdin.
 #[derive(Debug)]
 pub(crate) struct Input {
     /// Its name as it was given; `-` is stdin.
@@ -81,7 +81,7 @@ impl Input {
                     "reading from the terminal: paste the text, end with {end}\n"
                 ))?;
             }
-            let bytes = bounded(stdin.lock()).map_err(|e| Failure::Io("stdin".into(), e))?;
+            let bytes = bounded(stdin.lock()).map_err(|e| Failure::io("stdin", e))?;
             return Ok(Self {
                 name,
                 path: None,
@@ -90,7 +90,7 @@ impl Input {
         }
         let bytes = File::open(path)
             .and_then(bounded)
-            .map_err(|e| Failure::Io(name.clone(), e))?;
+            .map_err(|e| Failure::io(name.clone(), e))?;
         Ok(Self {
             name,
             path: Some(path.to_owned()),
@@ -198,6 +198,18 @@ pub(crate) fn is_piped() -> bool {
     }
     #[cfg(not(unix))]
     true
+}
+
+/// A text of the command line; `-` is all of stdin.
+pub(crate) fn typed_text(console: &mut Console, typed: &str) -> Result<String, Failure> {
+    match typed {
+        "-" => {
+            let input = Input::read(Path::new("-"), console)?;
+            let text = input.text().map(str::to_owned);
+            text.map_err(|(_, fault)| Failure::of_rule(fault.rule, &fault.message))
+        }
+        text => Ok(text.to_owned()),
+    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub(crate) fn line(value: &impl serde::Serialize) -> Result<String, Failure> {
 }
 
 fn visible(text: serde_json::Result<String>) -> Result<String, Failure> {
-    let mut text = text.map_err(|e| Failure::Io("the JSON form".into(), e.into()))?;
+    let mut text = text.map_err(|e| Failure::io("the JSON form", e.into()))?;
     text.push('\n');
     // Outside of strings JSON is plain ASCII, so each such character stands in a string.
     let harmful = |c: char| (c.is_control() && c != '\n') || is_hidden(c);
@@ -48,7 +48,7 @@ pub(crate) fn tagged(part: &impl serde::Serialize, file: &str) -> Result<Value, 
 
 /// A part of an answer.
 pub(crate) fn value(part: &impl serde::Serialize) -> Result<Value, Failure> {
-    serde_json::to_value(part).map_err(|e| Failure::Io("the JSON form".into(), e.into()))
+    serde_json::to_value(part).map_err(|e| Failure::io("the JSON form", e.into()))
 }
 
 /// Writes the name of its file into an object.

@@ -1,26 +1,25 @@
 //! The command line of Crosstalk: read, repair, check, sign, verify and write envelopes.
 //!
 //! ```text
-//! cli        what can be asked: the commands and their arguments
-//!   command  one module a command: reads its input, calls services, renders the answer
-//!   service  what several commands need: the way of a message in and out, settings, relays
-//! input      files and stdin, never more than the limit of a paste
-//! render     an envelope for people      caret   a finding with the line it is about
+//! cli        the commands and their arguments
+//!   command  one module per group of commands: reads its input, calls services, renders the answer
+//!   service  shared by several commands: messages in and out, settings, relays
+//! input      files and stdin, limited to the size of a paste
+//! render     an envelope for people      caret   a finding with its line
 //! view       conversations for people    report  conversations for programs
 //! json       an answer for programs      schema  the JSON Schemas of those answers
-//! clock      the time, now or as asked for
-//! console    stdout for data, stderr for talk
+//! clock      the time, now or as given
+//! console    stdout for data, stderr for sentences
 //! screen     the size of the terminal, and text that fits
-//! shell      words of commands that people copy
+//! shell      quoting of words in commands that people copy
 //! guide      commands by purpose, and the words that people type for them
-//! exit       the exit codes              failure what ends a command early
+//! exit       the exit codes              failure expected failures
 //! ```
 //!
-//! What comes from outside is shown only through [`crosstalk_envelope::unicode::escape`].
+//! Untrusted text is shown only through [`crosstalk_envelope::unicode::escape`].
 
 pub mod exit;
 
-mod age;
 mod caret;
 mod cli;
 mod clock;

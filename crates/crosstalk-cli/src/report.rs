@@ -1,12 +1,30 @@
-//! Messages and threads for programs: the parts that the answers of the conversation commands are made of.
+//! The output of the conversation commands for programs. The doc comments become the descriptions of the JSON Schemas.
 
-use crosstalk_protocol::store::{FailedAnswer, Record, Thread, ThreadState, Wait};
+mod relay;
+
+pub(crate) use relay::*;
+
+use crate::failure::Failure;
+use crate::service::relay::outbox::Reach;
+use crate::service::relay::remote::Waiting;
+use crosstalk_envelope::json::Message;
+use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::{Intent, registry::PiiKind};
+use crosstalk_protocol::Word;
+use crosstalk_protocol::consent::{Assurance, Withdrawn};
+use crosstalk_protocol::relay::State;
+use crosstalk_protocol::store::{Record, Side, Thread, ThreadState, Wait, Way};
+use crosstalk_relay::client::Consent;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
+use serde_json::Value;
+
+const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
 
 /// A message.
-#[derive(Debug, Serialize)]
-pub(crate) struct Message {
-    id: String,
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct MessageReport {
+    pub(crate) id: String,
     thread: String,
     parent: Option<String>,
     session: Option<String>,
@@ -14,17 +32,23 @@ pub(crate) struct Message {
     to: String,
     user: Option<String>,
     context: Option<String>,
-    /// As it was written.
+    /// The intent as it was written.
     intent: Option<String>,
     /// The core intent that it means.
+    #[schemars(extend("enum" = or_null(Intent::ALL, Intent::as_str)))]
     meaning: Option<&'static str>,
+    #[schemars(extend("enum" = Side::ALL.map(Side::as_str)))]
     side: &'static str,
+    #[schemars(extend("enum" = Way::ALL.map(Way::as_str)))]
     way: &'static str,
+    #[schemars(extend("enum" = Wait::ALL.map(Wait::as_str)))]
     waits_for: &'static str,
+    #[schemars(extend("enum" = Word::ALL.map(Word::as_str)))]
     verdict: &'static str,
     pkid: Option<String>,
     received_at: String,
     written_at: Option<String>,
+    #[schemars(extend("pattern" = DIGEST))]
     digest: String,
     body: String,
     envelope: String,
@@ -32,25 +56,24 @@ pub(crate) struct Message {
     truncated: bool,
 }
 
-impl Message {
+impl MessageReport {
     pub(crate) fn new(record: &Record) -> Self {
-        let own = |text: &Option<String>| text.clone();
         Self {
             id: record.id.clone(),
             thread: record.thread.clone(),
-            parent: own(&record.parent),
-            session: own(&record.session),
+            parent: record.parent.clone(),
+            session: record.session.clone(),
             from: record.sender.clone(),
             to: record.receiver.clone(),
-            user: own(&record.user),
-            context: own(&record.context),
-            intent: own(&record.intent),
+            user: record.user.clone(),
+            context: record.context.clone(),
+            intent: record.intent.clone(),
             meaning: record.meaning.map(|m| m.as_str()),
             side: record.side.as_str(),
             way: record.way.as_str(),
             waits_for: record.wait.as_str(),
             verdict: record.verdict.as_str(),
-            pkid: own(&record.pkid),
+            pkid: record.pkid.clone(),
             received_at: record.at.to_string(),
             written_at: record.written_at.map(|t| t.to_string()),
             digest: record.digest.to_string(),
@@ -59,17 +82,21 @@ impl Message {
             truncated: record.truncated,
         }
     }
+
+    pub(crate) fn all(records: &[Record]) -> Vec<Self> {
+        records.iter().map(Self::new).collect()
+    }
 }
 
 /// A thread.
-#[derive(Debug, Serialize)]
-pub(crate) struct Conversation {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ThreadReport {
     id: String,
     context: Option<String>,
     session: Option<String>,
     parties: Vec<String>,
     messages: u64,
-    /// How many messages wait for the person of this store.
+    /// How many messages wait for you.
     waiting: u64,
     /// How many messages wait for the other side.
     asked: u64,
@@ -77,32 +104,28 @@ pub(crate) struct Conversation {
     last_at: String,
     last: String,
     closed_at: Option<String>,
-    /// What has to happen next.
+    /// The next step.
+    #[schemars(extend("enum" = ThreadState::WORDS))]
     state: &'static str,
-    /// Whom the other open questions wait for.
+    /// The others who have to act.
     waits_for: Vec<String>,
-    /// Whose last answer was a failure or a refusal.
-    failed: Vec<Failed>,
+    /// Those whose last answer was an ERROR or a NACK.
+    failed: Vec<FailedParty>,
 }
 
-/// A question that ended in an ERROR or a NACK.
-#[derive(Debug, Serialize)]
-struct Failed {
+/// A party whose last answer was an ERROR or a NACK.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FailedParty {
     of: String,
     code: String,
 }
 
-impl Failed {
-    fn new(failed: &FailedAnswer) -> Self {
-        Self {
+impl ThreadReport {
+    pub(crate) fn new(thread: &Thread) -> Self {
+        let failed = thread.failed.iter().map(|failed| FailedParty {
             of: failed.of.clone(),
             code: failed.code.clone(),
-        }
-    }
-}
-
-impl Conversation {
-    pub(crate) fn new(thread: &Thread) -> Self {
+        });
         Self {
             id: thread.id.clone(),
             context: thread.context.clone(),
@@ -124,7 +147,395 @@ impl Conversation {
                 | ThreadState::Answered
                 | ThreadState::Open => Vec::new(),
             },
-            failed: thread.failed.iter().map(Failed::new).collect(),
+            failed: failed.collect(),
         }
     }
+}
+
+/// The output of `crosstalk threads --json`, the thread with the latest message first.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ThreadsReport {
+    pub(crate) threads: Vec<ThreadReport>,
+    pub(crate) more: bool,
+}
+
+/// The output of `crosstalk show --json`: a message with its thread, or all messages of a thread as they came.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ShowReport {
+    pub(crate) thread: Option<ThreadReport>,
+    pub(crate) messages: Vec<MessageReport>,
+}
+
+/// The output of `crosstalk export --format json`: a thread and all its messages as they came.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ExportReport {
+    pub(crate) thread: ThreadReport,
+    pub(crate) messages: Vec<MessageReport>,
+}
+
+/// The output of `crosstalk search --json`, the latest message first.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SearchReport {
+    pub(crate) query: String,
+    pub(crate) messages: Vec<MessageReport>,
+    pub(crate) more: bool,
+}
+
+/// The output of `crosstalk inbox --json`, the latest message first.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct InboxReport {
+    pub(crate) messages: Vec<MessageReport>,
+    pub(crate) more: bool,
+    /// The messages that wait at the relays of the settings.
+    pub(crate) relays: Vec<WaitingAtRelayReport>,
+}
+
+/// The messages that wait at a relay.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WaitingAtRelayReport {
+    pub(crate) url: String,
+    /// Why the relay could not be asked.
+    pub(crate) error: Option<String>,
+    pub(crate) inboxes: Vec<RemoteInboxReport>,
+    /// How many messages are held for your decision.
+    pub(crate) held: usize,
+    /// How many messages there are to carry.
+    pub(crate) to_carry: usize,
+}
+
+/// The messages that wait in an inbox at a relay.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RemoteInboxReport {
+    pub(crate) address: String,
+    pub(crate) messages: Vec<RemoteMessageReport>,
+    /// The command that fetches the messages.
+    pub(crate) fetch: String,
+}
+
+/// A message that waits at a relay, without its text.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RemoteMessageReport {
+    id: String,
+    thread: String,
+    from: String,
+    to: String,
+    intent: Option<String>,
+    received_at: String,
+}
+
+impl RemoteMessageReport {
+    pub(crate) fn new(message: &Waiting) -> Self {
+        Self {
+            id: message.id.clone(),
+            thread: message.thread.clone(),
+            from: message.from.clone(),
+            to: message.to.clone(),
+            intent: message.intent.clone(),
+            received_at: message.received_at.clone(),
+        }
+    }
+}
+
+/// The output of `crosstalk inbox --relay --json`, the oldest message first.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RelayInboxReport {
+    pub(crate) messages: Vec<FetchedMessage>,
+}
+
+/// A message at a relay.
+#[derive(Serialize, JsonSchema)]
+#[schemars(extend("required" = [
+    "id", "thread", "from", "to", "intent", "state", "received_at", "envelope", "taken",
+]))]
+pub(crate) struct FetchedMessage {
+    #[serde(flatten)]
+    pub(crate) message: Waiting,
+    /// Whether it is kept here and acknowledged there (--take).
+    pub(crate) taken: bool,
+}
+
+/// The output of `crosstalk waiting --json`: the messages that you wait for an answer to, those of the thread with the latest
+/// message first.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WaitingReport {
+    pub(crate) messages: Vec<AskedReport>,
+    pub(crate) more: bool,
+}
+
+/// A message that you wait for an answer to.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AskedReport {
+    pub(crate) message: MessageReport,
+    /// Those who have not answered yet.
+    pub(crate) waits_for: Vec<String>,
+    pub(crate) since: String,
+    /// How far the message is, if it is not in the hands of the person.
+    pub(crate) delivery: Option<ReachReport>,
+}
+
+/// How far a message is.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ReachReport {
+    #[schemars(extend("enum" = [State::ALL.map(State::as_str).as_slice(), &Reach::WORDS].concat()))]
+    pub(crate) state: &'static str,
+    pub(crate) notes: Vec<String>,
+}
+
+/// The output of `crosstalk move --json`.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct MoveReport {
+    pub(crate) moved: bool,
+    /// The thread that the message was in.
+    pub(crate) from: String,
+    pub(crate) message: Option<MessageReport>,
+    /// How many messages went with it because they answer it.
+    pub(crate) along: usize,
+    /// The message that it answers and that waits no more.
+    pub(crate) settles: Option<String>,
+    /// The message that waits again.
+    pub(crate) reopens: Option<String>,
+}
+
+/// The output of `crosstalk import --json`: how many files were read, and how many of their messages are kept.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ImportReport {
+    pub(crate) files: usize,
+    pub(crate) filed: usize,
+    pub(crate) known: usize,
+    pub(crate) conflicts: Vec<ImportConflict>,
+    pub(crate) refused: Vec<ImportRejection>,
+}
+
+/// A message that is not kept because another one has its id.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ImportConflict {
+    pub(crate) file: String,
+    pub(crate) id: String,
+}
+
+/// A file or a message that is not kept.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ImportRejection {
+    pub(crate) file: String,
+    pub(crate) reason: String,
+}
+
+/// The output of `crosstalk paste --json`. `errors` are about text that could not be read.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PasteReport {
+    pub(crate) messages: Vec<PastedReport>,
+    #[schemars(schema_with = "crate::schema::findings")]
+    pub(crate) errors: Vec<Value>,
+}
+
+/// A message that was pasted, and what became of it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PastedReport {
+    /// `moved` says that the message was here and answers another one now.
+    #[schemars(extend("enum" = ["filed", "known", "moved", "conflict", "refused"]))]
+    pub(crate) outcome: &'static str,
+    pub(crate) id: String,
+    pub(crate) message: Option<MessageReport>,
+    pub(crate) settles: Option<String>,
+    /// The messages that an answer with unknown ids may mean, if several wait for its sender.
+    pub(crate) candidates: Vec<String>,
+    pub(crate) learned: Option<String>,
+    #[schemars(schema_with = "crate::schema::findings")]
+    pub(crate) repairs: Vec<Value>,
+    /// The verdict, of the form crosstalk.verify/1.
+    #[schemars(schema_with = "verdict")]
+    pub(crate) verdict: Value,
+    /// Why a message is not kept whose consent is not enough.
+    pub(crate) refusal: Option<RefusalReport>,
+}
+
+fn verdict(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "required": ["schema", "verdict", "sentence", "next"]})
+}
+
+/// Why a consent is not enough.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RefusalReport {
+    code: &'static str,
+    rule: Option<&'static str>,
+    reason: String,
+}
+
+impl RefusalReport {
+    pub(crate) fn new(refusal: &Refusal) -> Self {
+        Self {
+            code: refusal.code.as_str(),
+            rule: refusal.rule.map(|(id, _)| id),
+            reason: refusal.detail(),
+        }
+    }
+}
+
+/// The output of `send`, `reply`, `forward`, `escalate`, `handoff` and `close` with --json.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SentReport {
+    #[schemars(extend("const" = crate::schema::SENT))]
+    pub(crate) schema: &'static str,
+    pub(crate) message: MessageReport,
+    /// The text for the chat and the clipboard: the envelope, in a fence if that was asked for, or with the primer in
+    /// front if `primer` is true.
+    pub(crate) text: String,
+    pub(crate) primer: bool,
+    /// How it came on the clipboard.
+    #[schemars(extend("enum" = ["system", "terminal", null]))]
+    pub(crate) copied: Option<&'static str>,
+    /// The result at a relay, if it went to one.
+    pub(crate) relay: Option<HandedReport>,
+    /// The messages that it erased here, if it is a REVOKE.
+    pub(crate) withdrawn: Option<WithdrawnReport>,
+}
+
+/// The output of `send`, `forward` and `close` with --json for several receivers: a crosstalk.sent/1 for each message that is
+/// kept, in the order of the receivers. The first message that no relay takes is the one on the clipboard.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SentManyReport {
+    pub(crate) thread: String,
+    pub(crate) messages: Vec<SentReport>,
+    /// The receivers whose message is not kept.
+    pub(crate) failed: Vec<UnsentReport>,
+}
+
+/// A receiver whose message is not kept.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct UnsentReport {
+    pub(crate) to: String,
+    #[serde(flatten)]
+    pub(crate) failure: FailureReport,
+}
+
+/// A failure: its exit code, and what a person reads.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct FailureReport {
+    pub(crate) exit: u64,
+    pub(crate) message: String,
+}
+
+impl FailureReport {
+    pub(crate) fn new(failure: &Failure) -> Self {
+        Self {
+            exit: failure.exit().code().into(),
+            message: failure.to_string(),
+        }
+    }
+}
+
+/// The result of handing a message to a relay.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct HandedReport {
+    pub(crate) url: String,
+    /// Whether the relay has the message; null where the connection ended before the relay said so.
+    pub(crate) taken: Option<bool>,
+    pub(crate) held: bool,
+    pub(crate) answer: Option<String>,
+    /// The answer as `crosstalk parse --json` prints it.
+    #[schemars(with = "Option<Value>", extend("type" = ["object", "null"]))]
+    pub(crate) parsed_answer: Option<Message>,
+    pub(crate) error: Option<FailureReport>,
+}
+
+/// The consents that a REVOKE withdrew, and the messages that it erased.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WithdrawnReport {
+    consents: Vec<String>,
+    erased: Vec<ErasedReport>,
+}
+
+/// A message that was erased.
+#[derive(Serialize, JsonSchema)]
+struct ErasedReport {
+    id: String,
+    #[schemars(extend("pattern" = DIGEST))]
+    digest: String,
+}
+
+impl WithdrawnReport {
+    /// Nothing if no consent was withdrawn.
+    pub(crate) fn new(withdrawn: &Withdrawn) -> Option<Self> {
+        let erased = withdrawn.erased.iter().map(|e| ErasedReport {
+            id: e.id.clone(),
+            digest: e.digest.to_string(),
+        });
+        (!withdrawn.consents.is_empty()).then(|| Self {
+            consents: withdrawn.consents.clone(),
+            erased: erased.collect(),
+        })
+    }
+}
+
+/// The output of `crosstalk consent list --json`, the latest first.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ConsentsReport {
+    pub(crate) consents: Vec<Consent>,
+}
+
+/// The output of `crosstalk consent check --json`.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ConsentCheckReport {
+    pub(crate) envelopes: Vec<CheckedConsentReport>,
+}
+
+/// Whether the consent of an envelope is enough.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CheckedConsentReport {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) enough: bool,
+    /// The scopes that need an explicit consent.
+    pub(crate) needs: Vec<String>,
+    pub(crate) consent: Option<String>,
+    pub(crate) scopes: Vec<String>,
+    #[schemars(extend("enum" = Assurance::ALL.map(Assurance::as_str)))]
+    pub(crate) assurance: &'static str,
+    /// Until when it would be kept.
+    pub(crate) expires: Option<String>,
+    /// The consents that it would be kept under.
+    pub(crate) under: Vec<String>,
+    pub(crate) refusal: Option<RefusalReport>,
+}
+
+/// The output of `crosstalk redact --json`, for each file. Places are those of the text that was read.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RedactReport {
+    /// Null with --check.
+    pub(crate) text: Option<String>,
+    pub(crate) found: Vec<FoundReport>,
+    #[schemars(extend("uniqueItems" = true, "items" = pii_kind()))]
+    pub(crate) fields: Vec<&'static str>,
+    /// There if more than one file was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub(crate) file: Option<String>,
+}
+
+/// A place where personal data was found.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct FoundReport {
+    #[schemars(extend("enum" = pii_kinds()))]
+    pub(crate) kind: &'static str,
+    #[schemars(range(min = 1))]
+    pub(crate) line: usize,
+    #[schemars(range(min = 1))]
+    pub(crate) column: usize,
+    #[schemars(extend("pattern" = r"^\[[A-Z0-9-]+\]$"))]
+    pub(crate) placeholder: String,
+}
+
+fn pii_kinds() -> Vec<&'static str> {
+    PiiKind::ALL.iter().map(|kind| kind.as_str()).collect()
+}
+
+fn pii_kind() -> Value {
+    serde_json::json!({"enum": pii_kinds()})
+}
+
+/// The words of some values, and null.
+fn or_null<T: Copy>(all: &[T], word: impl Fn(T) -> &'static str) -> Vec<Option<&'static str>> {
+    let words = all.iter().map(|one| Some(word(*one)));
+    words.chain([None]).collect()
 }

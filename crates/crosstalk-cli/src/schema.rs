@@ -1,235 +1,167 @@
-//! The JSON Schemas of the answers.
+//! The forms of the answers for programs: the name of each and its JSON Schema, made from the type that the command prints.
 
 mod audit;
-mod consent;
-mod conversation;
 mod poll;
-mod relay;
 mod settings;
 mod signing;
 
+use crate::report;
 use clap::ValueEnum;
-use crosstalk_envelope::registry::PiiKind;
+use crosstalk_relay::client::{Approval, ConsentRecord, Message, Status};
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The name and version of what `crosstalk lint --json` prints.
-pub(crate) const LINT: &str = "crosstalk.lint/1";
-/// The name and version of what `crosstalk address parse --json` prints.
-pub(crate) const ADDRESS: &str = "crosstalk.address/1";
-
-/// The name and version of what `crosstalk verify --json` prints.
-pub(crate) const VERIFY: &str = "crosstalk.verify/1";
-/// The name and version of what `crosstalk key list --json` prints.
-pub(crate) const KEYS: &str = "crosstalk.key-list/1";
-/// The name and version of what `crosstalk trust list --json` prints.
-pub(crate) const TRUST: &str = "crosstalk.trust-list/1";
-
-/// The name and version of what `crosstalk send --json` and the other commands that write a message print.
-pub(crate) const SENT: &str = "crosstalk.sent/1";
-/// The name and version of what `crosstalk send --json` and `crosstalk forward --json` print for several receivers.
-pub(crate) const SENT_MANY: &str = "crosstalk.sent-many/1";
-/// The name and version of what `crosstalk move --json` prints.
-pub(crate) const MOVE: &str = "crosstalk.move/1";
-/// The name and version of what `crosstalk paste --json` prints.
-pub(crate) const PASTE: &str = "crosstalk.paste/1";
-/// The name and version of what `crosstalk threads --json` prints.
-pub(crate) const THREADS: &str = "crosstalk.threads/1";
-/// The name and version of what `crosstalk show --json` prints.
-pub(crate) const SHOW: &str = "crosstalk.show/1";
-/// The name and version of what `crosstalk inbox --json` prints.
-pub(crate) const INBOX: &str = "crosstalk.inbox/1";
-/// The name and version of what `crosstalk waiting --json` prints.
-pub(crate) const WAITING: &str = "crosstalk.waiting/1";
-/// The name and version of what `crosstalk search --json` prints.
-pub(crate) const SEARCH: &str = "crosstalk.search/1";
-/// The name and version of what `crosstalk import --json` prints.
-pub(crate) const IMPORT: &str = "crosstalk.import/1";
-
-/// The name and version of what `crosstalk export --format json` prints.
-pub(crate) const EXPORT: &str = "crosstalk.export/1";
-/// The name and version of what `crosstalk config show --json` prints.
-pub(crate) const CONFIG: &str = "crosstalk.config/1";
-/// The name and version of what `crosstalk name --json` prints.
-pub(crate) const NAMES: &str = "crosstalk.names/1";
-/// The name and version of what `crosstalk address resolve --json` prints.
-pub(crate) const RESOLVE: &str = "crosstalk.resolve/1";
-/// The name and version of what `crosstalk redact --json` prints.
-pub(crate) const REDACT: &str = "crosstalk.redact/1";
-
-/// The name and version of what `crosstalk audit trace --json` prints.
-pub(crate) const AUDIT_TRACE: &str = "crosstalk.audit-trace/1";
-/// The name and version of what `crosstalk audit log --json` prints.
-pub(crate) const AUDIT_LOG: &str = "crosstalk.audit-log/1";
-/// The name and version of what `crosstalk audit verify --json` prints.
-pub(crate) const AUDIT_VERIFY: &str = "crosstalk.audit-verify/1";
-
-/// The name and version of what `crosstalk token list --json` prints.
-pub(crate) const TOKENS: &str = "crosstalk.tokens/1";
-/// The name and version of what `crosstalk relay list --json` prints.
-pub(crate) const RELAYS: &str = "crosstalk.relays/1";
-/// The name and version of what `crosstalk inbox --relay --json` prints.
-pub(crate) const RELAY_INBOX: &str = "crosstalk.relay-inbox/1";
-/// The name and version of what `crosstalk listen --json` prints.
-pub(crate) const LISTEN: &str = "crosstalk.listen/1";
-/// The name and version of what `crosstalk status --json` prints.
-pub(crate) const STATUS: &str = "crosstalk.status/1";
-/// The name and version of what `crosstalk approve --json` prints without an id.
-pub(crate) const APPROVALS: &str = "crosstalk.approvals/1";
-/// The name and version of what `crosstalk approve ID --json` and `crosstalk refuse --json` print.
-pub(crate) const APPROVAL: &str = "crosstalk.approval/1";
-/// The name and version of what `crosstalk dead --json` prints.
-pub(crate) const DEAD: &str = "crosstalk.dead/1";
-/// The name and version of what `crosstalk consent list --json` prints.
-pub(crate) const CONSENTS: &str = "crosstalk.consents/1";
-/// The name and version of what `crosstalk consent show --json` prints.
-pub(crate) const CONSENT: &str = "crosstalk.consent/1";
-/// The name and version of what `crosstalk consent check --json` prints.
-pub(crate) const CONSENT_CHECK: &str = "crosstalk.consent-check/1";
-/// The name and version of what `crosstalk fsck --json` prints.
-pub(crate) const FSCK: &str = "crosstalk.fsck/1";
-/// The name and version of what `crosstalk serve --check --json` prints.
-pub(crate) const SERVE_CHECK: &str = "crosstalk.serve-check/1";
-/// The name and version of what `crosstalk conform --format json` prints.
-pub(crate) const CONFORM: &str = crosstalk_conform::relay::SCHEMA;
-/// The name and version of what `crosstalk conform --program CMD --json` prints.
-pub(crate) const CONFORM_PROGRAM: &str = crosstalk_conform::program::SCHEMA;
-
-/// The name and version of what `crosstalk demo --json` prints.
-pub(crate) const DEMO: &str = "crosstalk.demo/1";
-
-/// An answer that has a schema.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Form {
-    /// crosstalk.parse/1: of `parse --json`, and what `build` reads
-    Parse,
-    /// crosstalk.lint/1: of `lint --json`
-    Lint,
-    /// crosstalk.address/1: of `address parse --json`
-    Address,
-    /// crosstalk.verify/1: of `verify --json`
-    Verify,
-    /// crosstalk.key-list/1: of `key list --json` and `key show --json`
-    Key,
-    /// crosstalk.trust-list/1: of `trust list --json` and `trust check --json`
-    Trust,
-    /// crosstalk.sent/1: of `send`, `reply`, `forward`, `escalate`, `handoff`, `close`, `consent grant` and `consent revoke` with --json
-    Sent,
-    /// crosstalk.sent-many/1: of `send` and `forward` to several receivers with --json
-    SentMany,
-    /// crosstalk.paste/1: of `paste --json`
-    Paste,
-    /// crosstalk.move/1: of `move --json`
-    Move,
-    /// crosstalk.threads/1: of `threads --json`
-    Threads,
-    /// crosstalk.show/1: of `show --json`
-    Show,
-    /// crosstalk.inbox/1: of `inbox --json`
-    Inbox,
-    /// crosstalk.waiting/1: of `waiting --json`
-    Waiting,
-    /// crosstalk.search/1: of `search --json`
-    Search,
-    /// crosstalk.import/1: of `import --json`
-    Import,
-    /// crosstalk.export/1: of `export --format json`
-    Export,
-    /// crosstalk.poll/1: of `poll status`, `poll collate` and `poll close` with --json
-    Poll,
-    /// crosstalk.config/1: of `config show --json`
-    Config,
-    /// crosstalk.names/1: of `name --json`
-    Names,
-    /// crosstalk.resolve/1: of `address resolve --json`
-    Resolve,
-    /// crosstalk.redact/1: of `redact --json`
-    Redact,
-    /// crosstalk.tokens/1: of `token list --json`
-    Tokens,
-    /// crosstalk.relays/1: of `relay list --json`
-    Relays,
-    /// crosstalk.relay-inbox/1: of `inbox --relay --json`
-    RelayInbox,
-    /// crosstalk.listen/1: of `listen --json`, a line for each message
-    Listen,
-    /// crosstalk.status/1: of `status --json`
-    Status,
-    /// crosstalk.approvals/1: of `approve --json`
-    Approvals,
-    /// crosstalk.approval/1: of `approve ID --json` and `refuse --json`
-    Approval,
-    /// crosstalk.dead/1: of `dead --json`
-    Dead,
-    /// crosstalk.consents/1: of `consent list --json`
-    Consents,
-    /// crosstalk.consent/1: of `consent show --json`
-    Consent,
-    /// crosstalk.consent-check/1: of `consent check --json`
-    ConsentCheck,
-    /// crosstalk.fsck/1: of `fsck --json`
-    Fsck,
-    /// crosstalk.serve-check/1: of `serve --check --json`
-    ServeCheck,
-    /// crosstalk.audit-trace/1: of `audit trace --json`
-    AuditTrace,
-    /// crosstalk.audit-log/1: of `audit log --json`, a line for each entry
-    AuditLog,
-    /// crosstalk.audit-verify/1: of `audit verify --json`
-    AuditVerify,
-    /// crosstalk.conform/1: of `conform URL --json`
-    Conform,
-    /// crosstalk.conform-program/1: of `conform --program CMD --json`
-    ConformProgram,
-    /// crosstalk.demo/1: of `demo --json`
-    Demo,
+/// An answer with the name of its form in front.
+#[derive(Serialize)]
+pub(crate) struct Named<'a, T> {
+    schema: &'static str,
+    #[serde(flatten)]
+    answer: &'a T,
 }
 
-impl Form {
-    /// Its JSON Schema.
-    pub(crate) fn schema(self) -> Value {
-        match self {
-            Self::Parse => crosstalk_envelope::json::schema(),
-            Self::Lint => lint(),
-            Self::Address => address(),
-            Self::Verify => signing::verify(),
-            Self::Key => signing::keys(),
-            Self::Trust => signing::trust(),
-            Self::Sent => conversation::sent(),
-            Self::SentMany => conversation::sent_many(),
-            Self::Paste => conversation::paste(),
-            Self::Move => conversation::moved(),
-            Self::Threads => conversation::threads(),
-            Self::Show => conversation::show(),
-            Self::Inbox => conversation::inbox(),
-            Self::Waiting => conversation::waiting(),
-            Self::Search => conversation::search(),
-            Self::Import => conversation::import(),
-            Self::Export => conversation::export(),
-            Self::Poll => poll::poll(),
-            Self::Config => settings::config(),
-            Self::Names => settings::names(),
-            Self::Resolve => settings::resolve(),
-            Self::Redact => redact(),
-            Self::Tokens => relay::tokens(),
-            Self::Relays => relay::relays(),
-            Self::RelayInbox => relay::inbox(),
-            Self::Listen => relay::listen(),
-            Self::Status => relay::status(),
-            Self::Approvals => relay::approvals(),
-            Self::Approval => relay::approval(),
-            Self::Dead => relay::dead(),
-            Self::Consents => consent::consents(),
-            Self::Consent => consent::consent(),
-            Self::ConsentCheck => consent::check(),
-            Self::Fsck => relay::fsck(),
-            Self::ServeCheck => relay::serve_check(),
-            Self::AuditTrace => audit::trace(),
-            Self::AuditLog => audit::log(),
-            Self::AuditVerify => audit::verify(),
-            Self::Conform => conform(),
-            Self::ConformProgram => conform_program(),
-            Self::Demo => relay::demo(),
+impl<'a, T: Serialize + JsonSchema> Named<'a, T> {
+    pub(crate) const fn new(schema: &'static str, answer: &'a T) -> Self {
+        Self { schema, answer }
+    }
+}
+
+/// Defines the forms: what `crosstalk schema` says about one, the constant with its name, and how its schema is made.
+macro_rules! forms {
+    ($($(#[$about:meta])+ $form:ident($name:ident = $text:expr) => $schema:expr;)+) => {
+        $(pub(crate) const $name: &str = $text;)+
+
+        /// An answer that has a schema.
+        #[derive(Clone, Copy, Debug, ValueEnum)]
+        pub(crate) enum Form {
+            $($(#[$about])+ $form,)+
         }
+
+        impl Form {
+            /// Its JSON Schema.
+            pub(crate) fn schema(self) -> Value {
+                let (name, schema): (&str, fn(&str) -> Value) = match self {
+                    $(Self::$form => ($name, $schema),)+
+                };
+                schema(name)
+            }
+        }
+    };
+}
+
+forms! {
+    /// crosstalk.parse/1: of `parse --json`, and what `build` reads
+    Parse(PARSE = "crosstalk.parse/1") => |_| crosstalk_envelope::json::schema();
+    /// crosstalk.lint/1: of `lint --json`
+    Lint(LINT = "crosstalk.lint/1") => |_| lint();
+    /// crosstalk.address/1: of `address parse --json`
+    Address(ADDRESS = "crosstalk.address/1") => |_| address();
+    /// crosstalk.verify/1: of `verify --json`
+    Verify(VERIFY = "crosstalk.verify/1") => |_| signing::verify();
+    /// crosstalk.key-list/1: of `key list --json` and `key show --json`
+    Key(KEYS = "crosstalk.key-list/1") => |_| signing::keys();
+    /// crosstalk.trust-list/1: of `trust list --json` and `trust check --json`
+    Trust(TRUST = "crosstalk.trust-list/1") => |_| signing::trust();
+    /// crosstalk.sent/1: of `send`, `reply`, `forward`, `escalate`, `handoff`, `close`, `consent grant` and `consent revoke` with --json
+    Sent(SENT = "crosstalk.sent/1") => of::<report::SentReport>;
+    /// crosstalk.sent-many/1: of `send` and `forward` to several receivers with --json
+    SentMany(SENT_MANY = "crosstalk.sent-many/1") => of::<report::SentManyReport>;
+    /// crosstalk.paste/1: of `paste --json`
+    Paste(PASTE = "crosstalk.paste/1") => of::<report::PasteReport>;
+    /// crosstalk.move/1: of `move --json`
+    Move(MOVE = "crosstalk.move/1") => of::<report::MoveReport>;
+    /// crosstalk.threads/1: of `threads --json`
+    Threads(THREADS = "crosstalk.threads/1") => of::<report::ThreadsReport>;
+    /// crosstalk.show/1: of `show --json`
+    Show(SHOW = "crosstalk.show/1") => of::<report::ShowReport>;
+    /// crosstalk.inbox/1: of `inbox --json`
+    Inbox(INBOX = "crosstalk.inbox/1") => of::<report::InboxReport>;
+    /// crosstalk.waiting/1: of `waiting --json`
+    Waiting(WAITING = "crosstalk.waiting/1") => of::<report::WaitingReport>;
+    /// crosstalk.search/1: of `search --json`
+    Search(SEARCH = "crosstalk.search/1") => of::<report::SearchReport>;
+    /// crosstalk.import/1: of `import --json`
+    Import(IMPORT = "crosstalk.import/1") => of::<report::ImportReport>;
+    /// crosstalk.export/1: of `export --format json`
+    Export(EXPORT = "crosstalk.export/1") => of::<report::ExportReport>;
+    /// crosstalk.poll/1: of `poll status`, `poll collate` and `poll close` with --json
+    Poll(POLL = crosstalk_protocol::poll::POLL_SCHEMA) => |_| poll::poll();
+    /// crosstalk.config/1: of `config show --json`
+    Config(CONFIG = "crosstalk.config/1") => |_| settings::config();
+    /// crosstalk.names/1: of `name --json`
+    Names(NAMES = "crosstalk.names/1") => |_| settings::names();
+    /// crosstalk.resolve/1: of `address resolve --json`
+    Resolve(RESOLVE = "crosstalk.resolve/1") => |_| settings::resolve();
+    /// crosstalk.redact/1: of `redact --json`
+    Redact(REDACT = "crosstalk.redact/1") => of::<report::RedactReport>;
+    /// crosstalk.tokens/1: of `token list --json`
+    Tokens(TOKENS = "crosstalk.tokens/1") => of::<report::TokensReport>;
+    /// crosstalk.relays/1: of `relay list --json`
+    Relays(RELAYS = "crosstalk.relays/1") => of::<report::RelaysReport>;
+    /// crosstalk.relay-inbox/1: of `inbox --relay --json`
+    RelayInbox(RELAY_INBOX = "crosstalk.relay-inbox/1") => of::<report::RelayInboxReport>;
+    /// crosstalk.listen/1: of `listen --json`, a line for each message
+    Listen(LISTEN = "crosstalk.listen/1") => of::<Message>;
+    /// crosstalk.status/1: of `status --json`
+    Status(STATUS = "crosstalk.status/1") => of::<Status>;
+    /// crosstalk.approvals/1: of `approve --json`
+    Approvals(APPROVALS = "crosstalk.approvals/1") => of::<report::ApprovalsReport>;
+    /// crosstalk.approval/1: of `approve ID --json` and `refuse --json`
+    Approval(APPROVAL = "crosstalk.approval/1") => of::<Approval>;
+    /// crosstalk.dead/1: of `dead --json`
+    Dead(DEAD = "crosstalk.dead/1") => of::<report::DeadReport>;
+    /// crosstalk.consents/1: of `consent list --json`
+    Consents(CONSENTS = "crosstalk.consents/1") => of::<report::ConsentsReport>;
+    /// crosstalk.consent/1: of `consent show --json`
+    Consent(CONSENT = "crosstalk.consent/1") => of::<ConsentRecord>;
+    /// crosstalk.consent-check/1: of `consent check --json`
+    ConsentCheck(CONSENT_CHECK = "crosstalk.consent-check/1") => of::<report::ConsentCheckReport>;
+    /// crosstalk.fsck/1: of `fsck --json`
+    Fsck(FSCK = "crosstalk.fsck/1") => of::<report::FsckReport>;
+    /// crosstalk.serve-check/1: of `serve --check --json`
+    ServeCheck(SERVE_CHECK = "crosstalk.serve-check/1") => of::<report::ServeCheckReport>;
+    /// crosstalk.audit-trace/1: of `audit trace --json`
+    AuditTrace(AUDIT_TRACE = "crosstalk.audit-trace/1") => |_| audit::trace();
+    /// crosstalk.audit-log/1: of `audit log --json`, a line for each entry
+    AuditLog(AUDIT_LOG = "crosstalk.audit-log/1") => |_| audit::log();
+    /// crosstalk.audit-verify/1: of `audit verify --json`
+    AuditVerify(AUDIT_VERIFY = "crosstalk.audit-verify/1") => |_| audit::verify();
+    /// crosstalk.conform/1: of `conform URL --json`
+    Conform(CONFORM = crosstalk_conform::relay::SCHEMA) => |_| conform();
+    /// crosstalk.conform-program/1: of `conform --program CMD --json`
+    ConformProgram(CONFORM_PROGRAM = crosstalk_conform::program::SCHEMA) => |_| conform_program();
+    /// crosstalk.demo/1: of `demo --json`
+    Demo(DEMO = "crosstalk.demo/1") => of::<report::DemoReport>;
+}
+
+/// The schema of a type whose values are printed under a name.
+fn of<T: JsonSchema>(name: &str) -> Value {
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let settings = settings.with_transform(RecursiveTransform(join_lines));
+    let mut schema = settings
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<T>();
+    schema.insert("title".into(), name.into());
+    let mut schema = schema.to_value();
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.insert("schema".into(), json!({"const": name}));
+    }
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut)
+        && !required.contains(&"schema".into())
+    {
+        required.push("schema".into());
+    }
+    schema
+}
+
+/// Doc comments are wrapped for the source; a description is one line.
+fn join_lines(schema: &mut Schema) {
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace('\n', " ");
     }
 }
 
@@ -237,6 +169,11 @@ impl Form {
 fn finding() -> Value {
     let parse = crosstalk_envelope::json::schema();
     parse.pointer("/$defs/finding").cloned().unwrap_or_default()
+}
+
+/// A list of findings.
+pub(crate) fn findings(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "array", "items": finding()})
 }
 
 fn lint() -> Value {
@@ -258,36 +195,6 @@ fn lint() -> Value {
             "diagnostics": {"type": "array", "items": {"$ref": "#/$defs/finding"}}
         },
         "$defs": {"finding": finding()}
-    })
-}
-
-fn redact() -> Value {
-    let kinds: Vec<&str> = PiiKind::ALL.iter().map(|kind| kind.as_str()).collect();
-    let place = json!({"type": "integer", "minimum": 1});
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": REDACT,
-        "description": "What `crosstalk redact --json` prints, for each file. Places are those of the text that was read. \
-            `text` is null with --check. `file` is there if more than one file was read.",
-        "type": "object",
-        "required": ["schema", "text", "found", "fields"],
-        "properties": {
-            "schema": {"const": REDACT},
-            "text": {"type": ["string", "null"]},
-            "found": {"type": "array", "items": {
-                "type": "object",
-                "required": ["kind", "line", "column", "placeholder"],
-                "properties": {
-                    "kind": {"enum": kinds},
-                    "line": place,
-                    "column": place,
-                    "placeholder": {"type": "string", "pattern": "^\\[[A-Z0-9-]+\\]$"}
-                },
-                "additionalProperties": false
-            }},
-            "fields": {"type": "array", "items": {"enum": kinds}, "uniqueItems": true},
-            "file": {"type": "string"}
-        }
     })
 }
 

@@ -13,7 +13,7 @@ use terminal_size::{Height, Width};
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-/// What is assumed of a terminal that does not know its size.
+/// The width of a terminal that does not know its size.
 const COLUMNS: usize = 80;
 /// A terminal that is said to be wider than this is not believed.
 const MOST: usize = 1000;
@@ -110,7 +110,7 @@ pub(crate) fn wrap_words(line: &str, width: usize) -> Vec<String> {
 pub(crate) fn clip_cells(line: &str, width: usize) -> String {
     let mut used = 0_usize;
     let mut fits = true;
-    // What stays if the rest does not fit: the mark needs a cell, too.
+    // The mark needs a cell, too.
     let (mut kept, mut end) = (0, 0);
     for cluster in line.graphemes(true) {
         used = used.saturating_add(cells(cluster));

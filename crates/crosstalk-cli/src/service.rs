@@ -5,8 +5,8 @@
 //! workspace  settings, keys, trust and the kept messages, opened for one command
 //! lookup     kept messages and threads, by what a person types
 //! compose    what a message says         deliver   signed, kept, printed, copied
-//! reply      the answer to a message     passing   a thread for whoever takes over
-//! recipient  whom a typed name means     intake    verified, threaded, kept
+//! reply      the answer to a message     recipient whom a typed name means
+//! intake     verified, threaded, kept
 //! relocate   another question for an answer that was filed with the wrong one
 //! consent    consent of messages in and out
 //! poll       a poll that is kept here, with its answers
@@ -28,7 +28,6 @@ pub(crate) mod editor;
 pub(crate) mod home;
 pub(crate) mod intake;
 pub(crate) mod lookup;
-pub(crate) mod passing;
 pub(crate) mod passphrase;
 pub(crate) mod poll;
 pub(crate) mod recipient;

@@ -1,42 +1,42 @@
-//! `crosstalk address`: what an address says (ADR-001 to ADR-008), and where a name leads.
+//! `crosstalk address`: parses addresses (ADR-001 to ADR-008) and resolves names (ADR-010 to ADR-015).
 
-mod resolve;
-mod schemes;
-
-use crate::console::{Console, DIM, styled};
+use crate::console::{BOLD, Console, DIM, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::input::Input;
+use crate::service::dns::{Look, server};
+use crate::service::recipient::ask_domain;
+use crate::service::settings::Config;
 use crate::{json, schema};
-use clap::{Args, Subcommand};
+use clap::Args;
 use crosstalk_envelope::name::is_deceptive;
-use crosstalk_envelope::registry::{Rule, rule};
+use crosstalk_envelope::registry::{Rule, SchemeForm, SchemeKind, rule};
 use crosstalk_envelope::unicode::{self, escape};
-use crosstalk_envelope::{Address as Parts, Schemes, Severity};
+use crosstalk_envelope::{Address, Address as Parts, ErrorCode, Schemes, Severity};
+use crosstalk_protocol::dns::{AddressAnswer, Dnssec};
+use crosstalk_protocol::{Resolution, Step, resolve};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
-/// Work with addresses
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  crosstalk address parse human://dr.smith@clinic.example/inbox\n  crosstalk address resolve CLAUDE"
-)]
-pub(crate) struct Address {
-    #[command(subcommand)]
-    action: Action,
+group! {
+    /// Work with addresses
+    #[command(
+        after_help = "Examples:\n  crosstalk address parse human://dr.smith@clinic.example/inbox\n  crosstalk address resolve CLAUDE"
+    )]
+    AddressCommand {
+        Parse(ParseAddress),
+        Resolve(ResolveName),
+    }
 }
 
-#[derive(Debug, Subcommand)]
-enum Action {
-    Parse(Parse),
-    Resolve(resolve::Resolve),
-}
-
-/// Take an address apart and say whom it reaches
+/// Take an address apart and show who it reaches
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk address parse claude://session/abc123?model=opus\n  crosstalk address parse --json 'BROTHER AI'\n  crosstalk address parse --schemes acme.toml acme://printer\n\nThe file of --schemes has the format of spec/registry/schemes.toml:\n  [[scheme]]\n  name = \"acme\"\n  form = \"authority\"   # acme://…; or \"opaque\": acme:…\n  kind = \"tool\"        # person, assistant, mail, phone, tool, room, custom"
 )]
-struct Parse {
+struct ParseAddress {
     /// The address
     #[arg(value_name = "ADDR")]
     address: String,
@@ -48,26 +48,17 @@ struct Parse {
     schemes: Option<PathBuf>,
 }
 
-/// Something about an address.
+/// A finding about an address.
 struct AddressFinding {
     rule: &'static Rule,
     severity: Severity,
     message: String,
 }
 
-impl Address {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        match self.action {
-            Action::Parse(action) => action.run(console),
-            Action::Resolve(action) => action.run(console),
-        }
-    }
-}
-
-impl Parse {
+impl ParseAddress {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let schemes = match &self.schemes {
-            Some(path) => schemes::read(path, console)?,
+            Some(path) => read_schemes(path, console)?,
             None => Schemes::default(),
         };
         let address = Parts::split(&self.address);
@@ -95,7 +86,6 @@ fn is_registered(address: &Parts<'_>, schemes: &Schemes) -> bool {
     address.scheme().is_some_and(|s| schemes.find(s).is_some())
 }
 
-/// The parts that there are, by their names.
 fn parts<'a>(address: &Parts<'a>) -> [(&'static str, Option<&'a str>); 6] {
     [
         ("scheme", address.scheme()),
@@ -206,4 +196,274 @@ impl AddressFinding {
             "help": self.rule.help,
         })
     }
+}
+
+/// Find the address of a simple name, and show each step
+///
+/// A URL is an address already. A simple name is looked for in your names, see `crosstalk name`, and with --dns in the
+/// domain that --domain or the setting `domain` gives, at _crosstalk-addr.NAME.DOMAIN. A name that is not found stays a
+/// name, which a person resolves: that is no failure, unless --require is given.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk address resolve CLAUDE\n  crosstalk address resolve 'BROTHER AI' --dns --domain example.com\n  crosstalk address resolve --require --json CLAUDE\n\nExit codes:\n   0  an address was found, or the name stays a name\n  10  E-ROUTE: the name stays a name, and --require was given\n  16  E-TIMEOUT: the DNS did not answer; try again later"
+)]
+struct ResolveName {
+    /// A simple name, or an address
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The domain that lists addresses of names
+    #[arg(long, value_name = "DOMAIN")]
+    domain: Option<String>,
+    /// Fail with 10 if the name stays a name
+    #[arg(long)]
+    require: bool,
+    /// Print JSON of the form crosstalk.resolve/1
+    #[arg(long)]
+    json: bool,
+    /// Ask the domain. Without this or the setting `dns`, nothing is sent
+    #[arg(long)]
+    dns: bool,
+    /// Ask this name server, and not those of the system
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = server)]
+    dns_server: Option<SocketAddr>,
+    /// Check DNSSEC against the DNSKEY records of this file, and not those of the root
+    #[arg(long, value_name = "FILE")]
+    dns_anchor: Option<PathBuf>,
+    /// An answer that DNSSEC does not protect gives no address
+    #[arg(long)]
+    require_dnssec: bool,
+}
+
+impl ResolveName {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let read = Address::parse(&self.name);
+        read.map_err(|fault| Failure::of_rule(fault.rule, fault.message))?;
+        let config = Config::open(console)?;
+        let answer = self.ask(&config)?;
+        let resolution = resolve(&self.name, config.names(), answer.as_ref());
+        match self.json {
+            true => console.data(json::pretty(&resolution_report(&resolution))?)?,
+            false => console.show(&describe_resolution(&resolution))?,
+        }
+        let Some(rule) = self.fault(&resolution) else {
+            return Ok(Exit::SUCCESS);
+        };
+        let what = format!("`{}` stays a name", resolution.result);
+        let fault = Failure::of_rule(rule, &what);
+        if !self.json {
+            console.failure(&fault)?;
+        }
+        Ok(fault.exit())
+    }
+
+    /// The rule that makes an unresolved name a failure.
+    fn fault(&self, resolution: &Resolution) -> Option<&'static Rule> {
+        if resolution.is_resolved() {
+            None
+        } else if resolution.is_retry() {
+            Some(&rule::NAME_UNAVAILABLE)
+        } else {
+            self.require.then_some(&rule::RESOLVE_ORDER)
+        }
+    }
+
+    /// Asks the DNS, if the caller or the settings allow it.
+    fn ask(&self, config: &Config) -> Result<Option<AddressAnswer>, Failure> {
+        if !self.dns && !config.dns() {
+            let given = self.domain.is_some() || self.dns_server.is_some();
+            return match given || self.dns_anchor.is_some() || self.require_dnssec {
+                true => Err(Failure::usage("the DNS is not asked without --dns")
+                    .help("add it, or `crosstalk config set dns true`")),
+                false => Ok(None),
+            };
+        }
+        let look = Look {
+            dns: true,
+            dns_server: self.dns_server,
+            dns_anchor: self.dns_anchor.clone(),
+            require_dnssec: self.require_dnssec,
+        };
+        let domain = self.domain.clone().or_else(|| config.domain());
+        ask_domain(&look, config, domain, &self.name)
+    }
+}
+
+/// The label and the sentence of a step, and whether something is wrong.
+fn describe_step(step: &Step) -> (&'static str, String, bool) {
+    match step {
+        Step::Url { .. } => ("url", "it is an address already".to_owned(), false),
+        Step::Table { name, address } => ("table", format!("{name} stands for {address}"), false),
+        Step::NotInTable { name } => (
+            "table",
+            format!("{name} is not in the table of names"),
+            false,
+        ),
+        Step::Loop { way } => {
+            let way = way.join(" → ");
+            ("table", format!("it leads in a circle: {way}"), true)
+        }
+        Step::TooLong { name } => {
+            let text = format!("too many names stand for each other, beginning with {name}");
+            ("table", text, true)
+        }
+        Step::Dns {
+            at,
+            address,
+            others,
+            wrong,
+            dnssec,
+        } => {
+            let mut text = format!("{at} lists {address} (DNSSEC: {})", dnssec.as_str());
+            if !others.is_empty() {
+                let others = others.join(", ");
+                text.push_str(&format!("; the first one is taken, and not {others}"));
+            }
+            for fault in wrong {
+                text.push_str(&format!("; a record is no address: {fault}"));
+            }
+            ("dns", text, !wrong.is_empty())
+        }
+        Step::NotInDns { at, dnssec } => {
+            let text = format!("{at} lists nothing (DNSSEC: {})", dnssec.as_str());
+            ("dns", text, false)
+        }
+        Step::DnsWrong { reason } => ("dns", reason.clone(), true),
+        Step::DnsUnavailable { reason } => {
+            let text = format!("{reason}; this does not mean that there is none: try again later");
+            ("dns", text, true)
+        }
+        Step::DnsUnasked { reason } => ("dns", reason.clone(), false),
+        Step::Person { name } => {
+            let text = format!("{name} stays a name, which a person resolves");
+            ("person", text, false)
+        }
+    }
+}
+
+fn describe_resolution(resolution: &Resolution) -> String {
+    let mut out = String::new();
+    let mut line = |label: &str, text: &str| {
+        let pad = " ".repeat(9_usize.saturating_sub(label.len()));
+        out.push_str(&format!("{}{pad}{text}\n", styled(DIM, label)));
+    };
+    line("name", &escape(&resolution.asked));
+    for step in &resolution.steps {
+        let (label, text, is_wrong) = describe_step(step);
+        let text = escape(&text);
+        match is_wrong {
+            true => line(label, &styled(YELLOW, &text)),
+            false => line(label, &text),
+        }
+    }
+    if resolution.is_resolved() {
+        line("address", &styled(BOLD, &escape(&resolution.result)));
+    }
+    out
+}
+
+fn resolution_report(resolution: &Resolution) -> Value {
+    let steps: Vec<Value> = resolution.steps.iter().map(step_json).collect();
+    json!({
+        "schema": schema::RESOLVE,
+        "name": resolution.asked,
+        "resolved": resolution.is_resolved(),
+        "result": resolution.result,
+        "retry": resolution.is_retry(),
+        "steps": steps,
+    })
+}
+
+fn step_json(step: &Step) -> Value {
+    let (_, sentence, _) = describe_step(step);
+    let mut value = json!({
+        "step": step.as_str(), "sentence": sentence, "name": null, "address": null, "at": null, "others": [],
+        "wrong": [], "dnssec": null,
+    });
+    let mut set = |key: &str, new: Value| {
+        if let Some(map) = value.as_object_mut() {
+            map.insert(key.to_owned(), new);
+        }
+    };
+    let word = |dnssec: &Dnssec| Value::from(dnssec.as_str());
+    match step {
+        Step::Url { address } => set("address", address.as_str().into()),
+        Step::Table { name, address } => {
+            set("name", name.as_str().into());
+            set("address", address.as_str().into());
+        }
+        Step::NotInTable { name } | Step::TooLong { name } | Step::Person { name } => {
+            set("name", name.as_str().into());
+        }
+        Step::Loop { way } => set("others", way.clone().into()),
+        Step::Dns {
+            at,
+            address,
+            others,
+            wrong,
+            dnssec,
+        } => {
+            set("at", at.as_str().into());
+            set("address", address.as_str().into());
+            set("others", others.clone().into());
+            set("wrong", wrong.clone().into());
+            set("dnssec", word(dnssec));
+        }
+        Step::NotInDns { at, dnssec } => {
+            set("at", at.as_str().into());
+            set("dnssec", word(dnssec));
+        }
+        Step::DnsWrong { .. } | Step::DnsUnavailable { .. } | Step::DnsUnasked { .. } => {}
+    }
+    value
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Registry {
+    #[serde(default)]
+    scheme: Vec<SchemeEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SchemeEntry {
+    name: String,
+    form: EntryForm,
+    kind: String,
+    /// For people only.
+    #[serde(default, rename = "summary")]
+    _summary: String,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum EntryForm {
+    Authority,
+    Opaque,
+}
+
+fn read_schemes(path: &Path, console: &mut Console) -> Result<Schemes, Failure> {
+    let input = Input::read(path, console)?;
+    let refused = |why: &dyn std::fmt::Display| {
+        let message = format!("{}: {why}", input.name);
+        Failure::refused(ErrorCode::Format, message)
+    };
+    let text = input.text().map_err(|(_, fault)| refused(&fault))?;
+    let registry: Registry = toml::from_str(text).map_err(|e| refused(&e))?;
+    let mut schemes = Schemes::default();
+    for entry in registry.scheme {
+        let Some(kind) = SchemeKind::parse(&entry.kind) else {
+            let message = format!(
+                "the scheme `{}` has no known kind: `{}`",
+                entry.name, entry.kind
+            );
+            return Err(refused(&message));
+        };
+        let form = match entry.form {
+            EntryForm::Authority => SchemeForm::Authority,
+            EntryForm::Opaque => SchemeForm::Opaque,
+        };
+        schemes.add(entry.name, form, kind);
+    }
+    Ok(schemes)
 }

@@ -1,20 +1,20 @@
-//! `crosstalk approve` and `crosstalk refuse`: what waits at a relay for a person.
+//! `crosstalk approve` and `crosstalk refuse`: decide about messages that a relay holds.
 
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::wrap;
+use crate::report::ApprovalsReport;
 use crate::schema::{APPROVAL, APPROVALS};
 use crate::service::relay::remote::{Held, LOOKED_THROUGH, Remote, Through, find_by_prefix};
 use crate::service::settings::Config;
-use crate::{json, view};
+use crate::view;
 use clap::Args;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, ErrorCode, Reading};
-use serde_json::json;
 
-/// Let a message go on that waits at a relay for a person; without an id, list what waits
+/// Approve a message that a relay holds; without an id, list the held ones
 ///
 /// The message is shown exactly as it came. You approve this text and no other, and you approve it once. The JSON of a
 /// list has the form crosstalk.approvals/1.
@@ -30,10 +30,10 @@ pub(crate) struct Approve {
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
     limit: u32,
     #[command(flatten)]
-    how: How,
+    how: DecisionArguments,
 }
 
-/// Stop a message that waits at a relay for a person; its sender is told why
+/// Refuse a message that a relay holds; its sender is told why
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  crosstalk refuse 01K74V8QF857CTA8MBHN4ZW0ZK --reason 'Not without Ann.'\n\nExit codes: 0 refused, 1 not confirmed, 2 no terminal and no --yes,\n10 no such message waits or the relay can't be reached, 14 no permission or\ndecided before."
@@ -46,11 +46,11 @@ pub(crate) struct Refuse {
     #[arg(long, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]
-    how: How,
+    how: DecisionArguments,
 }
 
 #[derive(Args, Debug)]
-struct How {
+struct DecisionArguments {
     /// Only if the text has this digest: `raw` of `crosstalk approve --json`
     #[arg(long, value_name = "SHA256", value_parser = digest)]
     raw: Option<Digest>,
@@ -83,7 +83,7 @@ impl Refuse {
     }
 }
 
-impl How {
+impl DecisionArguments {
     fn connect(&self, console: &mut Console) -> Result<Remote, Failure> {
         self.through.connect(&Config::open(console)?, None)
     }
@@ -91,12 +91,11 @@ impl How {
     fn list(&self, console: &mut Console, limit: u32) -> Result<Exit, Failure> {
         let waiting = self.connect(console)?.approvals(limit)?;
         if self.json {
-            let value = json!({"schema": APPROVALS, "approvals": waiting});
-            console.data(json::pretty(&value)?)?;
+            console.report(APPROVALS, &ApprovalsReport { approvals: waiting })?;
             return Ok(Exit::SUCCESS);
         }
         if waiting.is_empty() {
-            console.talk("nothing waits for you to decide\n")?;
+            console.talk("No messages are held for you.\n")?;
         }
         for held in &waiting {
             console.show(&head(held))?;
@@ -124,7 +123,7 @@ impl How {
         let document = Document::parse(text, Reading::Strict);
         let canonical = document.digest().map_err(|_| unreadable(id))?;
         if self.raw.is_some_and(|wanted| wanted != raw) {
-            return Err(Failure::Refused(
+            return Err(Failure::refused(
                 ErrorCode::Perm,
                 format!("`{id}` has another text than the one that is meant: its digest is {raw}"),
             ));
@@ -139,7 +138,7 @@ impl How {
             Some(_) => ("Refuse it?", "refuse it"),
         };
         if !self.yes && !console.confirm(question, action)? {
-            console.talk("nothing was decided\n")?;
+            console.talk("Nothing was decided.\n")?;
             return Ok(Exit::FAILURE);
         }
         let decided = remote.decide(id, canonical, raw, refused)?;
@@ -149,14 +148,12 @@ impl How {
             ..decided
         };
         if self.json {
-            let mut value = json::value(&decided)?;
-            json::set(&mut value, "schema", Some(APPROVAL));
-            console.data(json::pretty(&value)?)?;
+            console.report(APPROVAL, &decided)?;
             return Ok(Exit::SUCCESS);
         }
         console.talk(match refused {
-            None => "approved: it is on its way\n",
-            Some(_) => "refused: its sender is told why\n",
+            None => "Approved. It is on its way.\n",
+            Some(_) => "Refused. Its sender is told why.\n",
         })?;
         Ok(Exit::SUCCESS)
     }
@@ -169,14 +166,13 @@ fn find(remote: &Remote, id: &str) -> Result<Held, Failure> {
         Ok(waiting.map(|held| held.id).collect())
     };
     let several = || {
-        Failure::Usage(format!(
-            "`{id}` can mean several messages: write more of it (`crosstalk approve` lists them)"
-        ))
+        Failure::usage(format!("`{id}` can mean several messages"))
+            .help("write more of it (`crosstalk approve` lists them)")
     };
     find_by_prefix(id, |id| remote.approval(id), waiting, several)
 }
 
-/// Who wants what from whom, and why it waits.
+/// The sender, the receivers and the reason why a message is held.
 fn head(held: &Held) -> String {
     let signature = match held.signature.as_str() {
         "verified" => styled(GREEN, "verified"),
@@ -221,7 +217,7 @@ fn head(held: &Held) -> String {
     out
 }
 
-/// A text as it is, behind a line that nothing in it can look like.
+/// The text behind a bar, so that no line of it can pass for one of ours.
 fn exactly(text: &str) -> String {
     let line = |line: &str| format!("  {} {}\n", styled(DIM, "│"), escape(line));
     text.lines().map(line).collect()
@@ -235,11 +231,11 @@ fn before(held: &Held) -> Failure {
         ),
         None => format!("`{}` has no text any more", held.id),
     };
-    Failure::Refused(ErrorCode::Perm, message)
+    Failure::refused(ErrorCode::Perm, message)
 }
 
 fn unreadable(id: &str) -> Failure {
-    Failure::Refused(
+    Failure::refused(
         ErrorCode::Format,
         format!("what the relay shows under `{id}` is no envelope: nothing was decided"),
     )

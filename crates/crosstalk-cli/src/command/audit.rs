@@ -1,51 +1,668 @@
-//! `crosstalk audit`: what a relay can be held to.
+//! `crosstalk audit`: traces messages, reads and watches the log of a relay.
 
-mod export;
-mod journal;
-mod key;
-mod receipt;
+mod bundle;
 mod source;
-mod trace;
-mod verify;
-mod watch;
 
-use crate::console::Console;
+use self::source::{LogArgument, LogSource, any_public_key, keys_in, log_key};
+use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use clap::{Args, Subcommand};
+use crate::input::{Files, Input, shown_path};
+use crate::schema::{AUDIT_LOG, AUDIT_TRACE};
+use crate::service::audit_bundle::BundleFolder;
+use crate::service::dns::{Look, Lookup};
+use crate::service::home::Rooms;
+use crate::{clock, json, view};
+use clap::Args;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Timestamp};
+use crosstalk_protocol::Word;
+use crosstalk_protocol::audit::bundle::{
+    Against, DETAILS, ENTRIES, Files as _, check as check_bundle,
+};
+use crosstalk_protocol::audit::{
+    Checkpoint, Detail, EventKind, Leaf, LogEntry, LogQuery, Note, NoteKey, extends,
+};
+use crosstalk_protocol::dns::DnsAnswer;
+use crosstalk_protocol::relay::{Signed, Step, hops_of, trace};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// Check the way of a message, and the log of a relay
+group! {
+    /// Trace messages and check the log of a relay
+    ///
+    /// `trace` and `verify` need nothing but files. `log` and `export` read the data folder of a relay, or ask one over the
+    /// network with the token of an admin. `watch` is for a second machine that remembers the relay's checkpoints.
+    #[command(
+        after_help = "Examples:\n  crosstalk audit trace message.aict\n  crosstalk audit export --out bundle/\n  crosstalk audit verify bundle/ --key relay.key\n  crosstalk audit log --kind refused --since 2026-11-01T00:00:00Z"
+    )]
+    Audit {
+        Trace(TraceMessage),
+        Log(ShowLog),
+        Export(bundle::ExportBundle),
+        Verify(bundle::VerifyBundle),
+        Receipt(GetReceipt),
+        Watch(WatchLog),
+    }
+}
+
+/// Show the hops of a message and check each of them
 ///
-/// `trace` and `verify` need nothing but files. `log` and `export` read the data folder of a relay, or ask one over the
-/// network with the token of an admin. `watch` is for a second machine that remembers what the relay said.
+/// Every relay adds a hop: when it had the message, from whom, and where it is in its log. Each hop covers the one before
+/// with its digest. A signature is checked with the keys that are pinned here, or with --dns those of the domain.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk audit trace message.aict\n  crosstalk audit export --out bundle/\n  crosstalk audit verify bundle/ --key relay.key\n  crosstalk audit log --kind refused --since 2026-11-01T00:00:00Z"
+    after_help = "Examples:\n  crosstalk audit trace message.aict\n  crosstalk audit trace --dns message.aict\n  crosstalk audit trace --json message.aict | jq -r '.hops[].by'\n\nExit codes: 0 every hop follows and is signed by a key that is known, 20 a hop has an unknown key or is not\nsigned, 24 a hop does not hold, 12 the text can't be read."
 )]
-pub(crate) struct Audit {
-    #[command(subcommand)]
-    action: Action,
+struct TraceMessage {
+    #[command(flatten)]
+    files: Files,
+    /// Check all signatures with this key and no other: name+hash+key, a file with it, a PEM file or a record
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    #[command(flatten)]
+    look: Look,
+    /// Print JSON of the form crosstalk.audit-trace/1, one object a line
+    #[arg(long)]
+    json: bool,
 }
 
-#[derive(Debug, Subcommand)]
-enum Action {
-    Trace(trace::Trace),
-    Log(journal::Log),
-    Export(export::Export),
-    Verify(verify::Verify),
-    Receipt(receipt::Receipt),
-    Watch(watch::Watch),
-}
+impl TraceMessage {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let given = self.key.as_deref().map(any_public_key).transpose()?;
+        let rooms = Rooms::open()?;
+        let mut trust = rooms.trust()?;
+        let mut lookup = Lookup::new(&self.look, &rooms)?;
+        self.files.each(console, |console, input: &Input| {
+            let (text, scan) = input.scan(Reading::Strict);
+            let _ = text;
+            let mut exit = Exit::SUCCESS;
+            for document in &scan.documents {
+                let mut asked: Vec<(String, PublicKey)> = Vec::new();
+                for hop in hops_of(document).into_iter().flatten() {
+                    let by = hop.received_by;
+                    if let Some(DnsAnswer::Keys { keys, .. }) =
+                        lookup.ask(console, &by, &mut trust)?
+                    {
+                        asked.extend(keys.into_iter().map(|k| (by.clone(), k)));
+                    }
+                }
+                let keys = |name: &str| match &given {
+                    Some(key) => vec![*key],
+                    None => {
+                        let answered = asked.iter().filter(|(n, _)| n == name);
+                        let answered = answered.map(|(_, k)| *k);
+                        keys_in(&trust, name).into_iter().chain(answered).collect()
+                    }
+                };
+                let steps = trace(document, &keys);
+                exit = exit.worst(self.tell(console, input, document, &steps)?);
+            }
+            if scan.documents.is_empty() {
+                let name = input.shown_name();
+                return Err(Failure::refused(
+                    crosstalk_envelope::ErrorCode::Format,
+                    format!("{name}: there is no envelope in it"),
+                ));
+            }
+            Ok(exit)
+        })
+    }
 
-impl Audit {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        match self.action {
-            Action::Trace(action) => action.run(console),
-            Action::Log(action) => action.run(console),
-            Action::Export(action) => action.run(console),
-            Action::Verify(action) => action.run(console),
-            Action::Receipt(action) => action.run(console),
-            Action::Watch(action) => action.run(console),
+    fn tell(
+        &self,
+        console: &mut Console,
+        input: &Input,
+        document: &Document<'_>,
+        steps: &[Step],
+    ) -> Result<Exit, Failure> {
+        let exit = steps.iter().map(judged).fold(Exit::SUCCESS, Exit::worst);
+        if self.json {
+            let file = self.files.several().then_some(input.name.as_str());
+            console.data(json::line(&trace_report(document, steps, file))?)?;
+            return Ok(exit);
         }
+        let envelope = document.envelope();
+        let id = envelope.message.unwrap_or("without an id");
+        console.show(&format!(
+            "{}  {} → {}\n",
+            styled(BOLD, &escape(id)),
+            escape(document.sender()),
+            escape(envelope.receiver.as_str()),
+        ))?;
+        if steps.is_empty() {
+            console.show("  no relay has added a hop: it came straight from its sender\n")?;
+        }
+        for step in steps {
+            console.show(&shown(step))?;
+        }
+        Ok(exit)
+    }
+}
+
+fn judged(step: &Step) -> Exit {
+    match (&step.signed, step.faults.is_empty()) {
+        (_, false) => Word::NotVerified.into(),
+        (Signed::Verified(_), true) => Exit::SUCCESS,
+        (_, true) => Word::FirstContact.into(),
+    }
+}
+
+fn shown(step: &Step) -> String {
+    let mark = match judged(step) {
+        Exit::SUCCESS => styled(GREEN, "✓"),
+        exit if exit == Exit::from(Word::FirstContact) => styled(YELLOW, "?"),
+        _ => styled(RED, "✗"),
+    };
+    let (mut by, mut at, mut chain) = (String::from("?"), String::from("?"), String::new());
+    if let Some(hop) = &step.hop {
+        by = escape(&hop.received_by).into_owned();
+        at = hop.received_at.to_string();
+        if let Some(place) = &hop.chain {
+            chain = format!("  log {}", escape(place));
+        }
+    }
+    let gap = step.since.map(passed).unwrap_or_default();
+    let signed = match &step.signed {
+        Signed::Verified(_) => "signed, the key is known",
+        Signed::Unknown(_) => "signed by a key that is not known here",
+        Signed::Wrong(_) => "the signature is not its own",
+        Signed::No => "not signed",
+    };
+    let mut out = format!(
+        "  {mark} {}  {at}{}  {}{}\n",
+        step.place,
+        styled(DIM, &gap),
+        styled(BOLD, &by),
+        styled(DIM, &format!("  {signed}{chain}"))
+    );
+    for fault in &step.faults {
+        out.push_str(&format!("      {}\n", styled(RED, fault.sentence())));
+    }
+    out
+}
+
+/// The time between two hops.
+fn passed(millis: i64) -> String {
+    let sign = if millis < 0 { '-' } else { '+' };
+    match millis.unsigned_abs() {
+        ms @ 0..10_000 => format!("  {sign}{ms} ms"),
+        ms @ 10_000..600_000 => format!("  {sign}{} s", ms / 1000),
+        ms @ 600_000..36_000_000 => format!("  {sign}{} min", ms / 60_000),
+        ms => format!("  {sign}{} h", ms / 3_600_000),
+    }
+}
+
+fn trace_report(document: &Document<'_>, steps: &[Step], file: Option<&str>) -> Value {
+    let hop = |step: &Step| {
+        let hop = step.hop.as_ref();
+        json!({
+            "place": step.place,
+            "by": hop.map(|h| &h.received_by),
+            "at": hop.map(|h| h.received_at.to_string()),
+            "from": hop.and_then(|h| h.previous_hop.as_ref()),
+            "chain": hop.and_then(|h| h.chain.as_ref()),
+            "since_ms": step.since,
+            "signature": step.signed.as_str(),
+            "faults": step.faults.iter().map(|f| f.as_str()).collect::<Vec<_>>(),
+        })
+    };
+    let envelope = document.envelope();
+    let mut report = json!({
+        "schema": AUDIT_TRACE,
+        "message": envelope.message,
+        "sender": document.sender(),
+        "receiver": envelope.receiver.as_str(),
+        "digest": document.digest().ok().map(|d| d.to_string()),
+        "checked_at": clock::now().to_string(),
+        "hops": steps.iter().map(hop).collect::<Vec<Value>>(),
+    });
+    if let Some(file) = file {
+        json::tag(&mut report, file);
+    }
+    report
+}
+
+const RHYTHM: Duration = Duration::from_secs(1);
+
+/// Read the log of a relay: messages accepted, rejected, delivered and erased, with times
+///
+/// Works on the data folder of a relay, or with --relay over the network (needs the token of an admin). The oldest entry
+/// comes first; without --from and --since, the last ones are shown. With BUNDLE, the command checks a folder that
+/// `audit export --out` wrote, and reads the log in it.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk audit log\n  crosstalk audit log --kind refused --kind failed --since 2026-11-01T00:00:00Z\n  crosstalk audit log --message 01K74V8QF857CTA8MBHN4ZW0ZK\n  crosstalk audit log --json --from 0 -n 100000 | jq -r .leaf\n  crosstalk audit log bundle/ --kind granted --kind revoked\n\nExit codes: 0 shown, 1 nothing in the log is of the message or thread, 14 the\nbundle can't be used."
+)]
+struct ShowLog {
+    /// An audit bundle to read, in place of the log of a relay
+    #[arg(value_name = "BUNDLE", conflicts_with_all = ["data", "relay", "follow", "thread"])]
+    bundle: Option<PathBuf>,
+    #[command(flatten)]
+    place: LogArgument,
+    /// Only this kind; can be given several times
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    kind: Vec<EventKind>,
+    /// From this index on
+    #[arg(long, value_name = "INDEX")]
+    from: Option<u64>,
+    /// Not before this time
+    #[arg(long, value_name = "TIME", value_parser = clock::time)]
+    since: Option<Timestamp>,
+    /// Not after this time
+    #[arg(long, value_name = "TIME", value_parser = clock::time)]
+    until: Option<Timestamp>,
+    /// Only of this message: its id, or the beginning of it
+    #[arg(long, value_name = "ID")]
+    message: Option<String>,
+    /// Only of the messages of this thread: its id, or the beginning of it
+    #[arg(long, value_name = "ID")]
+    thread: Option<String>,
+    /// How many entries at most
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// Go on, and show what is added
+    #[arg(long)]
+    follow: bool,
+    /// Print JSON of the form crosstalk.audit-log/1, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+fn kind(text: &str) -> Result<EventKind, String> {
+    let all = || EventKind::ALL.map(EventKind::as_str).join(", ");
+    EventKind::parse(text).ok_or_else(|| format!("write one of these: {}", all()))
+}
+
+impl ShowLog {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        if let Some(bundle) = &self.bundle {
+            return self.run_on_bundle(console, bundle);
+        }
+        let source = self.place.open(console)?;
+        let mut asked = LogQuery {
+            from: self.from.unwrap_or(0),
+            kinds: self.kind.clone(),
+            since: self.since,
+            until: self.until,
+            id: source.message(console, self.message.as_deref())?,
+            thread: source.thread(console, self.thread.as_deref())?,
+            most: usize::try_from(self.limit).unwrap_or(usize::MAX),
+            newest: self.from.is_none() && self.since.is_none(),
+            ..LogQuery::default()
+        };
+        let mut next = self.print(console, &source, &asked)?;
+        if next.is_none() && !self.follow {
+            if asked.id.is_some() || asked.thread.is_some() {
+                return Err(source.nothing(&asked));
+            }
+            if !self.json {
+                console.talk("The log has no such entry.\n")?;
+            }
+        }
+        if !self.follow {
+            return Ok(Exit::SUCCESS);
+        }
+        // Until somebody ends it.
+        loop {
+            std::thread::sleep(RHYTHM);
+            asked.newest = false;
+            asked.from = next.unwrap_or(asked.from);
+            next = self.print(console, &source, &asked)?.or(next);
+        }
+    }
+
+    /// Checks a bundle and prints entries of its log.
+    fn run_on_bundle(&self, console: &mut Console, folder: &Path) -> Result<Exit, Failure> {
+        let mut entries = bundle_entries(folder)?;
+        entries.retain(|entry| {
+            let leaf = &entry.leaf;
+            let id = leaf.id.as_deref().unwrap_or_default();
+            self.from.is_none_or(|from| entry.index >= from)
+                && (self.kind.is_empty() || self.kind.contains(&leaf.kind))
+                && self.since.is_none_or(|since| leaf.at >= since)
+                && self.until.is_none_or(|until| leaf.at <= until)
+                && self.message.as_deref().is_none_or(|m| id.starts_with(m))
+        });
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        let surplus = entries.len().saturating_sub(limit);
+        match self.from.is_none() && self.since.is_none() {
+            true => drop(entries.drain(..surplus)),
+            false => entries.truncate(limit),
+        }
+        if entries.is_empty() {
+            if self.message.is_some() {
+                return Err(Failure::failed("the bundle has no such entry"));
+            }
+            console.talk("The bundle has no such entry.\n")?;
+            return Ok(Exit::SUCCESS);
+        }
+        self.show(console, &entries)?;
+        Ok(Exit::SUCCESS)
+    }
+
+    /// Prints entries. The index behind the last.
+    fn print(
+        &self,
+        console: &mut Console,
+        source: &LogSource,
+        asked: &LogQuery,
+    ) -> Result<Option<u64>, Failure> {
+        let entries = source.entries(asked, &mut |_| {})?;
+        self.show(console, &entries)?;
+        Ok(entries.last().map(|e| e.index + 1))
+    }
+
+    fn show(&self, console: &mut Console, entries: &[LogEntry]) -> Result<(), Failure> {
+        for entry in entries {
+            match self.json {
+                true => console.data(json::line(&log_entry_report(entry))?)?,
+                false => console.show(&line(entry))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The log entries of a bundle, once its proofs are checked.
+fn bundle_entries(folder: &Path) -> Result<Vec<LogEntry>, Failure> {
+    let files = BundleFolder::at(folder);
+    let unusable = |what: String| {
+        let folder = folder.display();
+        Failure::refused(
+            ErrorCode::Perm,
+            format!("the bundle {folder} can't be used: {what}"),
+        )
+    };
+    let against = Against {
+        key: None,
+        held: &[],
+    };
+    check_bundle(&files, &against, &mut |_, _| {})
+        .map_err(|wrong| unusable(wrong.to_string()).help(wrong.help))?;
+    let read = |name: &str| -> Result<String, Failure> {
+        let bytes = files.read(name).map_err(unusable)?.unwrap_or_default();
+        String::from_utf8(bytes.into_owned()).map_err(|_| unusable(format!("{name} is not text")))
+    };
+    let details = read(DETAILS)?;
+    let mut details: BTreeMap<u64, Detail> = details
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.splitn(3, ' ');
+            let (index, _salt) = (words.next()?.parse().ok()?, words.next()?);
+            Some((index, Detail::parse(words.next()?)?))
+        })
+        .collect();
+    let entry = |line: &str| {
+        let (index, leaf) = line.split_once(' ')?;
+        let (index, leaf) = (index.parse().ok()?, Leaf::parse(leaf).ok()?);
+        Some(LogEntry {
+            index,
+            leaf,
+            detail: details.remove(&index).map(|detail| (Vec::new(), detail)),
+            text: None,
+            parties: None,
+        })
+    };
+    Ok(read(ENTRIES)?.lines().skip(1).filter_map(entry).collect())
+}
+
+fn line(entry: &LogEntry) -> String {
+    let leaf = &entry.leaf;
+    let style = match leaf.kind {
+        EventKind::Accepted | EventKind::Delivered | EventKind::Approved => GREEN,
+        EventKind::Refused | EventKind::Failed | EventKind::Declined => RED,
+        EventKind::Revoked | EventKind::Erased | EventKind::Held => YELLOW,
+        EventKind::Granted | EventKind::Transferred | EventKind::Closed => BOLD,
+    };
+    let detail: Vec<String> = match (&entry.detail, &entry.parties) {
+        (Some((_, detail)), _) => detail
+            .pairs()
+            .map(|(name, value)| format!("{} {}", view::line(name), view::line(value)))
+            .collect(),
+        (None, _) if leaf.detail.is_some() => vec!["detail erased".into()],
+        (None, Some((from, to))) => vec![format!("{} → {}", view::line(from), view::line(to))],
+        (None, None) => Vec::new(),
+    };
+    format!(
+        "{:>7}  {}  {}  {}  {}\n",
+        entry.index,
+        leaf.at,
+        styled(style, &format!("{:<9}", leaf.kind.as_str())),
+        view::line(leaf.id.as_deref().unwrap_or("-")),
+        styled(DIM, &detail.join(", "))
+    )
+    .replace("  \n", "\n")
+}
+
+fn log_entry_report(entry: &LogEntry) -> Value {
+    let leaf = &entry.leaf;
+    let pairs = entry.detail.as_ref().map(|(_, detail)| {
+        let pairs = detail.pairs();
+        pairs
+            .map(|(n, v)| (n.to_owned(), v.into()))
+            .collect::<Map<String, Value>>()
+    });
+    let (from, to) = entry.parties.as_ref().map(|(f, t)| (f, t)).unzip();
+    json!({
+        "schema": AUDIT_LOG,
+        "index": entry.index,
+        "at": leaf.at.to_string(),
+        "kind": leaf.kind.as_str(),
+        "message": leaf.id,
+        "from": from,
+        "to": to,
+        "canonical": leaf.canonical.map(|d| d.to_string()),
+        "raw": leaf.raw.map(|d| d.to_string()),
+        "detail": pairs,
+        "leaf": leaf.to_string(),
+    })
+}
+
+/// Get the signed receipt of a message: proof that the relay took it, and when
+///
+/// It is text: the entry, its way to the root of the log, and the signed checkpoint. `crosstalk audit verify` checks it against
+/// the message.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk audit receipt 01K74V8QF857CTA8MBHN4ZW0ZK --relay https://relay.acme.example --out r.tlog-proof\n  crosstalk audit verify r.tlog-proof --message sent.aict --key relay.key\n\nExit codes: 0 written, 10 the relay does not know the message or can't be reached."
+)]
+struct GetReceipt {
+    /// The id of the message, or the beginning of one that is kept here
+    #[arg(value_name = "ID")]
+    id: String,
+    #[command(flatten)]
+    place: LogArgument,
+    /// The file; else stdout
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl GetReceipt {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let mut source = self.place.open(console)?;
+        let id = source.message(console, Some(&self.id))?;
+        let receipt = source.receipt(id.as_deref().unwrap_or(&self.id))?;
+        match &self.out {
+            None => console.text(&receipt.to_string())?,
+            Some(file) => {
+                std::fs::write(file, receipt.to_string()).map_err(|e| Failure::at(file, e))?
+            }
+        }
+        Ok(Exit::SUCCESS)
+    }
+}
+
+/// Remember the checkpoint of a relay, and notice when a later one does not extend it
+///
+/// For a cron job on another machine than the relay's. The first time, the key and the checkpoint are kept in the file
+/// (with --key, the key is that one). Then each new checkpoint has to prove that it extends the one of the file, and
+/// takes its place. One that does not is kept beside it, in FILE.shown, FILE.shown.2 and so on: both notes together prove
+/// what happened. A note that the key did not sign proves nothing; it is written to FILE.unsigned.
+#[derive(Args, Debug)]
+#[command(
+    visible_alias = "witness",
+    after_help = "Examples:\n  crosstalk audit watch --relay https://relay.acme.example --token-file w.token --keep acme.note\n  */5 * * * * crosstalk audit watch --relay https://relay.acme.example --token-file w.token --keep acme.note\n\nExit codes: 0 it extends the one that was kept, 20 the first contact, 24 the checkpoint is not signed by the key, or the relay\ndoes not prove that it extends the one that was kept, 30 it does not extend it, 10 the relay gives no checkpoint."
+)]
+struct WatchLog {
+    #[command(flatten)]
+    place: LogArgument,
+    /// Where the checkpoint is kept; the key is beside it, in FILE.key
+    #[arg(long, value_name = "FILE")]
+    keep: PathBuf,
+    /// The public key of the log, from elsewhere
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+}
+
+fn beside(file: &Path, end: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// The content of a file, if the file exists.
+fn kept(path: &Path) -> Result<Option<String>, Failure> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Failure::at(path, e)),
+    }
+}
+
+/// Replaces a file in one step: a reader sees the old text or the new one.
+fn put(path: &Path, text: &str) -> Result<(), Failure> {
+    let new = beside(path, ".new");
+    std::fs::write(&new, text).map_err(|e| Failure::at(&new, e))?;
+    std::fs::rename(&new, path).map_err(|e| Failure::at(path, e))
+}
+
+impl WatchLog {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let mut source = self.place.open(console)?;
+        let shown = source.checkpoint()?;
+        let claim = Note::parse(&shown).and_then(|n| n.claim());
+        let origin = claim.map(|c| c.origin).unwrap_or_default();
+        let key_file = beside(&self.keep, ".key");
+        let own = kept(&key_file)?;
+        let own = own.map(|text| {
+            NoteKey::parse(text.trim_end())
+                .map_err(|e| Failure::failed(format!("{}: {e}", key_file.display())))
+        });
+        let (key, is_new) = match (own.transpose()?, &self.key) {
+            (_, Some(text)) => (log_key(text, &origin)?, false),
+            (Some(own), None) => (own, false),
+            (None, None) => (source.key()?, true),
+        };
+        let new = match Note::parse(&shown).and_then(|n| n.open(&key)) {
+            Ok(new) => new,
+            Err(fault) => {
+                let unsigned = beside(&self.keep, ".unsigned");
+                put(&unsigned, &shown)?;
+                return self.cry(
+                    console,
+                    &unsigned,
+                    &fault.to_string(),
+                    Word::NotVerified.into(),
+                );
+            }
+        };
+        let Some(held) = kept(&self.keep)? else {
+            put(&key_file, &format!("{key}\n"))?;
+            put(&self.keep, &shown)?;
+            self.say(console, &new, "is kept: the first one")?;
+            return Ok(match is_new {
+                true => Word::FirstContact.into(),
+                false => Exit::SUCCESS,
+            });
+        };
+        let old = Note::parse(&held).and_then(|n| n.open(&key));
+        let old = old.map_err(|e| Failure::failed(format!("{}: {e}", self.keep.display())))?;
+        if new.size < old.size {
+            // A relay that was brought back out of an older backup says so, too: what it forgot is gone.
+            let what = format!(
+                "it has {} entries, and had {}: the log was cut",
+                new.size, old.size
+            );
+            return self.cry(console, &self.evidence(&shown)?, &what, Exit::FORK);
+        }
+        let path = match new.size == old.size {
+            true => Vec::new(),
+            false => match source.consistency(old.size, new.size) {
+                Ok(path) => path,
+                // Whoever rewrites a log has a reason to give no proof.
+                Err(fault) => {
+                    let what = format!(
+                        "it could not be proved that it extends the one of {} entries: {fault}",
+                        old.size
+                    );
+                    let kept = self.evidence(&shown)?;
+                    return self.cry(console, &kept, &what, Word::NotVerified.into());
+                }
+            },
+        };
+        if !extends(old.size, &old.root, new.size, &new.root, &path) {
+            let what = format!(
+                "its first {} entries are not those that were signed before",
+                old.size
+            );
+            return self.cry(console, &self.evidence(&shown)?, &what, Exit::FORK);
+        }
+        put(&self.keep, &shown)?;
+        self.say(
+            console,
+            &new,
+            &format!("extends the one of {} entries", old.size),
+        )?;
+        Ok(Exit::SUCCESS)
+    }
+
+    fn say(&self, console: &mut Console, new: &Checkpoint, what: &str) -> Result<(), Failure> {
+        console.show(&format!(
+            "{}  {}, {} entries: {what}\n",
+            styled(GREEN, "ok"),
+            escape(&new.origin),
+            new.size
+        ))
+    }
+
+    /// Saves the new checkpoint beside the kept one as evidence, and returns its path.
+    fn evidence(&self, shown: &str) -> Result<PathBuf, Failure> {
+        let mut place = beside(&self.keep, ".shown");
+        let mut number = 1_u64;
+        while let Some(before) = kept(&place)? {
+            if before == shown {
+                return Ok(place);
+            }
+            number += 1;
+            place = beside(&self.keep, &format!(".shown.{number}"));
+        }
+        put(&place, shown)?;
+        Ok(place)
+    }
+
+    /// Reports a checkpoint that contradicts the kept one, with the paths of both.
+    fn cry(
+        &self,
+        console: &mut Console,
+        evidence: &Path,
+        what: &str,
+        exit: Exit,
+    ) -> Result<Exit, Failure> {
+        let text = |path: &Path| shown_path(&path.to_string_lossy()).into_owned();
+        console.show(&format!(
+            "{}  {}\n",
+            styled(RED, "the checkpoint does not hold"),
+            escape(what)
+        ))?;
+        console.show(&format!(
+            "  {} is what was held, {} is what was shown now: keep both, and ask the relay operator.\n",
+            text(&self.keep),
+            text(evidence)
+        ))?;
+        Ok(exit)
     }
 }

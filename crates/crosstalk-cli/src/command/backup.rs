@@ -1,12 +1,12 @@
-//! `crosstalk backup`: a copy of everything that a relay keeps, while it runs.
+//! `crosstalk backup`: copies the data of a running relay into one file.
 
 use crate::console::{Console, GREEN, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::service::relay::archive;
+use crate::service::relay::archive::check_copy;
 use crate::service::relay::data::{Data, DataArgument};
-use crate::service::relay::integrity::check_copy;
 use crate::service::relay::progress::Progress;
 use crate::shell;
 use clap::Args;
@@ -45,9 +45,8 @@ impl Backup {
         let config = Configuration::find(&data, self.config.as_deref())?;
         let shown = self.file.to_string_lossy().into_owned();
         if self.file.exists() && !self.force {
-            return Err(Failure::Failed(format!(
-                "{shown} is there already: choose another name, or replace it with --force"
-            )));
+            return Err(Failure::failed(format!("{shown} is there already"))
+                .help("choose another name, or replace it with --force"));
         }
         let folder = match self.file.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -62,7 +61,7 @@ impl Backup {
         let copy = place.path().join("relay.db");
         let progress = Progress::start("copying the store");
         let store = SqliteStore::open_existing(data.store())?
-            .ok_or_else(|| Failure::Failed("the store is gone".into()))?;
+            .ok_or_else(|| Failure::failed("the store is gone"))?;
         store.backup_to(&copy, &mut |done, all| progress.at(done, all))?;
         drop(store);
         progress.next("checking the copy");
@@ -77,7 +76,7 @@ impl Backup {
         })?;
         progress.end();
         file.persist(&self.file)
-            .map_err(|e| Failure::Io(shown.clone(), e.error))?;
+            .map_err(|e| Failure::io(shown.clone(), e.error))?;
         sync(folder);
         let size = std::fs::metadata(&self.file).map_or(0, |m| m.len());
         console.talk(&format!(
@@ -102,15 +101,14 @@ impl Backup {
     }
 }
 
-/// The configuration that goes into a backup.
 enum Configuration {
-    /// That of the data folder, or none because the relay has none.
+    /// The one in the data folder, or none because the relay has none.
     OfFolder,
-    /// One that is elsewhere.
+    /// A file outside the data folder.
     Elsewhere(PathBuf, Vec<u8>),
-    /// One that is elsewhere, and why it can't be read.
+    /// A file outside the data folder that can't be read, and why.
     Unreadable(PathBuf, Failure),
-    /// There is none in the folder, and no start has said where it is.
+    /// No file in the folder, and no record of a start names one.
     Unknown,
 }
 
@@ -141,7 +139,7 @@ impl Configuration {
         }
     }
 
-    /// Tells what is in the backup, where that is not what is in the folder.
+    /// Says which configuration the backup has, if it is not the one in the folder.
     fn tell(&self, data: &Data, console: &mut Console) -> Result<(), Failure> {
         match self {
             Self::Elsewhere(path, _) => {
@@ -162,7 +160,7 @@ impl Configuration {
     }
 }
 
-/// The name of the file is on disk, too, where that can be asked for.
+/// Syncs the folder, so that the name of the file is on disk.
 fn sync(folder: &Path) {
     if let Ok(folder) = std::fs::File::open(folder) {
         let _ = folder.sync_all();

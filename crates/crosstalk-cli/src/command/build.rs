@@ -44,14 +44,14 @@ impl Build {
             let place = fault.position(&text);
             let code = fault.code().unwrap_or(ErrorCode::Format);
             let (line, column) = (place.line, place.column);
-            Failure::Refused(code, format!("{name}:{line}:{column}: {}", fault.message))
+            Failure::refused(code, format!("{name}:{line}:{column}: {}", fault.message))
         })?;
         let read = match self.no_ids {
             true => json::builders(text),
             false => json::builders_with_ids(text, NewThreads::Always),
         };
         let builders =
-            read.map_err(|e| Failure::Refused(e.code, format!("{name}: {}", e.message)))?;
+            read.map_err(|e| Failure::refused(e.code, format!("{name}: {}", e.message)))?;
         let mut envelopes = Vec::with_capacity(builders.len());
         let mut exit = Exit::SUCCESS;
         for (number, builder) in (1..).zip(&builders) {

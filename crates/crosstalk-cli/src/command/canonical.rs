@@ -43,7 +43,7 @@ impl Canonical {
                 let number = pieces.len();
                 let message =
                     format!("there are {number} envelopes: choose one with --index 1 to {number}");
-                return Err(Failure::Refused(ErrorCode::Format, message));
+                return Err(Failure::refused(ErrorCode::Format, message));
             }
             (None, _) => pieces.first().copied().unwrap_or((0, text)),
             (Some(index), _) => {
@@ -51,7 +51,7 @@ impl Canonical {
                 let Some(piece) = piece else {
                     let message =
                         format!("there is no envelope {index}: there are {}", pieces.len());
-                    return Err(Failure::Usage(message));
+                    return Err(Failure::usage(message));
                 };
                 *piece
             }

@@ -1,45 +1,55 @@
 //! `crosstalk config`: look at the settings and change them.
 
-mod edit;
-mod show;
-
-use crate::console::Console;
+use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
-use crate::service::settings::{self, Config as Settings, Key, Setting, Target, Value, stored};
-use crate::view;
-use clap::{Args, Subcommand};
+use crate::service::editor::Program;
+use crate::service::settings::{
+    self, Config, Key, SETTINGS, Setting, Source, Target, Value, check, names_json, stored,
+    with_source,
+};
+use crate::{json, schema, view};
+use clap::Args;
+use crosstalk_envelope::unicode::escape;
 use crosstalk_store::{ConfigFile, Home};
+use serde_json::{Value as Json, json};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
-/// Look at your settings and change them
-///
-/// They are a TOML file in the folder of CROSSTALK_HOME, or in the usual place of your system. A variable such as
-/// CROSSTALK_USER outdoes the file, and an option of a command outdoes the variable. A table [profile.work] holds what
-/// is different with --profile work.
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  crosstalk config show\n  crosstalk config set user kalle\n  crosstalk config set profile.work.sender 'KALLE AT WORK'"
-)]
-pub(crate) struct Config {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    Show(show::Show),
-    Get(Get),
-    Set(Set),
-    Unset(Unset),
-    Edit(edit::Edit),
-    Path(Path),
+group! {
+    /// Look at your settings and change them
+    ///
+    /// They are a TOML file in the folder of CROSSTALK_HOME, or in the usual place of your system. A variable such as
+    /// CROSSTALK_USER overrides the file, and an option of a command overrides the variable. A table [profile.work] holds what
+    /// is different with --profile work.
+    #[command(
+        after_help = "Examples:\n  crosstalk config show\n  crosstalk config set user kalle\n  crosstalk config set profile.work.sender 'KALLE AT WORK'"
+    )]
+    ConfigCommand {
+        Show(ShowConfig),
+        Get(GetSetting),
+        Set(SetSetting),
+        Unset(UnsetSetting),
+        Edit(EditConfig),
+        Path(PrintPath),
+    }
 }
 
 /// Print where the settings are
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  crosstalk config path")]
-struct Path {}
+struct PrintPath {}
+
+impl PrintPath {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let file = ConfigFile::new(&Home::from_env()?);
+        let mut path = file.path().as_os_str().as_encoded_bytes().to_vec();
+        path.push(b'\n');
+        console.data(path)?;
+        Ok(Exit::SUCCESS)
+    }
+}
 
 /// Print the value of a setting
 ///
@@ -48,7 +58,7 @@ struct Path {}
 #[command(
     after_help = "Examples:\n  crosstalk config get user\n  crosstalk config get names.CLAUDE\n  crosstalk config get profile.work.sender"
 )]
-struct Get {
+struct GetSetting {
     /// A setting, names.NAME, or profile.PROFILE.SETTING
     #[arg(value_name = "KEY")]
     key: String,
@@ -61,7 +71,7 @@ struct Get {
 #[command(
     after_help = "Examples:\n  crosstalk config set user kalle\n  crosstalk config set me KALLE human://kalle@example.com\n  crosstalk config set names.CLAUDE claude://session/abc123\n  crosstalk config set profile.work.sign true"
 )]
-struct Set {
+struct SetSetting {
     /// A setting, names.NAME, or profile.PROFILE.SETTING
     #[arg(value_name = "KEY")]
     key: String,
@@ -75,38 +85,19 @@ struct Set {
 #[command(
     after_help = "Examples:\n  crosstalk config unset context\n  crosstalk config unset names.CLAUDE"
 )]
-struct Unset {
+struct UnsetSetting {
     /// A setting, names.NAME, or profile.PROFILE.SETTING
     #[arg(value_name = "KEY")]
     key: String,
 }
 
-impl Config {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        match self.action {
-            Action::Show(action) => action.run(console),
-            Action::Get(action) => action.run(console),
-            Action::Set(action) => action.run(console),
-            Action::Unset(action) => action.run(console),
-            Action::Edit(action) => action.run(console),
-            Action::Path(_) => {
-                let file = ConfigFile::new(&Home::from_env()?);
-                let mut path = file.path().as_os_str().as_encoded_bytes().to_vec();
-                path.push(b'\n');
-                console.data(path)?;
-                Ok(Exit::SUCCESS)
-            }
-        }
-    }
-}
-
-impl Get {
+impl GetSetting {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let target = Target::parse(&self.key, None)?;
         let value = match (&target.profile, target.key(), target.name()) {
-            (None, Some(key), _) => Settings::open(console)?.value(key).0,
+            (None, Some(key), _) => Config::open(console)?.value(key).0,
             (None, _, Some(name)) => {
-                let settings = Settings::open(console)?;
+                let settings = Config::open(console)?;
                 let address = settings.names().get(name);
                 address.map(|a| Value::Text(a.to_owned()))
             }
@@ -120,9 +111,8 @@ impl Get {
         let lines = match value {
             None => {
                 let key = &self.key;
-                return Err(Failure::Failed(format!(
-                    "`{key}` has no value: `crosstalk config set {key} …` gives it one"
-                )));
+                return Err(Failure::failed(format!("`{key}` has no value"))
+                    .help(format!("`crosstalk config set {key} …` gives it one")));
             }
             Some(Value::List(list)) => list,
             Some(value) => vec![value.to_string()],
@@ -134,7 +124,7 @@ impl Get {
     }
 }
 
-impl Set {
+impl SetSetting {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let target = Target::parse(&self.key, console.profile())?;
         let value = target.value(&self.values)?;
@@ -147,28 +137,26 @@ impl Set {
     }
 }
 
-/// Tells what was changed, and the file that it was changed in.
+/// Reports a change and the file that has it.
 fn tell(console: &mut Console, what: &str) -> Result<(), Failure> {
     let file = ConfigFile::new(&Home::from_env()?);
     let path = file.path().to_string_lossy();
     console.talk(&format!("{} {}\n", view::line(what), shown_path(&path)))
 }
 
-/// Tells that a variable outdoes what was set.
+/// Warns that a variable overrides the setting.
 fn warn_of_variable(console: &mut Console, key: Key) -> Result<(), Failure> {
     let setting = settings::SETTINGS.iter().find(|s| s.key == key);
     let Some(variable) = setting.map(Setting::variable) else {
         return Ok(());
     };
     if std::env::var_os(&variable).is_some_and(|v| !v.is_empty()) {
-        console.talk(&format!(
-            "note: {variable} is set, and counts for as long as it is\n"
-        ))?;
+        console.talk(&format!("note: {variable} is set and overrides it\n"))?;
     }
     Ok(())
 }
 
-impl Unset {
+impl UnsetSetting {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let target = Target::parse(&self.key, console.profile())?;
         match settings::unset(&target)? {
@@ -182,4 +170,204 @@ impl Unset {
             }
         }
     }
+}
+
+/// Show every setting, its value and where that comes from
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk config show\n  crosstalk --profile work config show\n  crosstalk config show --json | jq -r '.settings[] | select(.source != \"default\") | .key'"
+)]
+struct ShowConfig {
+    /// Print JSON of the form crosstalk.config/1
+    #[arg(long)]
+    json: bool,
+}
+
+impl ShowConfig {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let config = match self.json {
+            // The warnings are part of the answer.
+            true => Config::load(console.profile())?,
+            false => Config::open(console)?,
+        };
+        match self.json {
+            true => console.data(json::pretty(&as_json(&config))?)?,
+            false => console.show(&as_text(&config))?,
+        }
+        Ok(Exit::SUCCESS)
+    }
+}
+
+fn as_text(config: &Config) -> String {
+    let file = config.path().to_string_lossy();
+    let mut out = format!("{}      {}", styled(DIM, "file"), escape(&file));
+    if !config.exists() {
+        out.push_str(&styled(DIM, "  (not there yet)"));
+    }
+    out.push('\n');
+    if !config.profiles().is_empty() {
+        let profiles = config.profiles().join(", ");
+        let label = styled(DIM, "profiles");
+        out.push_str(&format!("{label}  {}\n", escape(&profiles)));
+    }
+    out.push('\n');
+    let rows = SETTINGS.iter().map(|setting| {
+        let (value, source) = config.value(setting.key);
+        let value = match &value {
+            Some(Value::List(list)) if list.is_empty() => "none".to_owned(),
+            Some(value) => value.to_string(),
+            None => "none".to_owned(),
+        };
+        (setting.name.to_owned(), value, source)
+    });
+    out.push_str(&table(rows.collect()));
+    if !config.names().is_empty() {
+        out.push_str(&format!("\n{}\n", styled(BOLD, "names")));
+        let rows = config.names().iter().map(|(name, address)| {
+            let source = config.name_source(name);
+            (name.to_owned(), address.to_owned(), source)
+        });
+        out.push_str(&table(rows.collect()));
+    }
+    out
+}
+
+fn table(rows: Vec<(String, String, Source)>) -> String {
+    let rows = rows.iter().map(|(name, value, source)| {
+        let source = source.to_string();
+        [name, value, &source].map(|t| escape(t).replace('\n', "\\n"))
+    });
+    let rows: Vec<[String; 3]> = rows.collect();
+    let width = |cell: fn(&[String; 3]) -> &String| {
+        let widths = rows.iter().map(|row| columns(cell(row)));
+        widths.filter(|w| *w <= 40).max().unwrap_or(0)
+    };
+    let (first, second) = (width(|[n, ..]| n), width(|[_, v, _]| v));
+    let pad = |text: &str, width: usize| " ".repeat(width.saturating_sub(columns(text)));
+    let mut out = String::new();
+    for [name, value, source] in &rows {
+        out.push_str(&format!(
+            "{name}{}  {value}{}  {}\n",
+            pad(name, first),
+            pad(value, second),
+            styled(DIM, source)
+        ));
+    }
+    out
+}
+
+fn columns(text: &str) -> usize {
+    unicode_width::UnicodeWidthStr::width(text)
+}
+
+fn as_json(config: &Config) -> Json {
+    let settings = SETTINGS.iter().map(|setting| {
+        let (value, source) = config.value(setting.key);
+        let value = match value {
+            None => Json::Null,
+            Some(Value::Text(text)) => text.into(),
+            Some(Value::List(list)) => list.into(),
+            Some(Value::Switch(on)) => on.into(),
+        };
+        with_source(
+            json!({"key": setting.name, "value": value, "about": setting.about}),
+            &source,
+        )
+    });
+    json!({
+        "schema": schema::CONFIG,
+        "file": config.path().to_string_lossy(),
+        "exists": config.exists(),
+        "profile": config.profile(),
+        "profiles": config.profiles(),
+        "settings": settings.collect::<Vec<_>>(),
+        "names": names_json(config),
+        "warnings": config.warnings(),
+    })
+}
+
+/// Open the settings in an editor
+///
+/// The editor is that of the setting `editor`, of VISUAL or of EDITOR. It gets a copy; the file is replaced if the copy
+/// can be read. If not, you are asked whether to go on, and what you wrote is kept.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk config edit\n  EDITOR='code --wait' crosstalk config edit"
+)]
+struct EditConfig {}
+
+impl EditConfig {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let file = ConfigFile::new(&Home::from_env()?);
+        let before = file.read()?.unwrap_or_default();
+        let editor = chosen()?;
+        let copy = copy_of(&before)?;
+        loop {
+            if let Err(why) = editor.run(&copy) {
+                // Whatever was written until then is there.
+                let fault = format!("the editor `{}` {why}", editor.name());
+                return Err(kept(&copy, &before, Failure::failed(fault)));
+            }
+            let after = std::fs::read_to_string(&copy).map_err(|e| Failure::at(&copy, e))?;
+            if after == before {
+                let _ = std::fs::remove_file(&copy);
+                console.talk("nothing was changed\n")?;
+                return Ok(Exit::SUCCESS);
+            }
+            if let Err(fault) = check(&after, file.path()) {
+                console.failure(&fault)?;
+                if console.offer("Edit it again?")? {
+                    continue;
+                }
+                let fault = Failure::failed("the settings stay as they were");
+                return Err(kept(&copy, &before, fault));
+            }
+            return match replace(&file, &before, &after) {
+                Ok(()) => {
+                    let _ = std::fs::remove_file(&copy);
+                    Ok(Exit::SUCCESS)
+                }
+                Err(fault) => Err(kept(&copy, &before, fault)),
+            };
+        }
+    }
+}
+
+/// The editor to open. It must open even if the settings can't be read, so that they can be repaired.
+fn chosen() -> Result<Program, Failure> {
+    let set = Config::load(None).ok().and_then(|config| config.editor());
+    Ok(Program::find(set.as_deref())?)
+}
+
+/// A copy for the owner alone, which an editor sees as TOML.
+fn copy_of(text: &str) -> Result<PathBuf, Failure> {
+    let fault = |e| Failure::io("a copy of the settings", e);
+    let mut copy = tempfile::Builder::new()
+        .prefix("crosstalk-config-")
+        .suffix(".toml")
+        .tempfile()
+        .map_err(fault)?;
+    copy.write_all(text.as_bytes()).map_err(fault)?;
+    let (_, path) = copy.keep().map_err(|e| fault(e.error))?;
+    Ok(path)
+}
+
+fn replace(file: &ConfigFile, before: &str, after: &str) -> Result<(), Failure> {
+    file.update(|now| match now == before {
+        true => Ok(Some(after.to_owned())),
+        false => Err(Failure::failed(
+            "the settings were changed by another program meanwhile, and stay as they are now",
+        )),
+    })?;
+    Ok(())
+}
+
+/// The failure, with the path of the edited copy; an unchanged copy is removed.
+fn kept(copy: &Path, before: &str, fault: Failure) -> Failure {
+    if std::fs::read_to_string(copy).is_ok_and(|text| text == before) {
+        let _ = std::fs::remove_file(copy);
+        return fault;
+    }
+    let place = copy.display();
+    Failure::failed(format!("{fault}\nwhat you wrote is in `{place}`"))
 }

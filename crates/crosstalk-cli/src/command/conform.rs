@@ -1,4 +1,4 @@
-//! `crosstalk conform`: does a relay keep the HTTP binding of `spec/http.md`, and does a program pass the case files?
+//! `crosstalk conform`: checks a relay against `spec/http.md`, and any program against the case files.
 
 mod program;
 
@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::json;
 use crate::paragraph::wrap;
+use crate::service::relay::start::runtime;
 use clap::{Args, ValueEnum};
 use crosstalk_conform::Level;
 use crosstalk_conform::relay::{Base, Case, CaseResult, Outcome, Report, Suite, cases};
@@ -70,7 +71,6 @@ pub(crate) struct Conform {
     flood: bool,
 }
 
-/// How the result is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ReportFormat {
     /// A line for each case, and what was wrong
@@ -91,19 +91,20 @@ impl Conform {
             return self.run_files(console);
         }
         if is_about_files {
-            return Err(Failure::Usage(
-                "--level, --case and --cases choose case files: add --program CMD to run them against a program, or --list"
-                    .into(),
-            ));
+            return Err(
+                Failure::usage("--level, --case and --cases choose case files")
+                    .help("add --program CMD to run them against a program, or --list"),
+            );
         }
         let chosen = self
             .only
             .iter()
             .find(|w| !cases().iter().any(|c| c.is_meant_by(w)));
         if let Some(word) = chosen {
-            return Err(Failure::Usage(format!(
-                "there is no rule and no case `{word}` in the relay suite: `crosstalk conform --list` lists them"
-            )));
+            return Err(Failure::usage(format!(
+                "there is no rule and no case `{word}` in the relay suite"
+            ))
+            .help("`crosstalk conform --list` lists them"));
         }
         let Some(base) = self.url.clone().filter(|_| !self.list) else {
             return self.list(console);
@@ -114,14 +115,10 @@ impl Conform {
             only: self.only,
             flood: self.flood,
         };
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .map_err(|e| Failure::Io("the runtime".into(), e))?;
+        let runtime = runtime(Some(2))?;
         runtime
             .block_on(suite.reach())
-            .map_err(|fault| Failure::Refused(ErrorCode::Route, fault))?;
+            .map_err(|fault| Failure::refused(ErrorCode::Route, fault))?;
         let mut written = Ok(());
         let report = runtime.block_on(suite.run(|result| {
             if self.format == ReportFormat::Text && written.is_ok() {
@@ -140,18 +137,17 @@ impl Conform {
         })
     }
 
-    /// The token of the file that was given.
     fn token(&self) -> Result<Option<String>, Failure> {
         let Some(path) = &self.token_file else {
             return Ok(None);
         };
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| Failure::Io(name.clone(), e))?;
+        let text = std::fs::read_to_string(path).map_err(|e| Failure::io(name.clone(), e))?;
         let token = text.lines().next().unwrap_or_default().trim();
         let is_token = !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic());
         match is_token {
             true => Ok(Some(token.to_owned())),
-            false => Err(Failure::Failed(format!(
+            false => Err(Failure::failed(format!(
                 "{}: there is no token on its first line",
                 shown_path(&name)
             ))),
@@ -181,7 +177,6 @@ impl Conform {
     }
 }
 
-/// A result as it comes.
 fn line(result: &CaseResult) -> String {
     let case = &result.case;
     let (style, word) = match result.outcome {

@@ -1,19 +1,19 @@
-//! `crosstalk dead`: deliveries that a relay gave up.
+//! `crosstalk dead`: lists and requeues the dead letters of a relay.
 
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::{count, wrap};
+use crate::report::DeadReport;
 use crate::schema::DEAD;
 use crate::service::relay::remote::{LOOKED_THROUGH, Through, find_by_prefix};
 use crate::service::settings::Config;
-use crate::{json, view};
+use crate::view;
 use clap::{Args, Subcommand};
 use crosstalk_envelope::ErrorCode;
-use serde_json::json;
 use std::collections::BTreeSet;
 
-/// Look at the deliveries that a relay gave up, and try them again
+/// List the dead letters of a relay, and requeue them
 ///
 /// Needs the token of an admin, or the relay on this machine without tokens.
 #[derive(Args, Debug)]
@@ -34,7 +34,7 @@ enum Action {
     Requeue(Requeue),
 }
 
-/// List the deliveries that were given up, the latest first
+/// List the dead letters, the latest first
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk dead list\n  crosstalk dead list --json | jq -r '.deliveries[].reason'"
@@ -50,7 +50,7 @@ struct List {
     through: Through,
 }
 
-/// Try a delivery again that was given up
+/// Requeue a dead letter
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  crosstalk dead requeue 01K74V8QF857CTA8MBHN4ZW0ZK\n\nExit codes: 0 queued again, 10 the relay has no such delivery, 14 no\npermission."
@@ -78,7 +78,7 @@ impl List {
         let config = Config::open(console)?;
         let dead = self.through.connect(&config, None)?.dead(self.limit)?;
         if self.json {
-            console.data(json::pretty(&json!({"schema": DEAD, "deliveries": dead}))?)?;
+            console.report(DEAD, &DeadReport { deliveries: dead })?;
             return Ok(Exit::SUCCESS);
         }
         if dead.is_empty() {
@@ -116,20 +116,17 @@ impl Requeue {
             Ok(ids.into_iter().collect())
         };
         let several = || {
-            Failure::Usage(format!(
-                "`{id}` can mean several messages: write more of it (`crosstalk dead` lists them)"
-            ))
+            Failure::usage(format!("`{id}` can mean several messages"))
+                .help("write more of it (`crosstalk dead` lists them)")
         };
         if find_by_prefix(id, |id| remote.requeue(id), all_ids, several)? == 0 {
-            return Err(Failure::Refused(
-                ErrorCode::Route,
-                format!(
-                    "no delivery of `{id}` was given up: `crosstalk dead` lists those that were"
-                ),
-            ));
+            return Err(
+                Failure::refused(ErrorCode::Route, format!("`{id}` is no dead letter"))
+                    .help("`crosstalk dead` lists the dead letters"),
+            );
         }
         console.talk(&format!(
-            "queued again; `crosstalk status {}` says how far it is\n",
+            "Requeued. `crosstalk status {}` shows its state.\n",
             view::line(&self.id)
         ))?;
         Ok(Exit::SUCCESS)

@@ -1,9 +1,9 @@
-//! `crosstalk demo`: a story that really happens, on a relay of its own, and explains itself.
+//! `crosstalk demo`: a story on a real relay that explains itself.
 //!
 //! ```text
-//! world  a folder, a relay on this machine, and who takes part
-//! story  the chapters: each does something, looks at what came out, and writes a page
-//! page   what a chapter tells: for people as text, for programs as facts
+//! world  the folder, the relay on this machine, and the participants
+//! story  the chapters
+//! page   the output of a chapter: text for people, facts for programs
 //! ```
 
 mod page;
@@ -15,13 +15,13 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::paragraph::wrap_to;
+use crate::report::{ChapterReport, DemoReport};
 use crate::schema::DEMO;
 use crate::service::relay::progress::Progress;
+use crate::shell;
 use crate::view::Look;
-use crate::{json, shell};
 use clap::Args;
 use page::Page;
-use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use story::{CHAPTERS, Chapter};
@@ -58,28 +58,27 @@ impl Demo {
         let mut world = World::open(self.keep.as_deref())?;
         let told = self.tell(console, &mut world, &CHAPTERS);
         world.stop();
-        let pages = told?;
-        let failure = pages.iter().find_map(|(_, end)| end.as_ref().err());
-        let failure = failure.map(ToString::to_string);
+        let report = DemoReport { chapters: told? };
+        let failure = report.chapters.iter().find_map(|c| c.error.clone());
         if self.json {
-            console.data(json::pretty(&report(&pages))?)?;
+            console.report(DEMO, &report)?;
         } else if failure.is_none() {
-            self.close(console, &world, pages.len())?;
+            self.close(console, &world, report.chapters.len())?;
         }
         match failure {
             None => Ok(Exit::SUCCESS),
-            Some(what) => Err(Failure::Failed(what)),
+            Some(what) => Err(Failure::failed(what)),
         }
     }
 
-    /// Tells the chapters, up to the first that does not go as it should.
+    /// Runs the chapters, up to the first one that fails.
     fn tell(
         &self,
         console: &mut Console,
         world: &mut World,
         chapters: &[Chapter],
-    ) -> Result<Pages, Failure> {
-        let mut pages = Pages::new();
+    ) -> Result<Vec<ChapterReport>, Failure> {
+        let mut told = Vec::new();
         let all = chapters.len();
         if !self.json {
             self.open(console)?;
@@ -90,12 +89,11 @@ impl Demo {
             let mut page = Page::default();
             let end = (chapter.tell)(world, &mut page);
             progress.end();
-            let end = end.map_err(|fault| match fault {
-                Failure::ClosedPipe => fault,
-                other => Failure::Failed(format!(
-                    "chapter {number} of {all}, \u{201c}{}\u{201d}: {other}",
+            let error = end.err().map(|fault| {
+                format!(
+                    "chapter {number} of {all}, \u{201c}{}\u{201d}: {fault}",
                     chapter.title
-                )),
+                )
             });
             if !self.json {
                 let columns = Look::of(console).width.min(WIDEST);
@@ -104,8 +102,13 @@ impl Demo {
                 console.show(&shown)?;
                 console.flush()?;
             }
-            let is_over = end.is_err();
-            pages.push((page.into_facts(chapter.title, !is_over), end));
+            let is_over = error.is_some();
+            told.push(ChapterReport {
+                title: chapter.title,
+                ok: !is_over,
+                facts: page.facts,
+                error,
+            });
             if is_over {
                 break;
             }
@@ -113,7 +116,7 @@ impl Demo {
                 std::thread::sleep(PAUSE);
             }
         }
-        Ok(pages)
+        Ok(told)
     }
 
     fn open(&self, console: &mut Console) -> Result<(), Failure> {
@@ -151,22 +154,6 @@ impl Demo {
         }
         console.show(&out)
     }
-}
-
-/// What is known of each chapter, and how it ended.
-type Pages = Vec<(Value, Result<(), Failure>)>;
-
-fn report(pages: &Pages) -> Value {
-    let chapters: Vec<Value> = pages
-        .iter()
-        .map(|(facts, end)| {
-            let mut facts = facts.clone();
-            let fault = end.as_ref().err().map(ToString::to_string);
-            json::set(&mut facts, "error", fault.as_deref());
-            facts
-        })
-        .collect();
-    json!({ "schema": DEMO, "chapters": chapters })
 }
 
 fn heading(number: u64, all: usize, title: &str, columns: usize) -> String {
@@ -257,9 +244,9 @@ mod tests {
         let mut world = World::open(None).unwrap();
         let folder = world.folder().to_owned();
         let mut console = Console::new(Color::Never, None);
-        let pages = demo.tell(&mut console, &mut world, &chapters).unwrap();
+        let chapters = demo.tell(&mut console, &mut world, &chapters).unwrap();
         world.stop();
-        let report = report(&pages);
+        let report = serde_json::to_value(DemoReport { chapters }).unwrap();
         let [one, two] = report["chapters"].as_array().unwrap().as_slice() else {
             panic!("{report}");
         };

@@ -1,16 +1,16 @@
-//! `crosstalk doctor`: what happened to a damaged paste, in plain words.
-
-mod body;
+//! `crosstalk doctor`: explains the damage of a paste in plain words.
 
 use crate::console::{BOLD, Console, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Input, shown_path};
 use crate::paragraph::{count, wrap};
-use crate::render;
+use crate::{render, view};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Diagnosis, Diagnostic, Document, LineIndex, Reading, Severity, diagnose};
+use crosstalk_envelope::{
+    Diagnosis, Diagnostic, Document, LineIndex, Reading, Severity, Signature, diagnose,
+};
 use std::path::PathBuf;
 
 /// Say in plain words what happened to a damaged paste
@@ -93,7 +93,7 @@ fn report(document: &Document<'_>, lines: &LineIndex<'_>, name: &str) -> String 
     );
     let diagnosis = diagnose(document);
     let look = !lossy.is_empty() || !warnings.is_empty();
-    out.push_str(&body::told(document, diagnosis.as_ref()));
+    out.push_str(&describe_body(document, diagnosis.as_ref()));
     out.push_str(&next(document, diagnosis.as_ref(), look, name));
     out
 }
@@ -122,7 +122,7 @@ fn bullet(text: &str) -> String {
     format!("  - {}\n", wrap(text, 4, 4))
 }
 
-/// What to do with an envelope that was read.
+/// The advice for an envelope that could be read.
 fn next(document: &Document<'_>, diagnosis: Option<&Diagnosis>, look: bool, name: &str) -> String {
     let (style, advice) = match diagnosis {
         Some(Diagnosis::Truncated { .. }) => (
@@ -169,9 +169,9 @@ fn is_signed(document: &Document<'_>) -> bool {
     signature.is_some_and(|s| s.is_signed())
 }
 
-/// What could not be read, and the way out for each fault.
+/// The faults of text that could not be read, each with its help.
 fn refusals(errors: &[&Diagnostic], lines: &LineIndex<'_>) -> String {
-    /// More than this many faults help nobody.
+    /// How many faults are listed.
     const SHOWN: usize = 12;
     let mut out = format!("\n{}\n", styled(BOLD, "What can't be read"));
     for error in errors.iter().take(SHOWN) {
@@ -186,4 +186,101 @@ fn refusals(errors: &[&Diagnostic], lines: &LineIndex<'_>) -> String {
         out.push_str(&format!("  … and {more}: `crosstalk lint` shows all\n"));
     }
     out
+}
+
+/// The state of the body and the signature.
+fn describe_body(document: &Document<'_>, diagnosis: Option<&Diagnosis>) -> String {
+    let mut out = line("The body: ", &describe_diagnosis(document, diagnosis));
+    if let Some(Signature::Signed {
+        algorithm, pkid, ..
+    }) = document.envelope().signature
+    {
+        let text = format!("{algorithm} by {pkid}. `crosstalk verify` tells whether that is true.");
+        out.push_str(&line("Signed: ", &text));
+    } else if document.block("integrity").is_some() {
+        let text = "no, and it may have been: signing writes `meta: integrity`. A person who removed the signature could also change the text.";
+        out.push_str(&line("Signed: ", text));
+    }
+    out
+}
+
+fn line(label: &str, text: &str) -> String {
+    let width = label.len();
+    format!("{label}{}\n", wrap(text, width, width))
+}
+
+fn describe_diagnosis(document: &Document<'_>, diagnosis: Option<&Diagnosis>) -> String {
+    let lines = count(document.body_lines().count(), "line");
+    match diagnosis {
+        None => format!(
+            "{lines}. The message does not say what its body was (`meta: integrity`), so it is not known whether it is complete."
+        ),
+        Some(Diagnosis::Intact) => {
+            format!("{lines}, intact: it is what the message says that it was.")
+        }
+        Some(Diagnosis::Reflowed) => format!(
+            "{lines}, reflowed: the words are those that were written, the line breaks or the spacing are not."
+        ),
+        Some(Diagnosis::Truncated { after, missing }) => {
+            let which = if missing.is_empty() {
+                "lines are missing".to_owned()
+            } else {
+                format!("of the original, {} missing", ranges(missing))
+            };
+            match after {
+                0 => format!("{lines}, truncated from the start: {which}."),
+                _ => format!("{lines}, truncated after line {after}: {which}."),
+            }
+        }
+        Some(Diagnosis::Altered { lines: changed }) if changed.is_empty() => {
+            format!("{lines}, altered: it is not what was written.")
+        }
+        Some(Diagnosis::Altered { lines: changed }) => format!(
+            "{lines}, altered: of the body, {} not what was written.",
+            ranges(changed)
+        ),
+    }
+}
+
+/// `line 3 is`, `lines 3 to 5 and 9 are`.
+fn ranges(numbers: &[usize]) -> String {
+    const SHOWN: usize = 8;
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, end)) if *end + 1 == *number => *end = *number,
+            _ => runs.push((*number, *number)),
+        }
+    }
+    let mut words: Vec<String> = runs
+        .iter()
+        .take(SHOWN)
+        .map(|(from, to)| match from == to {
+            true => from.to_string(),
+            false => format!("{from} to {to}"),
+        })
+        .collect();
+    if runs.len() > SHOWN {
+        words.push("others".to_owned());
+    }
+    let list = view::names(&words);
+    if numbers.len() == 1 {
+        format!("line {list} is")
+    } else {
+        format!("lines {list} are")
+    }
+}
+
+#[cfg(test)]
+mod body_tests {
+    use super::*;
+
+    #[test]
+    fn line_numbers_read_well() {
+        assert_eq!(ranges(&[3]), "line 3 is");
+        assert_eq!(ranges(&[1, 2, 3]), "lines 1 to 3 are");
+        assert_eq!(ranges(&[1, 3, 4, 9]), "lines 1, 3 to 4 and 9 are");
+        let odd: Vec<usize> = (0..40).map(|n| 2 * n + 1).collect();
+        assert!(ranges(&odd).ends_with(" and others are"));
+    }
 }

@@ -41,9 +41,10 @@ impl Explain {
         } else if let Some(word) = verdict(&asked) {
             about_verdict(word)
         } else {
-            return Err(Failure::Usage(format!(
-                "there is no rule, intent, code or verdict `{asked}`: `crosstalk explain` lists all rules"
-            )));
+            return Err(Failure::usage(format!(
+                "there is no rule, intent, code or verdict `{asked}`"
+            ))
+            .help("`crosstalk explain` lists all rules"));
         };
         console.show(&text)?;
         Ok(Exit::SUCCESS)
@@ -92,7 +93,7 @@ fn about_verdict(word: Word) -> String {
         Word::Unbound => {
             "ask the sender by another way whether the key is theirs, then pin it with `crosstalk trust pin FILE`"
         }
-        Word::Unsigned => "treat it as what anybody may have written",
+        Word::Unsigned => "treat it as text of an unknown author",
         Word::UnknownKey => {
             "ask the sender to sign with --with-key, or try again if DNS did not answer"
         }

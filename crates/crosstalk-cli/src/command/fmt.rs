@@ -1,6 +1,4 @@
-//! `crosstalk fmt`: envelopes as a writer would write them.
-
-mod replace;
+//! `crosstalk fmt`: writes envelopes in their normal form.
 
 use crate::caret::Carets;
 use crate::console::{Console, YELLOW, styled};
@@ -12,6 +10,9 @@ use crate::render;
 use clap::Args;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::{Document, Reading, Scan, Severity, fence};
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
 
 /// Write envelopes well-formed, whatever came in
 ///
@@ -40,8 +41,8 @@ impl Fmt {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let stdin = self.files.files.iter().any(|f| f.as_os_str() == "-");
         if self.write && (stdin || self.files.files.is_empty()) {
-            return Err(Failure::Usage(
-                "--write needs files: stdin can't be replaced".into(),
+            return Err(Failure::usage(
+                "--write needs files: stdin can't be replaced",
             ));
         }
         let mut first = true;
@@ -103,7 +104,7 @@ fn tell(console: &mut Console, carets: &Carets<'_>, scan: &Scan<'_>) -> Result<E
     let repairs = all.filter(|d| d.severity == Severity::Repair).count();
     if repairs > 0 {
         let number = count(repairs, "repair");
-        console.talk(&format!("{number}: crosstalk doctor tells which\n"))?;
+        console.talk(&format!("{number}: `crosstalk doctor` lists them\n"))?;
     }
     Ok(exit)
 }
@@ -139,8 +140,7 @@ fn replace_file(
         return Ok(exit.worst(Exit::FAILURE));
     }
     if let Some(path) = &input.path {
-        replace::file(path, formatted.as_bytes())
-            .map_err(|e| Failure::Io(input.name.clone(), e))?;
+        write_over(path, formatted).map_err(|e| Failure::io(input.name.clone(), e))?;
     }
     let number = count(scan.documents.len(), "envelope");
     console.talk(&format!("{name}: {number} written\n"))?;
@@ -177,4 +177,18 @@ fn has_other_text(text: &str, scan: &Scan<'_>) -> bool {
     gaps.iter()
         .flat_map(|gap| gap.lines())
         .any(|line| !is_fence(line) && !is_quote(line))
+}
+
+/// Writes a new file beside `path` and renames it over it, so that readers see the old text or the new one. A link stays a
+/// link.
+fn write_over(path: &Path, text: &str) -> io::Result<()> {
+    let target = path.canonicalize()?;
+    let folder = target.parent().unwrap_or(&target);
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    let file_permissions = fs::metadata(&target)?.permissions();
+    file.as_file().set_permissions(file_permissions)?;
+    file.as_file().sync_all()?;
+    file.persist(&target)?;
+    Ok(())
 }

@@ -1,20 +1,19 @@
-//! `crosstalk fsck`: whether what is kept is sound.
+//! `crosstalk fsck`: checks stores, logs and attachments.
 
 use crate::console::{Console, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
 use crate::paragraph::wrap;
+use crate::report::{FsckPlaceReport, FsckReport, QuarantineReport};
 use crate::schema::FSCK;
-use crate::service::relay::data::{Data, DataArgument, NotAlone};
-use crate::service::relay::integrity::{Damaged, check_blobs};
+use crate::service::relay::archive::{DamagedAttachment, check_blobs};
+use crate::service::relay::data::{Data, DataArgument};
 use crate::service::relay::progress::Progress;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::audit::{LogStore as _, Note, NoteKey};
 use crosstalk_protocol::relay::Quarantined;
 use crosstalk_store::{Home, SqliteStore};
-use serde_json::{Value, json};
 use std::path::Path;
 
 /// Check what is kept: every page and index of the store, the words of the index, and attachments against their digests
@@ -37,15 +36,10 @@ pub(crate) struct Fsck {
     json: bool,
 }
 
-/// What was found in one place.
-struct FsckReport {
-    place: String,
-    attachments: u64,
-    findings: Vec<String>,
-    repaired: Vec<String>,
-    /// What could not be checked.
-    unchecked: Vec<String>,
-    /// Messages that could not be indexed.
+/// The result of one place, and its messages that could not be indexed.
+#[derive(Default)]
+struct FsckResult {
+    found: FsckPlaceReport,
     quarantine: Vec<Quarantined>,
 }
 
@@ -65,19 +59,21 @@ impl Fsck {
         if relay.store().exists() {
             reports.push(self.relay(&relay)?);
         }
-        let is_sound = reports.iter().all(|r| r.findings.is_empty());
+        let is_sound = reports.iter().all(|r| r.found.findings.is_empty());
         match self.json {
             true => {
-                let places: Vec<Value> = reports.iter().map(FsckReport::json).collect();
-                let quarantine: Vec<Value> = reports
-                    .iter()
-                    .flat_map(|r| &r.quarantine)
-                    .map(|q| json!({"id": q.id, "seq": q.seq, "reason": q.reason}))
-                    .collect();
-                let answer = json!({
-                    "schema": FSCK, "sound": is_sound, "quarantine": quarantine, "places": places,
+                let quarantined = reports.iter().flat_map(|r| &r.quarantine);
+                let quarantined = quarantined.map(|q| QuarantineReport {
+                    id: q.id.clone(),
+                    seq: q.seq,
+                    reason: q.reason.clone(),
                 });
-                console.data(json::pretty(&answer)?)?;
+                let report = FsckReport {
+                    sound: is_sound,
+                    quarantine: quarantined.collect(),
+                    places: reports.into_iter().map(|r| r.found).collect(),
+                };
+                console.report(FSCK, &report)?;
             }
             false if reports.is_empty() => console.talk("nothing is kept here yet\n")?,
             false => {
@@ -105,36 +101,29 @@ impl Fsck {
         })
     }
 
-    /// Checks a store.
-    fn store(&self, path: &Path) -> Result<FsckReport, Failure> {
-        let mut report = FsckReport {
-            place: path.to_string_lossy().into_owned(),
-            attachments: 0,
-            findings: Vec::new(),
-            repaired: Vec::new(),
-            unchecked: Vec::new(),
-            quarantine: Vec::new(),
-        };
+    fn store(&self, path: &Path) -> Result<FsckResult, Failure> {
+        let mut report = FsckResult::default();
+        report.found.place = path.to_string_lossy().into_owned();
         let progress = Progress::start("checking the store");
         let mut store = match SqliteStore::open_existing(path) {
             Ok(Some(store)) => store,
             Ok(None) => return Ok(report),
             // So damaged that it can't be opened.
             Err(fault) => {
-                report.findings.push(fault.message);
+                report.found.findings.push(fault.message);
                 return Ok(report);
             }
         };
         match store.check() {
-            Ok(found) => report.findings = found,
-            Err(fault) => report.findings.push(fault.message),
+            Ok(found) => report.found.findings = found,
+            Err(fault) => report.found.findings.push(fault.message),
         }
         let quarantined = store.quarantine().unwrap_or_default();
-        if self.repair && (!report.findings.is_empty() || !quarantined.is_empty()) {
+        if self.repair && (!report.found.findings.is_empty() || !quarantined.is_empty()) {
             progress.next("deriving again");
             store.rebuild()?;
-            report.repaired = std::mem::take(&mut report.findings);
-            report.findings = store.check()?;
+            report.found.repaired = std::mem::take(&mut report.found.findings);
+            report.found.findings = store.check()?;
             report.quarantine = store.quarantine()?;
             let is_left = |q: &&Quarantined| !report.quarantine.iter().any(|r| r.seq == q.seq);
             for released in quarantined.iter().filter(is_left) {
@@ -142,7 +131,7 @@ impl Fsck {
                     "the message {} was quarantined and is indexed now",
                     released.id
                 );
-                report.repaired.push(what);
+                report.found.repaired.push(what);
             }
         } else {
             report.quarantine = quarantined;
@@ -152,33 +141,27 @@ impl Fsck {
     }
 
     /// Checks a relay: its store and its attachments.
-    fn relay(&self, data: &Data) -> Result<FsckReport, Failure> {
+    fn relay(&self, data: &Data) -> Result<FsckResult, Failure> {
         let running = match self.repair {
-            true => Some(data.claim().map_err(|fault| match fault {
-                NotAlone::Running(said) => Failure::Failed(format!(
-                    "a relay runs on {} ({said}): stop it before a repair",
-                    data.folder().display()
-                )),
-                NotAlone::Disk(e) => Failure::at(data.folder(), e),
-            })?),
+            true => Some(data.require_stopped("stop it before a repair")?),
             false => None,
         };
         let mut report = self.store(&data.store())?;
-        report.place = data.folder().to_string_lossy().into_owned();
-        if report.findings.is_empty() {
+        report.found.place = data.folder().to_string_lossy().into_owned();
+        if report.found.findings.is_empty() {
             signatures(data, &mut report)?;
         }
         let progress = Progress::start("reading attachments");
         let blobs = check_blobs(&data.blobs(), &mut |n| progress.count(n))?;
         progress.end();
-        report.attachments = blobs.count;
+        report.found.attachments = blobs.count;
         for damaged in blobs.damaged {
             match self.repair {
                 true => {
                     move_away(data, &damaged)?;
-                    report.repaired.push(damaged.message);
+                    report.found.repaired.push(damaged.message);
                 }
-                false => report.findings.push(damaged.message),
+                false => report.found.findings.push(damaged.message),
             }
         }
         drop(running);
@@ -186,13 +169,13 @@ impl Fsck {
     }
 }
 
-/// Whether the checkpoints of the log are signed by a key of the relay: the one of now, or one before.
-fn signatures(data: &Data, report: &mut FsckReport) -> Result<(), Failure> {
+/// Checks that each checkpoint is signed by a current or former key of the relay.
+fn signatures(data: &Data, report: &mut FsckResult) -> Result<(), Failure> {
     let checkpoints = data.open()?.checkpoints()?;
     let keys = data.public_keys()?;
     if keys.is_empty() && !checkpoints.is_empty() {
         let what = "the signatures of checkpoints were not checked: there is no key of the relay in its folder";
-        report.unchecked.push(what.into());
+        report.found.unchecked.push(what.into());
         return Ok(());
     }
     for sealed in checkpoints {
@@ -202,7 +185,7 @@ fn signatures(data: &Data, report: &mut FsckReport) -> Result<(), Failure> {
             keys.any(|key| note.open(&key).is_ok())
         });
         if !is_signed {
-            report.findings.push(format!(
+            report.found.findings.push(format!(
                 "the checkpoint of {} entries is not signed by a key of the relay",
                 sealed.size
             ));
@@ -211,8 +194,8 @@ fn signatures(data: &Data, report: &mut FsckReport) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes a damaged attachment out of the way: who asks for it hears that it is not there, and it can be uploaded again.
-fn move_away(data: &Data, damaged: &Damaged) -> Result<(), Failure> {
+/// Moves a damaged attachment away, so that the relay reports it as missing and it can be uploaded again.
+fn move_away(data: &Data, damaged: &DamagedAttachment) -> Result<(), Failure> {
     let folder = data.folder().join("damaged");
     let at = |e| Failure::at(&damaged.path, e);
     crate::service::relay::data::make_folder(&folder).map_err(at)?;
@@ -226,27 +209,17 @@ fn move_away(data: &Data, damaged: &Damaged) -> Result<(), Failure> {
     std::fs::rename(&damaged.path, folder.join(name)).map_err(at)
 }
 
-impl FsckReport {
-    fn json(&self) -> Value {
-        json!({
-            "place": self.place,
-            "attachments": self.attachments,
-            "findings": self.findings,
-            "repaired": self.repaired,
-            "unchecked": self.unchecked,
-        })
-    }
-
+impl FsckResult {
     fn show(&self, console: &mut Console) -> Result<(), Failure> {
-        let word = match self.findings.as_slice() {
+        let word = match self.found.findings.as_slice() {
             [] => styled(GREEN, "sound"),
             _ => styled(RED, "damaged"),
         };
-        console.show(&format!("{word}  {}\n", escape(&self.place)))?;
-        for finding in &self.findings {
+        console.show(&format!("{word}  {}\n", escape(&self.found.place)))?;
+        for finding in &self.found.findings {
             console.show(&format!("  {}\n", wrap(&escape(finding), 2, 4)))?;
         }
-        for repaired in &self.repaired {
+        for repaired in &self.found.repaired {
             let word = styled(YELLOW, "repaired");
             console.show(&format!("  {word}: {}\n", wrap(&escape(repaired), 12, 4)))?;
         }
@@ -258,7 +231,7 @@ impl FsckReport {
             );
             console.show(&format!("  {word}: {}\n", wrap(&escape(&what), 15, 4)))?;
         }
-        for unchecked in &self.unchecked {
+        for unchecked in &self.found.unchecked {
             console.show(&format!("  {}\n", wrap(&escape(unchecked), 2, 4)))?;
         }
         Ok(())

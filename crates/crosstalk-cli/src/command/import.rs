@@ -7,8 +7,8 @@ use crate::console::{Console, RED, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Input, shown_path};
-use crate::json;
 use crate::paragraph::{count, wrap};
+use crate::report::{ImportConflict, ImportRejection, ImportReport};
 use crate::schema::IMPORT;
 use crate::service::consent;
 use crate::service::dns::Look;
@@ -21,8 +21,7 @@ use crosstalk_protocol::chat::{self, ChatImport, ExportedChat};
 use crosstalk_protocol::store::{Arrival, Outcome, Store as _, Way};
 use crosstalk_store::SqliteStore;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
-use std::io::{IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::path::PathBuf;
 
 /// How many messages go into the store at once.
@@ -52,7 +51,7 @@ pub(crate) struct Import {
     json: bool,
 }
 
-/// What became of everything.
+/// The count of each result.
 #[derive(Debug, Default)]
 struct Tally {
     files: usize,
@@ -108,20 +107,22 @@ impl Import {
 
     fn tell(&self, console: &mut Console, tally: &Tally) -> Result<(), Failure> {
         if self.json {
-            let pairs = |list: &[(String, String)], key: &str| -> Vec<serde_json::Value> {
-                list.iter()
-                    .map(|(file, what)| json!({"file": file, key: what}))
-                    .collect()
+            let conflict = |(file, id): &(String, String)| ImportConflict {
+                file: file.clone(),
+                id: id.clone(),
             };
-            let answer = json!({
-                "schema": IMPORT,
-                "files": tally.files,
-                "filed": tally.filed,
-                "known": tally.known,
-                "conflicts": pairs(&tally.conflicts, "id"),
-                "refused": pairs(&tally.refused, "reason"),
-            });
-            return console.data(json::pretty(&answer)?);
+            let rejection = |(file, reason): &(String, String)| ImportRejection {
+                file: file.clone(),
+                reason: reason.clone(),
+            };
+            let report = ImportReport {
+                files: tally.files,
+                filed: tally.filed,
+                known: tally.known,
+                conflicts: tally.conflicts.iter().map(conflict).collect(),
+                refused: tally.refused.iter().map(rejection).collect(),
+            };
+            return console.report(IMPORT, &report);
         }
         for (file, reason) in &tally.refused {
             let word = styled(RED, "refused");
@@ -165,7 +166,7 @@ fn bytes_of(path: &std::path::Path) -> u64 {
     path.metadata().map_or(0, |m| m.len())
 }
 
-/// What to import instead of a file without messages.
+/// The files that can be imported.
 const WHAT_WORKS: &str = "These can be imported: the conversations.json of a ChatGPT or Claude export, a chat as Markdown \
                           (.md), and files with envelopes.";
 
@@ -183,7 +184,7 @@ struct Work<'w> {
     batch: Vec<(String, Arrival)>,
     tally: Tally,
     exit: Exit,
-    /// Who the person is in a chat that was exported.
+    /// The name of the person in an exported chat.
     person: String,
     user: String,
     accept_truncated: bool,
@@ -211,10 +212,9 @@ impl Work<'_> {
         let input = match Input::read(path, console) {
             Ok(input) => input,
             Err(fault) => {
-                let reason = match &fault {
-                    Failure::Io(_, why) => why.to_string(),
-                    other => other.to_string(),
-                };
+                let reason = fault
+                    .io_error()
+                    .map_or_else(|| fault.to_string(), io::Error::to_string);
                 self.refuse(&name, &reason, fault.exit());
                 self.tally.files -= 1;
                 return Ok(());

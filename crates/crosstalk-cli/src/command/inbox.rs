@@ -1,23 +1,29 @@
 //! `crosstalk inbox`: what waits for the person of this store, or at a relay.
 
-mod relays;
-mod remote;
-
-use crate::console::Console;
+use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
-use crate::report::Message;
-use crate::schema::INBOX;
+use crate::paragraph::count;
+use crate::report::{
+    FetchedMessage, InboxReport, MessageReport, RelayInboxReport, RemoteInboxReport,
+    RemoteMessageReport, WaitingAtRelayReport,
+};
+use crate::schema::{INBOX, RELAY_INBOX};
 use crate::service::dismiss::{Awaited, dismiss};
 use crate::service::lookup;
-use crate::service::relay::remote::Through;
-use crate::service::workspace::Desk;
+use crate::service::relay::inbox::{addresses, take};
+use crate::service::relay::remote::{Remote, Through, Trouble, Waiting};
+use crate::service::workspace::{Desk, listed};
+use crate::shell;
 use crate::view::{self, Look};
 use clap::Args;
-use crosstalk_protocol::store::{Record, Store as _};
-use serde_json::{Value, json};
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{CoreHeader, Document, ErrorCode, Reading};
+use crosstalk_protocol::relay::is_human;
+use crosstalk_protocol::store::{Record, Store as _, is_same_party};
 use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 /// Show what waits for you: to answer, or to carry to another chat
 ///
@@ -60,7 +66,7 @@ impl Inbox {
             return dismiss(console, &desk, &self.done, Awaited::OfMe);
         }
         if let Some(url) = &self.relay {
-            let at_relay = remote::AtRelay {
+            let at_relay = RelayListing {
                 through: Through::of(url, self.token_file.clone())?,
                 addresses: &self.addresses,
                 limit: self.paging.limit,
@@ -70,28 +76,25 @@ impl Inbox {
             return at_relay.run(console, &desk);
         }
         let store = desk.messages(console)?;
-        let listing = match &store {
-            Some(store) => Some(store.inbox(self.paging.page())?),
-            None => None,
-        };
-        let (items, more) = listing.map_or((Vec::new(), false), |l| (l.items, l.more));
+        let (items, more) = listed(store.as_ref(), |s| s.inbox(self.paging.page()))?;
         let items: Vec<Record> = items.into_iter().map(lookup::veiled).collect();
         let relays = match self.local || desk.config.relays().is_empty() {
             true => Vec::new(),
-            false => relays::ask_all(&desk)?,
+            false => ask_all(&desk)?,
         };
-        // What is shown is all that waits only if a relay could be asked, or none was.
-        let faults: Vec<Exit> = relays.iter().filter_map(relays::AtRelay::fault).collect();
+        // An empty list is complete only if a relay could be asked, or none was.
+        let faults: Vec<Exit> = relays.iter().filter_map(RelayFindings::fault).collect();
         let exit = match items.is_empty() && faults.len() == relays.len() {
             true => faults.into_iter().fold(Exit::SUCCESS, Exit::worst),
             false => Exit::SUCCESS,
         };
         if self.json {
-            let messages: Vec<Message> = items.iter().map(Message::new).collect();
-            let relays: Vec<Value> = relays.iter().map(relays::AtRelay::report).collect();
-            let answer =
-                json!({"schema": INBOX, "messages": messages, "more": more, "relays": relays});
-            console.data(json::pretty(&answer)?)?;
+            let report = InboxReport {
+                messages: MessageReport::all(&items),
+                more,
+                relays: relays.iter().map(RelayFindings::report).collect(),
+            };
+            console.report(INBOX, &report)?;
             return Ok(exit);
         }
         match store {
@@ -103,7 +106,7 @@ impl Inbox {
                 console.show(&shown)?;
                 self.paging.tell_more(console, more)?;
             }
-            _ if relays.iter().any(relays::AtRelay::has_messages) => {
+            _ if relays.iter().any(RelayFindings::has_messages) => {
                 console.talk("nothing waits for you here\n")?;
             }
             _ if exit != Exit::SUCCESS => {
@@ -116,4 +119,362 @@ impl Inbox {
         }
         Ok(exit)
     }
+}
+
+/// How long all relays together are waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How many messages of an inbox are listed.
+const LISTED: u32 = 20;
+/// How many of the latest messages to people are looked through for queues, and how many queues are looked at.
+const LOOKED_THROUGH: usize = 100;
+const QUEUES: usize = 16;
+
+/// The messages that a relay has for the person of this store.
+#[derive(Debug)]
+struct RelayFindings {
+    url: String,
+    found: Result<Found, Unasked>,
+}
+
+/// Why a relay could not be asked.
+#[derive(Debug)]
+struct Unasked {
+    why: String,
+    exit: Exit,
+}
+
+impl Unasked {
+    fn new(fault: &Failure) -> Self {
+        Self {
+            why: fault.to_string(),
+            exit: fault.exit(),
+        }
+    }
+}
+
+/// The messages found at a relay.
+#[derive(Debug, Default)]
+struct Found {
+    /// Inboxes and queues with messages in them.
+    inboxes: Vec<(String, Vec<Waiting>)>,
+    /// How many messages wait for a decision.
+    held: usize,
+    /// How many messages wait to be carried to a chat.
+    to_carry: usize,
+    /// Why none of the person's own inboxes could be read.
+    refusal: Option<Unasked>,
+}
+
+/// Asks all relays of the settings side by side. One that does not answer in time is named as such.
+fn ask_all(desk: &Desk) -> Result<Vec<RelayFindings>, Failure> {
+    let own = addresses(desk, &[])?;
+    let mut all: Vec<RelayFindings> = Vec::new();
+    let (tell, told) = mpsc::channel();
+    for relay in desk.config.relays() {
+        if all.iter().any(|known| known.url == relay.url) {
+            continue;
+        }
+        let place = all.len();
+        let begun = begin(desk, &relay.url, &own, (place, tell.clone()));
+        all.push(RelayFindings {
+            url: relay.url.clone(),
+            found: Err(match begun {
+                Ok(()) => Unasked {
+                    why: format!(
+                        "{} did not answer within {} seconds",
+                        relay.url,
+                        PATIENCE.as_secs()
+                    ),
+                    exit: ErrorCode::Timeout.into(),
+                },
+                Err(fault) => Unasked::new(&fault),
+            }),
+        });
+    }
+    drop(tell);
+    let until = Instant::now() + PATIENCE;
+    while let Ok((place, found)) =
+        told.recv_timeout(until.saturating_duration_since(Instant::now()))
+    {
+        if let Some(relay) = all.get_mut::<usize>(place) {
+            relay.found = found;
+        }
+    }
+    Ok(all)
+}
+
+/// Where an answer goes: the place of its relay.
+type Answers = (usize, mpsc::Sender<(usize, Result<Found, Unasked>)>);
+
+/// Begins to ask a relay, on a thread that is left alone when the time is over.
+fn begin(desk: &Desk, url: &str, own: &[String], (place, tell): Answers) -> Result<(), Failure> {
+    let through = Through::new(Some(url.to_owned()), None);
+    let remote = through.connect(&desk.config, None)?.with_deadline(PATIENCE);
+    let own = own.to_vec();
+    let ask = move || {
+        let found = look(&remote, &own).map_err(|trouble| Unasked::new(&trouble.into()));
+        // The receiver is gone if the time is over.
+        let _ = tell.send((place, found));
+    };
+    let begun = std::thread::Builder::new().spawn(ask);
+    begun.map(drop).map_err(|e| Failure::io("a thread", e))
+}
+
+/// Lists the messages for some addresses at a relay, and those in the queues of people that the caller may read.
+fn look(remote: &Remote, own: &[String]) -> Result<Found, Trouble> {
+    let mut found = Found::default();
+    let mut refusals = Vec::new();
+    for address in own {
+        match remote.inbox(address, None, LISTED, 0) {
+            Ok(page) => found.add(address, page.messages),
+            Err(trouble) if trouble.is_refusal() => refusals.push(Unasked::new(&trouble.into())),
+            Err(trouble) => return Err(trouble),
+        }
+    }
+    // A relay tells nobody more than they may read: what is refused from here on is not for this person.
+    let to_people = remote
+        .search("to:human", LOOKED_THROUGH)
+        .unwrap_or_default();
+    let mut queues: Vec<String> = Vec::new();
+    for message in to_people.iter().filter(|m| is_human(&m.to)) {
+        let mut known = own.iter().chain(&queues);
+        if queues.len() < QUEUES && !known.any(|k| is_same_party(k, &message.to)) {
+            queues.push(message.to.clone());
+        }
+    }
+    for queue in &queues {
+        if let Ok(page) = remote.inbox(queue, None, LISTED, 0) {
+            found.add(queue, page.messages);
+        }
+    }
+    found.held = remote.approvals(LISTED).map_or(0, |all| all.len());
+    let listed = usize::try_from(LISTED).unwrap_or(usize::MAX);
+    // A message for this person need not be carried.
+    let is_listed = |m: &&Waiting| own.iter().chain(&queues).any(|a| is_same_party(a, &m.to));
+    let to_carry = remote.courier(listed).unwrap_or_default();
+    found.to_carry = to_carry.iter().filter(|m| !is_listed(m)).count();
+    if refusals.len() == own.len() {
+        found.refusal = refusals.pop();
+    }
+    Ok(found)
+}
+
+impl Found {
+    fn add(&mut self, address: &str, messages: Vec<Waiting>) {
+        if !messages.is_empty() {
+            self.inboxes.push((address.to_owned(), messages));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.inboxes.is_empty() && self.held == 0 && self.to_carry == 0
+    }
+}
+
+/// As many as were listed may be more.
+fn many(number: usize) -> String {
+    let shown = count(number, "message");
+    match u32::try_from(number).is_ok_and(|n| n >= LISTED) {
+        true => format!("{shown} or more"),
+        false => shown,
+    }
+}
+
+impl RelayFindings {
+    /// Whether something waits there.
+    fn has_messages(&self) -> bool {
+        self.found.as_ref().is_ok_and(|found| !found.is_empty())
+    }
+
+    /// How a command ends that could not ask the relay, and found nothing there; nothing if it could.
+    fn fault(&self) -> Option<Exit> {
+        match &self.found {
+            Err(unasked) => Some(unasked.exit),
+            Ok(found) if found.is_empty() => found.refusal.as_ref().map(|u| u.exit),
+            Ok(_) => None,
+        }
+    }
+
+    /// The command that fetches the messages of an address.
+    fn fetch(&self, address: &str) -> String {
+        format!(
+            "crosstalk inbox --relay {} --for {} --take",
+            shell::word(&self.url),
+            shell::word(address)
+        )
+    }
+
+    /// Shows what waits there, with the commands that fetch it; says why it is not known.
+    fn show(&self, console: &mut Console) -> Result<(), Failure> {
+        let found = match &self.found {
+            Ok(found) => found,
+            Err(unasked) => {
+                let why = unasked.why.replace('\n', " ");
+                return console.note(&format!("{why}; `crosstalk inbox --local` asks no relay"));
+            }
+        };
+        if let Some(refusal) = &found.refusal {
+            console.note(&refusal.why.replace('\n', " "))?;
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+        let mut out = format!(
+            "\n{}\n",
+            styled(BOLD, &format!("At {}:", escape(&self.url)))
+        );
+        for (address, messages) in &found.inboxes {
+            out.push_str(&format!(
+                "{} for {}: `{}`\n",
+                many(messages.len()),
+                view::party(address),
+                self.fetch(address)
+            ));
+            for waiting in messages {
+                for row in line(waiting).lines() {
+                    out.push_str(&format!("  {row}\n"));
+                }
+            }
+        }
+        let url = shell::word(&self.url);
+        for (number, what) in [
+            (
+                found.held,
+                format!("for your decision: `crosstalk approve --relay {url}`"),
+            ),
+            (
+                found.to_carry,
+                format!("to carry to a chat: `crosstalk carry --relay {url}`"),
+            ),
+        ] {
+            if number > 0 {
+                out.push_str(&format!("{} {what}\n", many(number)));
+            }
+        }
+        console.show(&out)
+    }
+
+    /// The same for programs.
+    fn report(&self) -> WaitingAtRelayReport {
+        let empty = Found::default();
+        let (found, error) = match &self.found {
+            Ok(found) => (found, found.refusal.as_ref().map(|u| &u.why)),
+            Err(unasked) => (&empty, Some(&unasked.why)),
+        };
+        let inbox = |(address, messages): &(String, Vec<Waiting>)| RemoteInboxReport {
+            address: address.clone(),
+            messages: messages.iter().map(RemoteMessageReport::new).collect(),
+            fetch: self.fetch(address),
+        };
+        WaitingAtRelayReport {
+            url: self.url.clone(),
+            error: error.cloned(),
+            inboxes: found.inboxes.iter().map(inbox).collect(),
+            held: found.held,
+            to_carry: found.to_carry,
+        }
+    }
+}
+
+/// How many messages are fetched at once.
+const AT_ONCE: u32 = 100;
+
+/// A request of `inbox --relay`.
+struct RelayListing<'a> {
+    through: Through,
+    /// The owners of the inboxes; the person if none is named.
+    addresses: &'a [String],
+    /// How many messages at most.
+    limit: u32,
+    /// Whether they are kept here and acknowledged.
+    take: bool,
+    json: bool,
+}
+
+impl RelayListing<'_> {
+    fn run(&self, console: &mut Console, desk: &Desk) -> Result<Exit, Failure> {
+        let addresses = addresses(desk, self.addresses)?;
+        let (mut exit, mut messages) = (Exit::SUCCESS, Vec::new());
+        for address in &addresses {
+            let remote = self.through.connect(&desk.config, Some(address))?;
+            exit = exit.worst(self.one(console, desk, &remote, address, &mut messages)?);
+        }
+        if self.json {
+            console.report(RELAY_INBOX, &RelayInboxReport { messages })?;
+        } else if messages.is_empty() {
+            let whom = view::names(&addresses);
+            console.talk(&format!("nothing waits there for {whom}\n"))?;
+        }
+        Ok(exit)
+    }
+
+    fn one(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        remote: &Remote,
+        address: &str,
+        messages: &mut Vec<FetchedMessage>,
+    ) -> Result<Exit, Failure> {
+        let (mut exit, mut left, mut cursor) = (Exit::SUCCESS, self.limit, None::<String>);
+        while left > 0 {
+            let page = remote.inbox(address, cursor.as_deref(), left.min(AT_ONCE), 0)?;
+            if page.messages.is_empty() {
+                break;
+            }
+            left = left.saturating_sub(u32::try_from(page.messages.len()).unwrap_or(u32::MAX));
+            for waiting in &page.messages {
+                let (one, taken) = match self.take {
+                    true => take(console, desk, remote, address, waiting, self.json)?,
+                    false => (Exit::SUCCESS, false),
+                };
+                exit = exit.worst(one);
+                if !self.json && !self.take {
+                    console.show(&line(waiting))?;
+                }
+                messages.push(FetchedMessage {
+                    message: waiting.clone(),
+                    taken,
+                });
+            }
+            cursor = Some(page.cursor);
+        }
+        Ok(exit)
+    }
+}
+
+/// The question that an ESCALATE or a HANDOFF goes back to, in a line.
+fn question(waiting: &Waiting) -> Option<String> {
+    let own = Document::parse(&waiting.envelope, Reading::Strict);
+    let parent = own.header(CoreHeader::Parent)?;
+    let mut earlier = waiting.history.iter().flatten().rev();
+    earlier.find_map(|text| {
+        let document = Document::parse(text, Reading::Strict);
+        let is_it = document.header(CoreHeader::Message) == Some(parent);
+        is_it.then(|| {
+            format!(
+                "{} asked: {}",
+                view::party(document.sender()),
+                view::first_line(&document.body_text())
+            )
+        })
+    })
+}
+
+/// A message in a line or two.
+fn line(waiting: &Waiting) -> String {
+    let body = Document::parse(&waiting.envelope, Reading::Strict).body_text();
+    let state = waiting.state.as_deref().unwrap_or("queued");
+    let more = format!("{state}, {}", waiting.received_at);
+    let question = question(waiting).map(|q| format!("  {}\n", styled(DIM, &q)));
+    format!(
+        "{}  {} → {}  {}  {}\n  {}\n{}",
+        styled(BOLD, &view::line(&waiting.id)),
+        view::line(&waiting.from),
+        view::line(&waiting.to),
+        view::line(waiting.intent.as_deref().unwrap_or("")),
+        styled(DIM, &view::line(&more)),
+        view::first_line(&body),
+        question.unwrap_or_default()
+    )
 }

@@ -1,4 +1,4 @@
-//! `crosstalk lint`: everything that is worth a remark, with carets under the place and the way out.
+//! `crosstalk lint`: reports every finding, with a caret under its place and the help of its rule.
 
 use crate::caret::Carets;
 use crate::console::{BOLD, Console, GREEN, RED, YELLOW, styled};
@@ -34,7 +34,6 @@ pub(crate) struct Lint {
     deny_warnings: bool,
 }
 
-/// How many there are of what.
 #[derive(Default)]
 struct FindingCounts {
     envelopes: usize,

@@ -1,44 +1,41 @@
-//! `crosstalk listen`: follows an inbox at a relay; prints each message, or lets a program answer it.
+//! `crosstalk listen`: follows an inbox at a relay, and prints each message or has a program answer it.
 
 mod exec;
-mod history;
 
 use crate::console::{Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
-use crate::schema::LISTEN;
-use crate::service::relay::answer::{Cause, hand_over, post, printed, takes_answer};
-use crate::service::relay::backoff::{Pause, random};
-use crate::service::relay::error::Trouble;
-use crate::service::relay::inbox::{addresses, keep};
+use crate::schema::{LISTEN, Named};
+use crate::service::relay::inbox::{
+    Cause, addresses, hand_over, keep, listen_secret, post, printed, takes_answer,
+};
 use crate::service::relay::outbox::Outbox;
-use crate::service::relay::remote::{Delivered, Remote, Through, Waiting};
-use crate::service::relay::secret;
+use crate::service::relay::remote::{Delivered, Pause, Remote, Through, Trouble, Waiting, random};
 use crate::service::relay::send::is_kept;
 use crate::service::workspace::Desk;
 use crate::{clock, json, view};
 use clap::{Args, ValueEnum};
-use crosstalk_protocol::relay::Backoff;
+use crosstalk_envelope::{Intent, Timestamp};
 use crosstalk_protocol::relay::report::derived;
-use crosstalk_protocol::store::{Record, Store as _, is_same_party};
+use crosstalk_protocol::relay::{Backoff, HOPS};
+use crosstalk_protocol::store::{Record, Side, Store, Way, is_same_party, may_answer};
+use crosstalk_protocol::{Ancestor, FollowUp, may_reply_to_escalation};
 use exec::Program;
-use history::{History, question_of};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// How many messages are fetched at once.
 const AT_ONCE: u32 = 50;
-/// How many pages of what is not acknowledged are looked through for messages that were queued again.
+/// How many pages of unacknowledged messages are searched for requeued ones.
 const LOOKED_BACK: usize = 10;
-/// How long the relay holds a question for the next message, in seconds.
+/// How long the relay holds a request for the next message, in seconds.
 const HELD: u64 = 30;
-/// The longest pause before the relay is asked again after trouble, in seconds.
+/// The longest pause between requests to a relay that fails, in seconds.
 const LONGEST_PAUSE: u64 = 60;
-/// How long to wait before a program is tried again that failed: twice as long each time.
+/// The pause before a failed program runs again; it doubles each time.
 const FIRST_RETRY: Duration = Duration::from_secs(2);
 const LONGEST_RETRY: Duration = Duration::from_secs(300);
-/// How long to wait before it is tried again if the relay can't be reached then.
+/// The pause if the relay can't be reached at that time.
 const RETRY_AFTER_TROUBLE: Duration = Duration::from_secs(10);
 
 /// Follow an inbox at a relay: print each message, or let a program answer it
@@ -47,7 +44,7 @@ const RETRY_AFTER_TROUBLE: Duration = Duration::from_secs(10);
 /// gets the message on standard input, never in its arguments; what it prints becomes the answer: plain text, or an
 /// envelope. CROSSTALK_MESSAGE_FROM, _ID, _THREAD, _INTENT and _VERIFICATION say what it got; settings of Crosstalk are not
 /// in its environment. If it answers with an ESCALATE or a REQUEST, it gets the reply as a follow-up, and what it prints
-/// then goes to whoever asked first. If the program fails, the sender is told, and it is tried again after 2 seconds, then
+/// then goes to the first asker. If the program fails, the sender is told, and it is tried again after 2 seconds, then
 /// after twice as long each time. Messages that must not be acted on are never given to a program. If the relay can't be
 /// reached, it is tried again. Two that listen for one address both run their program, and both answer. Ends with Ctrl-C.
 #[derive(Args, Debug)]
@@ -65,8 +62,8 @@ pub(crate) struct Listen {
     #[arg(long)]
     json: bool,
     /// The form in which the program gets a message
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Given::Prompt, requires = "exec")]
-    input: Given,
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = ProgramInput::Prompt, requires = "exec")]
+    input: ProgramInput,
     /// The seconds after which a program is ended
     #[arg(long, value_name = "SECONDS", default_value_t = 600, requires = "exec", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
@@ -80,9 +77,8 @@ pub(crate) struct Listen {
     exec: Vec<String>,
 }
 
-/// What a program gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Given {
+pub(super) enum ProgramInput {
     /// The envelope
     Envelope,
     /// A text that explains the format, and the envelope in a fence
@@ -113,17 +109,17 @@ impl Listen {
         let mut left: HashSet<String> = HashSet::new();
         // Messages that were found behind the cursor.
         let mut found: HashSet<String> = HashSet::new();
-        let ear = Ear {
+        let inbox = FollowedInbox {
             remote: &remote,
             address: &address,
             program: program.as_ref(),
         };
         loop {
             for id in retries.due() {
-                match ear.again(&id) {
+                match inbox.again(&id) {
                     Ok(Some(waiting)) => {
-                        let heard = self.one(console, &desk, ear, &waiting)?;
-                        retries.add(&id, heard.retry);
+                        let processed = self.one(console, &desk, inbox, &waiting)?;
+                        retries.add(&id, processed.retry);
                         console.flush()?;
                     }
                     Ok(None) => {}
@@ -160,14 +156,14 @@ impl Listen {
                 if retries.has(&waiting.id) {
                     continue;
                 }
-                let heard = self.one(console, &desk, ear, waiting)?;
-                retries.add(&waiting.id, heard.retry);
-                if heard.is_left {
+                let processed = self.one(console, &desk, inbox, waiting)?;
+                retries.add(&waiting.id, processed.retry);
+                if processed.is_left {
                     left.insert(waiting.id.clone());
                 }
                 console.flush()?;
                 if self.once {
-                    return Ok(heard.exit);
+                    return Ok(processed.exit);
                 }
             }
             cursor = Some(page.cursor);
@@ -178,18 +174,16 @@ impl Listen {
         &self,
         console: &mut Console,
         desk: &Desk,
-        ear: Ear<'_>,
+        inbox: FollowedInbox<'_>,
         waiting: &Waiting,
-    ) -> Result<Heard, Failure> {
-        let Ear {
+    ) -> Result<Processed, Failure> {
+        let FollowedInbox {
             remote,
             address,
             program,
-        } = ear;
+        } = inbox;
         if self.json {
-            let mut value = json::value(waiting)?;
-            json::set(&mut value, "schema", Some(LISTEN));
-            console.data(json::line(&value)?)?;
+            console.data(json::line(&Named::new(LISTEN, waiting))?)?;
             console.flush()?;
         }
         let is_quiet = self.json || program.is_some();
@@ -200,7 +194,7 @@ impl Listen {
                  is not enough",
                 waiting.id
             ))?;
-            return Ok(Heard {
+            return Ok(Processed {
                 exit,
                 retry: None,
                 is_left: true,
@@ -216,7 +210,7 @@ impl Listen {
                 let (fault, retry, is_left) = match unanswered {
                     Unanswered::Program(fault) => {
                         console.failure(&fault)?;
-                        let retry = self.failed(console, ear, waiting)?;
+                        let retry = self.failed(console, inbox, waiting)?;
                         (fault, retry, false)
                     }
                     Unanswered::Other(fault) => {
@@ -229,7 +223,7 @@ impl Listen {
                     }
                 };
                 let exit = fault.exit();
-                return Ok(Heard {
+                return Ok(Processed {
                     exit,
                     retry,
                     is_left,
@@ -244,33 +238,33 @@ impl Listen {
                 waiting.id
             ))?;
         }
-        Ok(Heard {
+        Ok(Processed {
             exit,
             retry: None,
             is_left: told.is_err(),
         })
     }
 
-    /// Tells the relay that the program failed on a message, which tells the sender. After how long it is tried again;
-    /// nothing if it was the last time.
+    /// Reports to the relay that the program failed, so that it tells the sender. Returns the pause before the next
+    /// attempt; nothing after the last one.
     fn failed(
         &self,
         console: &mut Console,
-        ear: Ear<'_>,
+        inbox: FollowedInbox<'_>,
         waiting: &Waiting,
     ) -> Result<Option<Duration>, Failure> {
         let id = view::line(&waiting.id);
         // The relay counts, so that it goes on counting when this ends and is started again.
-        let attempts = ear.attempts(&waiting.id).saturating_add(1);
+        let attempts = inbox.attempts(&waiting.id).saturating_add(1);
         let backoff = Backoff {
             first: FIRST_RETRY,
             longest: LONGEST_RETRY,
             attempts: self.attempts,
         };
         let retry = backoff.after(attempts, random());
-        let told = ear
+        let told = inbox
             .remote
-            .report_failure(ear.address, &waiting.id, retry.is_none());
+            .report_failure(inbox.address, &waiting.id, retry.is_none());
         if let Err(trouble) = told {
             console.note(&format!(
                 "the sender of {id} was not told that the program failed: {trouble}"
@@ -279,7 +273,7 @@ impl Listen {
         let from = view::line(&waiting.from);
         let sentence = match retry {
             None => format!(
-                "{id} is given up after {}: {from} gets an ERROR.\n",
+                "{id} is a dead letter after {}: {from} gets an ERROR.\n",
                 count(attempts as usize, "attempt")
             ),
             Some(_) if self.once => format!(
@@ -297,7 +291,7 @@ impl Listen {
         Ok(retry)
     }
 
-    /// Lets the program answer a message, and sends what it says.
+    /// Runs the program on a message and sends its answer.
     fn answered(
         &self,
         console: &mut Console,
@@ -310,7 +304,7 @@ impl Listen {
         let store = desk.kept(console)?;
         let record = store.message(&waiting.id).map_err(Failure::from)?;
         let record =
-            record.ok_or_else(|| Failure::Failed(format!("the message {} is gone", waiting.id)))?;
+            record.ok_or_else(|| Failure::failed(format!("the message {} is gone", waiting.id)))?;
         let reached = |id: &str, person: &str| {
             let status = remote.status(id);
             let mut ways = status.iter().flat_map(|s| &s.deliveries);
@@ -318,7 +312,7 @@ impl Listen {
         };
         let evidence = (reached, remote.has_token());
         let history = History::of(&store, &record, &waiting.to, clock::now(), evidence)?;
-        let answer_id = answer_id(&secret::of(desk)?, &record, &waiting.to);
+        let answer_id = answer_id(&listen_secret(desk)?, &record, &waiting.to);
         if let Some(answer) = store.message(&answer_id).map_err(Failure::from)? {
             // This ended after the program had answered, and before the relay was told.
             if Outbox::of(desk).find(&answer.id).is_some() {
@@ -378,18 +372,17 @@ impl Listen {
     }
 }
 
-/// The id of the answer to a message: there is one, however often the program answers it. Nobody else knows it before: whoever
-/// does could send a message with this id, which would take the place of the answer.
+/// The id of the answer to a message; it is the same however often the program answers. It must be a secret: a message
+/// of another sender with this id would take the place of the answer.
 fn answer_id(secret: &str, record: &Record, address: &str) -> String {
     let seed = format!("answer\n{secret}\n{}\n{address}\n", record.digest);
     derived(record.at, &seed)
 }
 
-/// Why a message was not answered.
 enum Unanswered {
     /// The program failed, or what it printed is no answer.
     Program(Failure),
-    /// Something else did.
+    /// Another step failed.
     Other(Failure),
 }
 
@@ -399,17 +392,16 @@ impl From<Failure> for Unanswered {
     }
 }
 
-/// What became of a message.
-struct Heard {
+/// The result of processing a message.
+struct Processed {
     exit: Exit,
-    /// After how long it is tried again.
     retry: Option<Duration>,
     /// Whether the message is neither acknowledged nor a dead letter.
     is_left: bool,
 }
 
-/// Dead letters that the operator of the relay has queued again and that nobody has fetched since. A
-/// relay that can't be asked now is asked again after the next page.
+/// Dead letters that the operator has requeued and that were not fetched since. If the relay can't be asked now, the
+/// next round asks it.
 fn requeued(remote: &Remote, address: &str) -> Vec<Waiting> {
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
     for _ in 0..LOOKED_BACK {
@@ -426,15 +418,15 @@ fn requeued(remote: &Remote, address: &str) -> Vec<Waiting> {
     found
 }
 
-/// Whose inbox is followed, where, and for which program.
+/// The inbox that is followed, and the program that answers.
 #[derive(Clone, Copy)]
-struct Ear<'e> {
+struct FollowedInbox<'e> {
     remote: &'e Remote,
     address: &'e str,
     program: Option<&'e Program>,
 }
 
-impl Ear<'_> {
+impl FollowedInbox<'_> {
     /// How often the program has failed on a message.
     fn attempts(&self, id: &str) -> u32 {
         let deliveries = self.deliveries(id).unwrap_or_default();
@@ -442,7 +434,7 @@ impl Ear<'_> {
         attempts.unwrap_or(0)
     }
 
-    /// How far a message is on its way here. Under a name, it is on its way to the address that the name stands for.
+    /// The deliveries of a message to this inbox; for a name, those to the address behind it.
     fn deliveries(&self, id: &str) -> Result<Vec<Delivered>, Trouble> {
         let mut deliveries = self.remote.status(id)?.deliveries;
         let is_here = |d: &Delivered| is_same_party(&d.to, self.address);
@@ -452,7 +444,7 @@ impl Ear<'_> {
         Ok(deliveries)
     }
 
-    /// A message that is tried again, as it is at the relay now: nothing if it was withdrawn, or somebody else answered it.
+    /// The current state of a message to retry; nothing if it was revoked or already answered.
     fn again(&self, id: &str) -> Result<Option<Waiting>, Trouble> {
         let message = match self.remote.message(id) {
             Err(trouble) if trouble.is_unknown() => return Ok(None),
@@ -467,7 +459,7 @@ impl Ear<'_> {
     }
 }
 
-/// Messages on which the program failed, and when it is tried again.
+/// Messages on which the program failed, with the time of the next attempt.
 #[derive(Debug, Default)]
 struct Retries {
     waiting: Vec<(Instant, String)>,
@@ -484,7 +476,7 @@ impl Retries {
         self.waiting.iter().any(|(_, waiting)| waiting == id)
     }
 
-    /// Takes out what is to be tried now.
+    /// Removes and returns the messages that are due.
     fn due(&mut self) -> Vec<String> {
         let now = Instant::now();
         let due = self.waiting.extract_if(.., |(at, _)| *at <= now);
@@ -499,7 +491,7 @@ impl Retries {
     }
 }
 
-/// A relay that hands out the same messages again and again is asked less and less often.
+/// Slows down if the relay returns the same messages again and again.
 #[derive(Debug, Default)]
 struct Repeats {
     before: Vec<String>,
@@ -517,6 +509,81 @@ impl Repeats {
             self.before = messages.iter().map(|w| w.id.clone()).collect();
         }
         Duration::from_secs(self.seconds)
+    }
+}
+
+/// The conversation of a message, as far as it is kept here.
+struct History {
+    /// The question that it follows up, if it replies to a question of the program.
+    follow_up: Option<FollowUp>,
+    /// Whether the conversation has reached the hop limit.
+    is_endless: bool,
+}
+
+impl History {
+    /// The history of a message to an address. `reached` says whether the relay delivered a message to somebody,
+    /// `has_credential` whether it asks for credentials.
+    fn of(
+        store: &dyn Store,
+        record: &Record,
+        address: &str,
+        now: Timestamp,
+        (reached, has_credential): (impl Fn(&str, &str) -> bool, bool),
+    ) -> Result<Self, Failure> {
+        let is_agent = |sender: &str| {
+            is_same_party(sender, address)
+                || is_same_party(sender, &record.receiver)
+                || may_answer(address, sender)
+        };
+        let mut ancestors: Vec<Ancestor> = Vec::new();
+        let mut parent = record.parent.clone();
+        while let Some(id) = parent.take().filter(|_| ancestors.len() < HOPS) {
+            let Some(found) = store.message(&id)? else {
+                break;
+            };
+            parent.clone_from(&found.parent);
+            let is_mine = found.side == Side::Mine;
+            let is_own = is_mine && found.way == Way::Sent && is_agent(&found.sender);
+            let was_reached = |replier: &str| reached(&found.id, replier);
+            let is_for_replier = match found.meaning.filter(|_| is_own) {
+                Some(Intent::Escalate) => {
+                    may_reply_to_escalation(&found.receiver, &record.sender, was_reached)
+                }
+                Some(Intent::Request) => {
+                    is_same_party(&found.receiver, &record.sender) || was_reached(&record.sender)
+                }
+                _ => false,
+            };
+            ancestors.push(Ancestor {
+                is_own,
+                // The messages before a HANDOFF were for others.
+                is_for_agent: found.side == Side::ToMe,
+                is_for_replier,
+                record: found,
+            });
+        }
+        let is_endless = ancestors.len() >= HOPS;
+        Ok(Self {
+            follow_up: FollowUp::find(record, ancestors, now)
+                .map(|found| found.with_credential(has_credential)),
+            is_endless,
+        })
+    }
+}
+
+/// A question that is kept here, as it came out of the inbox of an address.
+fn question_of(question: &Record, address: &str) -> Waiting {
+    Waiting {
+        id: question.id.clone(),
+        thread: question.thread.clone(),
+        from: question.sender.clone(),
+        to: address.to_owned(),
+        intent: question.meaning.map(|m| m.as_str().to_owned()),
+        state: None,
+        received_at: question.at.to_string(),
+        envelope: question.text.clone(),
+        history: None,
+        withheld: None,
     }
 }
 
@@ -551,7 +618,11 @@ mod tests {
         let record = store.message("M").unwrap().unwrap();
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let id = |folder: &tempfile::TempDir| {
-            answer_id(&secret::in_folder(folder.path()).unwrap(), &record, "B")
+            answer_id(
+                &crate::service::relay::inbox::secret_in(folder.path()).unwrap(),
+                &record,
+                "B",
+            )
         };
         assert_eq!(id(&one), id(&one));
         assert_ne!(id(&one), id(&other));

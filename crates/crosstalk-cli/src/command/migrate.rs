@@ -1,4 +1,4 @@
-//! `crosstalk migrate`: v1.0 envelopes as v1.1 (ENV-093).
+//! `crosstalk migrate`: rewrites v1.0 envelopes as v1.1 (ENV-093).
 
 use crate::caret::Carets;
 use crate::console::{BOLD, Console, styled};

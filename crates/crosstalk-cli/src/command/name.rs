@@ -1,11 +1,12 @@
-//! `crosstalk name`: the local table of names (ADR-010, ADR-011).
+//! `crosstalk name` (the local table of names, ADR-010, ADR-011) and `crosstalk id`.
 
 use crate::console::{Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service::settings::{self, Config, Target, Value, names_json};
 use crate::{json, schema};
-use clap::Args;
+use clap::{Args, Subcommand};
+use crosstalk_envelope::id;
 use crosstalk_envelope::unicode::escape;
 use serde_json::json;
 
@@ -91,7 +92,48 @@ impl Name {
 }
 
 fn missing(name: &str) -> Failure {
-    Failure::Failed(format!(
-        "the name `{name}` is not known: `crosstalk name` lists those that are"
-    ))
+    Failure::failed(format!("the name `{name}` is not known"))
+        .help("`crosstalk name` lists those that are")
+}
+
+/// Work with ids
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  crosstalk id new")]
+pub(crate) struct Id {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    New(New),
+}
+
+/// Make new ids, one a line
+///
+/// Ids carry their time in front: the order of the texts is the order in which they were made.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  crosstalk id new\n  crosstalk id new --uuid --count 3")]
+struct New {
+    /// UUIDv7 in place of ULID
+    #[arg(long)]
+    uuid: bool,
+    /// How many
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    count: u32,
+}
+
+impl Id {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let Action::New(new) = self.action;
+        let make = if new.uuid {
+            id::new_uuid_v7
+        } else {
+            id::new_ulid
+        };
+        for _ in 0..new.count {
+            console.data(make() + "\n")?;
+        }
+        Ok(Exit::SUCCESS)
+    }
 }

@@ -1,4 +1,4 @@
-//! `crosstalk parse`: what is in a text.
+//! `crosstalk parse`: shows the envelopes in a text.
 
 use crate::caret::Carets;
 use crate::console::Console;

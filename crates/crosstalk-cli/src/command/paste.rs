@@ -1,19 +1,27 @@
-//! `crosstalk paste`: what came from a chat, found in whatever surrounds it, verified, threaded and kept.
+//! The commands that take messages from a chat, and the clipboard: `paste`, `watch`, `prompt` and `clip`.
 
-mod source;
-
-use crate::console::Console;
+use crate::console::{Console, DIM, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
+use crate::input::{Input, is_piped};
+use crate::report::PasteReport;
 use crate::schema::PASTE;
+use crate::service::clipboard::{Choice, Clipboard, ClipboardError, hold};
+use crate::service::compose::Content;
+use crate::service::deliver::Delivery;
 use crate::service::dns::Look;
 use crate::service::intake::Intake;
 use crate::service::recipient::resolve_typed;
+use crate::service::reply;
 use crate::service::workspace::Desk;
-use clap::Args;
-use serde_json::json;
-use std::path::PathBuf;
+use clap::{Args, Subcommand, ValueEnum};
+use crosstalk_envelope::Diagnostic;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::store::{Record, Wait};
+use crosstalk_protocol::{Assistant, primer_of};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Take messages from the clipboard, files or stdin: verify, thread and keep them
 ///
@@ -61,7 +69,7 @@ pub(crate) struct Paste {
 impl Paste {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let desk = Desk::open(console)?;
-        let inputs = source::read(&self, console, &desk)?;
+        let inputs = self.inputs(console, &desk)?;
         let mut intake = Intake::new(&desk, &self.look, self.unfold);
         intake.new_id = self.new_id;
         intake.accept_truncated = self.accept_truncated;
@@ -82,9 +90,286 @@ impl Paste {
         }
         if self.json {
             let (messages, errors) = (intake.messages, intake.errors);
-            let answer = json!({"schema": PASTE, "messages": messages, "errors": errors});
-            console.data(json::pretty(&answer)?)?;
+            console.report(PASTE, &PasteReport { messages, errors })?;
         }
         Ok(exit)
     }
+}
+
+impl Paste {
+    /// The texts to take messages from: files, stdin, or the clipboard.
+    fn inputs(&self, console: &mut Console, desk: &Desk) -> Result<Vec<Input>, Failure> {
+        if !self.files.is_empty() {
+            let files = self.files.iter();
+            return files.map(|f| Input::read(f, console)).collect();
+        }
+        if !self.clipboard && is_piped() {
+            let input = Input::read(Path::new("-"), console)?;
+            // Nothing at all in the pipe: whoever started this meant the clipboard.
+            if !input.is_empty() {
+                return Ok(vec![input]);
+            }
+        }
+        let mut clipboard = desk.clipboard()?;
+        Ok(vec![Input::of_text("clipboard", clipboard.read()?)])
+    }
+}
+
+/// How often the clipboard is looked at.
+const INTERVAL: Duration = Duration::from_millis(300);
+
+/// Follow the clipboard: keep each message as soon as it is copied
+///
+/// Copy an answer in the chat, and it is verified, threaded, kept and shown here. Only text with an envelope in it is
+/// kept; everything else that you copy is looked at and forgotten. With --reply, your editor opens for each message that
+/// waits for you, and the answer goes back on the clipboard. Ends with Ctrl-C.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk watch\n  crosstalk watch --reply\n  crosstalk watch --once        # ends after the next message\n\nExit codes: 0 with --once, as of crosstalk paste; 1 if there is no clipboard."
+)]
+pub(crate) struct Watch {
+    /// End after the first message
+    #[arg(long)]
+    once: bool,
+    /// Open the editor for each message that waits for you; the answer goes on the clipboard
+    #[arg(long)]
+    reply: bool,
+    /// Keep messages that may be cut off; they are shown as truncated from then on
+    #[arg(long)]
+    accept_truncated: bool,
+    /// Show texts that are folded because of a content warning
+    #[arg(long)]
+    unfold: bool,
+    #[command(flatten)]
+    delivery: Delivery,
+    #[command(flatten)]
+    look: Look,
+}
+
+impl Watch {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        let mut clipboard = desk.follow_clipboard();
+        let mut is_told = false;
+        let mut trouble = None;
+        loop {
+            let look = clipboard.look();
+            if clipboard.has_looked() && !is_told {
+                // A text that is there already was copied before; only later ones count.
+                console.talk(&styled(DIM, "Watching the clipboard; Ctrl-C ends it.\n"))?;
+                is_told = true;
+            }
+            let text = match look {
+                Ok(text) => text,
+                // Nothing will ever come from there.
+                Err(
+                    fault @ (ClipboardError::Off
+                    | ClipboardError::WriteOnly
+                    | ClipboardError::Setting(_)),
+                ) => return Err(fault.into()),
+                Err(fault @ ClipboardError::Missing(_)) if !is_told => return Err(fault.into()),
+                // Nothing was copied yet.
+                Err(ClipboardError::Empty) => {
+                    sleep(INTERVAL);
+                    continue;
+                }
+                Err(fault) => {
+                    // An image, or a display or program that does not answer: told once, and tried again.
+                    let fault = fault.to_string();
+                    if trouble.as_ref() != Some(&fault) {
+                        let word = styled(YELLOW, "note");
+                        console.talk(&format!("{word}: {}\n", escape(&fault)))?;
+                        trouble = Some(fault);
+                    }
+                    sleep(INTERVAL);
+                    continue;
+                }
+            };
+            trouble = None;
+            if let Some(text) = text.filter(|text| text.contains("[[")) {
+                let mut intake = Intake::new(&desk, &self.look, self.unfold);
+                // One's own messages come by as they are copied.
+                intake.skips_known = true;
+                intake.accept_truncated = self.accept_truncated;
+                let exit = intake.keep(console, &Input::of_text("clipboard", text))?;
+                console.flush()?;
+                if self.reply {
+                    self.answer(console, &desk, &intake.kept)?;
+                }
+                if self.once && !intake.kept.is_empty() {
+                    return Ok(exit);
+                }
+            }
+            sleep(INTERVAL);
+        }
+    }
+
+    /// Opens the editor for what waits for an answer. An answer that is not written does not end the watch.
+    fn answer(
+        &self,
+        console: &mut Console,
+        desk: &Desk,
+        records: &[Record],
+    ) -> Result<(), Failure> {
+        for record in records.iter().filter(|r| r.wait == Wait::Me) {
+            let content = Content::default();
+            if let Err(fault) = reply::answer(console, desk, record, &content, &self.delivery) {
+                console.failure(&fault)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Print the text that teaches another AI to answer in envelopes
+///
+/// Paste it at the start of a chat, or where the chat keeps standing instructions. It has at most 1,400 characters.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  crosstalk prompt\n  crosstalk prompt --for chatgpt --copy")]
+pub(crate) struct Prompt {
+    /// The chat that it is for: chats differ in what they do to an answer
+    #[arg(long = "for", value_enum, value_name = "WHO", default_value_t = PrimerReader::Any)]
+    reader: PrimerReader,
+    /// Put it on the clipboard as well
+    #[arg(long)]
+    copy: bool,
+}
+
+/// The AI that reads the text.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PrimerReader {
+    Claude,
+    Chatgpt,
+    Gemini,
+    Any,
+}
+
+impl Prompt {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        // The text is of use also where the settings can't be read.
+        let desk = Desk::open(console);
+        let me = desk.and_then(|desk| desk.config.sender());
+        let me = me.unwrap_or_else(|_| "KALLE".to_owned());
+        let assistant = match self.reader {
+            PrimerReader::Claude => Assistant::Claude,
+            PrimerReader::Chatgpt => Assistant::Chatgpt,
+            PrimerReader::Gemini => Assistant::Gemini,
+            PrimerReader::Any => Assistant::Any,
+        };
+        let text = primer_of(assistant, &me);
+        console.data(&text)?;
+        if self.copy {
+            let copied = Desk::open(console)?.clipboard()?.write(&text)?;
+            console.talk(&format!("{}\n", copied.sentence()))?;
+        }
+        Ok(Exit::SUCCESS)
+    }
+}
+
+/// Copy a text to the clipboard, or show the one that is there
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk clip copy message.txt\n  crosstalk clip show | crosstalk verify"
+)]
+pub(crate) struct Clip {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Copy(Copy),
+    Show(Show),
+}
+
+/// Copy a text as it is, and look whether it is on the clipboard
+///
+/// It stays there after the command has ended. Over SSH, where the system has no clipboard, the terminal is asked to
+/// take the text (OSC 52); terminals don't say whether they did.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk clip copy message.txt\n  crosstalk sign message.txt | crosstalk clip copy"
+)]
+struct Copy {
+    /// The file to copy; `-` or none is stdin
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Write the text on the clipboard to stdout
+///
+/// Into a file or a pipe it goes byte for byte; on a terminal, hidden characters are shown as `\u{…}`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk clip show\n  crosstalk clip show | crosstalk verify"
+)]
+struct Show {
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Args, Debug)]
+struct Which {
+    /// Which clipboard: auto, system, terminal or none; else CROSSTALK_CLIPBOARD says it
+    #[arg(long, value_enum, value_name = "WHICH", hide_possible_values = true)]
+    clipboard: Option<Choice>,
+}
+
+impl Which {
+    fn open(&self) -> Result<Clipboard, Failure> {
+        Ok(Clipboard::open(Choice::of(self.clipboard, None)?)?)
+    }
+}
+
+impl Clip {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        match self.action {
+            Action::Copy(copy) => {
+                let mut clipboard = copy.which.open()?;
+                let file = copy.file.unwrap_or_else(|| "-".into());
+                let input = Input::read(&file, console)?;
+                let text = input.text().map_err(|(_, fault)| refused(&fault))?;
+                let copied = clipboard.write(text)?;
+                console.talk(&format!("{}\n", copied.sentence()))?;
+            }
+            Action::Show(show) => {
+                let text = show.which.open()?.read()?;
+                if console.is_terminal() {
+                    console.data(escape(&text).as_bytes())?;
+                } else {
+                    console.data(text)?;
+                }
+            }
+        }
+        Ok(Exit::SUCCESS)
+    }
+}
+
+/// Hold the clipboard until something else is copied; the text comes on stdin
+///
+/// The commands that copy start it.
+#[derive(Args, Debug)]
+#[command(
+    hide = true,
+    after_help = "Example:\n  crosstalk clipboard-hold < message.txt"
+)]
+pub(crate) struct ClipboardHold {}
+
+impl ClipboardHold {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let input = Input::read("-".as_ref(), console)?;
+        let text = input
+            .text()
+            .map_err(|(_, fault)| refused(&fault))?
+            .to_owned();
+        drop(input);
+        hold(text)?;
+        Ok(Exit::SUCCESS)
+    }
+}
+
+fn refused(fault: &Diagnostic) -> Failure {
+    Failure::of_rule(fault.rule, &fault.message)
 }

@@ -5,12 +5,13 @@ use crate::console::{Console, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Files, Input};
+use crate::json;
 use crate::paragraph::count;
-use crate::{json, schema};
+use crate::report::{FoundReport, RedactReport};
+use crate::schema::{Named, REDACT};
 use clap::Args;
 use crosstalk_envelope::{Diagnostic, Document, LineIndex, Reading};
 use crosstalk_protocol::redact::{Found, PiiKind, Redacted, Rules, redact, redact_envelope};
-use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Take personal data out of a text and the envelopes in it
@@ -100,7 +101,7 @@ impl Redact {
         if let Some(short) = names.iter().find(|name| name.trim().chars().count() < 2) {
             let message =
                 format!("`{short}` is too short for a name: it would be found everywhere");
-            return Err(Failure::Usage(message));
+            return Err(Failure::usage(message));
         }
         let rules = Rules::default().with_names(names).without(&self.keep);
         Ok(match self.only.is_empty() {
@@ -140,14 +141,12 @@ impl Redact {
             console.talk(&format!("{word}: {number} not looked into\n"))?;
         }
         if self.json {
-            let mut report = report(&outcome, &lines);
-            let text = (!self.check && outcome.faults.is_empty()).then_some(outcome.text.as_str());
-            json::set(&mut report, "text", text);
+            let text = (!self.check && outcome.faults.is_empty()).then(|| outcome.text.clone());
+            let file = self.files.several().then(|| input.name.clone());
+            let report = report(&outcome, &lines, text, file);
+            let report = Named::new(REDACT, &report);
             if self.check && !outcome.found.is_empty() {
                 exit = exit.worst(Exit::FAILURE);
-            }
-            if self.files.several() {
-                json::tag(&mut report, &input.name);
             }
             let shown = match self.files.several() {
                 true => json::line(&report)?,
@@ -223,22 +222,29 @@ impl RedactedText {
     }
 }
 
-/// `crosstalk.redact/1`.
-fn report(outcome: &RedactedText, lines: &LineIndex<'_>) -> Value {
-    let found: Vec<Value> = outcome
-        .found
-        .iter()
-        .map(|found| {
-            let place = lines.position(found.span.start);
-            json!({"kind": found.kind.as_str(), "line": place.line, "column": place.column,
-                "placeholder": found.placeholder})
-        })
-        .collect();
-    let fields = PiiKind::ALL
-        .iter()
-        .filter(|kind| outcome.found.iter().any(|f| f.kind == **kind));
-    let fields: Vec<&str> = fields.map(|kind| kind.as_str()).collect();
-    json!({"schema": schema::REDACT, "text": null, "found": found, "fields": fields})
+fn report(
+    outcome: &RedactedText,
+    lines: &LineIndex<'_>,
+    text: Option<String>,
+    file: Option<String>,
+) -> RedactReport {
+    let found = outcome.found.iter().map(|found| {
+        let place = lines.position(found.span.start);
+        FoundReport {
+            kind: found.kind.as_str(),
+            line: place.line,
+            column: place.column,
+            placeholder: found.placeholder.clone(),
+        }
+    });
+    let is_found = |kind: &&PiiKind| outcome.found.iter().any(|f| f.kind == **kind);
+    let fields = PiiKind::ALL.iter().filter(is_found);
+    RedactReport {
+        text,
+        found: found.collect(),
+        fields: fields.map(|kind| kind.as_str()).collect(),
+        file,
+    }
 }
 
 /// `redacted: 2 email, 1 card`.

@@ -1,53 +1,57 @@
-//! `crosstalk relay`: by which relays messages go, and sending one again.
-
-mod deliver;
-mod fetch;
+//! `crosstalk relay`: the relays of the settings, and handing messages and files to them.
 
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::paragraph::wrap;
+use crate::input::shown_path;
+use crate::paragraph::{count, wrap};
+use crate::report::{RelaySettingReport, RelaysReport};
 use crate::schema::RELAYS;
+use crate::service::compose::attached;
+use crate::service::lookup;
+use crate::service::relay::outbox::{Due, Outbox};
+use crate::service::relay::remote::{Remote, Through};
+use crate::service::relay::send::{Attached, Parcel};
 use crate::service::settings::{self, Config, RelaySetting, base_url, is_open};
-use crate::{json, shell, view};
-use clap::{Args, Subcommand};
+use crate::service::workspace::Desk;
+use crate::{shell, view};
+use clap::Args;
+use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::relay::Pattern;
+use crosstalk_protocol::store::Store as _;
 use crosstalk_store::{ConfigFile, Home};
-use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Write as _;
 use std::path::PathBuf;
 
-/// Say by which relays your messages go
-///
-/// They are [[relay]] tables of the settings. A message goes to the relay whose pattern fits its receiver best: an address
-/// before a beginning, a longer beginning before a shorter one, in whatever order they were added. Relays of the profile come
-/// before the others. Without a relay, nothing leaves this machine unless --relay says so.
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  crosstalk relay add http://127.0.0.1:8799\n  crosstalk relay add https://relay.example --for 'claude://*' --token-file relay.token\n  crosstalk relay list"
-)]
-pub(crate) struct Relay {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    Add(Add),
-    List(List),
-    Remove(Remove),
-    Deliver(deliver::Deliver),
-    Fetch(fetch::Fetch),
+group! {
+    /// Say by which relays your messages go
+    ///
+    /// They are [[relay]] tables of the settings. A message goes to the relay whose pattern fits its receiver best: an address
+    /// before a beginning, a longer beginning before a shorter one, in whatever order they were added. Relays of the profile come
+    /// before the others. Without a relay, nothing leaves this machine unless --relay says so.
+    #[command(
+        after_help = "Examples:\n  crosstalk relay add http://127.0.0.1:8799\n  crosstalk relay add https://relay.example --for 'claude://*' --token-file relay.token\n  crosstalk relay list"
+    )]
+    Relay {
+        Add(AddRelay),
+        List(ListRelays),
+        Remove(RemoveRelay),
+        Deliver(DeliverMessage),
+        Fetch(FetchFile),
+    }
 }
 
 /// Send messages by a relay from now on
 ///
-/// A relay of the same URL is changed. With --profile, it counts for that profile.
+/// Changes a relay with the same URL. With --profile, adds it to that profile.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk relay add http://127.0.0.1:8799\n  crosstalk relay add https://relay.example --for 'claude://*' CHATGPT --token-file ~/relay.token"
 )]
-struct Add {
+struct AddRelay {
     /// Where it is, such as https://relay.example
     #[arg(value_name = "URL", value_parser = base_url)]
     url: String,
@@ -64,7 +68,7 @@ struct Add {
 #[command(
     after_help = "Examples:\n  crosstalk relay list\n  crosstalk relay list --json | jq -r '.relays[].url'"
 )]
-struct List {
+struct ListRelays {
     /// Print JSON of the form crosstalk.relays/1
     #[arg(long)]
     json: bool,
@@ -75,7 +79,7 @@ struct List {
 #[command(
     after_help = "Example:\n  crosstalk relay remove http://127.0.0.1:8799\n\nExit codes: 0 taken out, 1 it is not in the settings."
 )]
-struct Remove {
+struct RemoveRelay {
     /// Where it is
     #[arg(value_name = "URL", value_parser = base_url)]
     url: String,
@@ -85,19 +89,7 @@ fn pattern(text: &str) -> Result<Pattern, String> {
     Pattern::parse(text).map_err(|e| e.to_string())
 }
 
-impl Relay {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        match self.action {
-            Action::Add(action) => action.run(console),
-            Action::List(action) => action.run(console),
-            Action::Remove(action) => action.run(console),
-            Action::Deliver(action) => action.run(console),
-            Action::Fetch(action) => action.run(console),
-        }
-    }
-}
-
-impl Add {
+impl AddRelay {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let token_file = match &self.token_file {
             None => None,
@@ -213,12 +205,12 @@ fn after_remove(url: &str, config: &Config) -> String {
     format!("No message goes to {} any more; {rest}.", escape(url))
 }
 
-impl List {
+impl ListRelays {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let config = Config::open(console)?;
         if self.json {
-            let relays: Vec<Value> = config.relays().iter().map(report).collect();
-            console.data(json::pretty(&json!({"schema": RELAYS, "relays": relays}))?)?;
+            let relays = config.relays().iter().map(report).collect();
+            console.report(RELAYS, &RelaysReport { relays })?;
             return Ok(Exit::SUCCESS);
         }
         if config.relays().is_empty() {
@@ -239,17 +231,18 @@ impl List {
     }
 }
 
-fn report(relay: &RelaySetting) -> Value {
-    json!({
-        "url": relay.url,
-        "for": relay.patterns(),
-        "token_file": relay.token_file.as_ref().map(|f| f.to_string_lossy()),
-        "profile": relay.profile,
-        "line": relay.line,
-    })
+fn report(relay: &RelaySetting) -> RelaySettingReport {
+    let token_file = relay.token_file.as_ref();
+    RelaySettingReport {
+        url: relay.url.clone(),
+        addresses: relay.patterns(),
+        token_file: token_file.map(|f| f.to_string_lossy().into_owned()),
+        profile: relay.profile.clone(),
+        line: relay.line,
+    }
 }
 
-impl Remove {
+impl RemoveRelay {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let file = ConfigFile::new(&Home::from_env()?);
         let profile = console.profile();
@@ -267,10 +260,163 @@ impl Remove {
                 console.talk(&format!("{}\n", wrap(&sentence, 0, 0)))?;
                 Ok(Exit::SUCCESS)
             }
-            false => Err(Failure::Failed(format!(
-                "{} is not in the settings: `crosstalk relay list` shows what is",
-                self.url
-            ))),
+            false => Err(
+                Failure::failed(format!("{} is not in the settings", self.url))
+                    .help("`crosstalk relay list` shows what is"),
+            ),
         }
     }
+}
+
+/// Fetch a file that a message names from a relay
+///
+/// `meta: attachments` of the message has its digest; what comes is checked against it. The name that a message gives a
+/// file is not used: say where it goes.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk show 01K74V8Q --envelope | grep digest=\n  crosstalk relay fetch sha256:2cf24dba… --out plan.md\n  crosstalk relay fetch sha256:2cf24dba… | less\n\nExit codes: 0 fetched, 1 the file of --out is there already, 10 to 17 what the\nrelay refuses."
+)]
+struct FetchFile {
+    /// The digest: sha256: and 64 hex digits
+    #[arg(value_name = "DIGEST", value_parser = digest)]
+    digest: Digest,
+    /// Write it to this new file; else to stdout
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    through: Through,
+}
+
+fn digest(text: &str) -> Result<Digest, String> {
+    Digest::parse(text).ok_or_else(|| "write it as sha256: and 64 hex digits".to_owned())
+}
+
+impl FetchFile {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let config = Config::open(console)?;
+        let remote = self.through.connect(&config, None)?;
+        let bytes = remote.blob(self.digest)?;
+        match &self.out {
+            Some(path) => {
+                File::create_new(path)
+                    .and_then(|mut file| file.write_all(&bytes))
+                    .map_err(|e| Failure::at(path, e))?;
+                console.talk(&format!(
+                    "{}: {}, as the digest says\n",
+                    shown_path(&path.to_string_lossy()),
+                    count(bytes.len(), "byte")
+                ))?;
+            }
+            None if console.is_terminal() => console.text(&String::from_utf8_lossy(&bytes))?,
+            None => console.data(&bytes)?,
+        }
+        Ok(Exit::SUCCESS)
+    }
+}
+
+/// Hand messages that are kept here to a relay, for the first time or again
+///
+/// Without --relay, a message goes to the relay that it was meant for when it was sent, else to that of the settings. A
+/// relay takes a message once, however often it comes: what is there already gets the same answer.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk relay deliver last\n  crosstalk relay deliver --all\n  crosstalk relay deliver 01K74V8Q --wait 60\n  crosstalk relay deliver 01K74V8Q --relay https://relay.example --attach plan.md\n\nExit codes: 0 handed over, 10 to 17 what the relay refuses; 16 no answer in\ntime. Of several, the largest one."
+)]
+struct DeliverMessage {
+    /// The messages: ids or the beginnings of them, or `last`
+    #[arg(value_name = "ID", required_unless_present = "all")]
+    ids: Vec<String>,
+    /// Everything that was meant for a relay and is not there yet
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
+    /// Wait so many seconds for the answer, show it and keep it
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    wait: Option<u64>,
+    /// Upload a file that the message names; may be given again
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
+    #[command(flatten)]
+    through: Through,
+}
+
+impl DeliverMessage {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        let files: Vec<Attached> = self
+            .attach
+            .iter()
+            .map(|path| attached(path))
+            .collect::<Result<_, _>>()?;
+        let outbox = Outbox::of(&desk);
+        let mut exit = Exit::SUCCESS;
+        let store = desk.kept(console)?;
+        let mut records = Vec::new();
+        for reference in &self.ids {
+            records.push(lookup::message(&store, reference)?);
+        }
+        for id in outbox.all().iter().filter(|_| self.all) {
+            match store.message(id)? {
+                Some(record) => records.push(record),
+                // It was forgotten here.
+                None => outbox.remove(id)?,
+            }
+        }
+        if records.is_empty() {
+            console.talk("everything was handed over\n")?;
+        }
+        for record in records.into_iter().map(lookup::veiled) {
+            let short = view::short(&store, &record.id)?;
+            if let Err(fault) = lookup::require_text(&record) {
+                // It never will be.
+                outbox.remove(&record.id)?;
+                console.failure(&fault)?;
+                exit = exit.worst(fault.exit());
+                continue;
+            }
+            let due = outbox.find(&record.id);
+            let through = match &due {
+                Some(due) => self.through.or(&due.relay, due.token_file.as_deref()),
+                None => self.through.clone(),
+            };
+            let remote = through.connect(&desk.config, Some(&record.receiver))?;
+            let mut files = files.clone();
+            files.extend(due.iter().flat_map(Due::files));
+            tell_missing(console, &remote, &record.text, &files)?;
+            let parcel = Parcel {
+                text: &record.text,
+                files: &files,
+                wait: self.wait,
+            };
+            exit = exit.worst(parcel.hand(console, &desk, &remote, &short)?);
+        }
+        Ok(exit)
+    }
+}
+
+/// Warns about attachments that are missing at the relay.
+fn tell_missing(
+    console: &mut Console,
+    remote: &Remote,
+    text: &str,
+    files: &[Attached],
+) -> Result<(), Failure> {
+    let document = Document::parse(text, Reading::Strict);
+    for (_, attachment) in document.envelope().attachments() {
+        let Ok(attachment) = attachment else { continue };
+        let digest = attachment.digest.and_then(Digest::parse);
+        let Some(digest) = digest.filter(|_| attachment.data.is_none()) else {
+            continue;
+        };
+        let is_given = files.iter().any(|file| file.digest == digest);
+        // A relay that can't be reached is told about when the message is handed over.
+        if is_given || remote.has_blob(digest).unwrap_or(true) {
+            continue;
+        }
+        console.warning(&format!(
+            "the file {} ({digest}) is not at the relay, and the recipient can't fetch it: hand it over with \
+             --attach FILE",
+            attachment.name.unwrap_or("of the message")
+        ))?;
+    }
+    Ok(())
 }

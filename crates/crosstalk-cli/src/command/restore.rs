@@ -1,4 +1,4 @@
-//! `crosstalk restore`: a relay out of its backup.
+//! `crosstalk restore`: restores a relay from a backup.
 
 mod replay;
 
@@ -8,21 +8,21 @@ use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::paragraph::{count, wrap};
 use crate::service::relay::archive;
-use crate::service::relay::data::{Data, DataArgument, NotAlone, make_folder};
-use crate::service::relay::integrity::{check_blobs, check_copy};
+use crate::service::relay::archive::{check_blobs, check_copy};
+use crate::service::relay::data::{Data, DataArgument, make_folder};
 use crate::service::relay::progress::Progress;
 use crate::{clock, shell, view};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
-use replay::{Replayed, Revocations, Source};
+use replay::{Replayed, RevocationSource, Revocations};
 use std::path::{Path, PathBuf};
 
-/// Bring a relay back out of a backup
+/// Restore a relay from a backup
 ///
 /// The backup is unpacked beside the data folder and checked, and only then put in its place. With --force, what was there
 /// is moved away, not erased.
 ///
-/// Consents, keys and tokens that were revoked after the backup count again in it. With --replay-from, those revocations are
+/// Consents, keys and tokens that were revoked after the backup are active again in it. With --replay-from, those revocations are
 /// replayed before the relay is put in its place: each REVOKE by its signature, the others by the log and the trust file of
 /// the newer folder, or by an audit bundle that the relay signed. With --force, the folder that is moved away is looked at,
 /// and you are asked.
@@ -49,21 +49,26 @@ impl Restore {
         let data = self.data.folder()?;
         let is_there = data.folder().exists() && has_something(data.folder())?;
         if is_there && !self.force {
-            return Err(Failure::Failed(format!(
-                "there is something in {} already: restore to another folder with --data, or move it away with --force",
+            return Err(Failure::failed(format!(
+                "there is something in {} already",
                 data.folder().display()
-            )));
+            ))
+            .help("restore to another folder with --data, or move it away with --force"));
         }
         // A relay that runs would go on writing to what is moved away.
         let running = match is_there {
-            true => Some(claim(&data)?),
+            true => Some(data.require_stopped("stop it first")?),
             false => None,
         };
-        let source = self.replay_from.as_deref().map(Source::at).transpose()?;
+        let source = self
+            .replay_from
+            .as_deref()
+            .map(RevocationSource::at)
+            .transpose()?;
         let parent = data.folder().parent().unwrap_or(Path::new("."));
         let at = |path: &Path| {
             let shown = path.to_string_lossy().into_owned();
-            move |e| Failure::Io(shown, e)
+            move |e| Failure::io(shown, e)
         };
         make_folder(parent).map_err(at(parent))?;
         let place = tempfile::Builder::new()
@@ -79,7 +84,7 @@ impl Restore {
         let blobs = check_blobs(&new.blobs(), &mut |n| progress.count(n))?;
         progress.end();
         let is_damaged = |what: &str| {
-            Failure::Failed(format!(
+            Failure::failed(format!(
                 "the backup is damaged, and nothing was changed: {what}"
             ))
         };
@@ -93,7 +98,7 @@ impl Restore {
         match &source {
             Some(source) => {
                 is_complete = replay(console, &source.missing_in(&new)?, &new)?;
-                if let Source::Bundle(_) = source {
+                if let RevocationSource::Bundle(_) = source {
                     console.warning(&format!(
                         "a bundle has no trust file: keys that you distrusted after the backup count again. Look at them with \
                          `CROSSTALK_HOME={} crosstalk trust list` before you start the relay",
@@ -146,13 +151,13 @@ impl Restore {
                     shell::word(&moved)
                 );
                 console.warning(&format!(
-                    "after this backup was made, these were revoked, and count again now: {what}. Replay the revocations \
+                    "after this backup was made, these were revoked, and are active again now: {what}. Replay the revocations \
                      before you start the relay: `{}`",
                     self.data.command(&words),
                 ))?;
             }
             _ if source.is_none() && !is_there => console.warning(
-                "what was revoked after this backup counts again: if there is a newer data folder of this relay or an audit \
+                "revocations after this backup are undone: if there is a newer data folder of this relay or an audit \
                  bundle, restore with --replay-from and its folder",
             )?,
             _ => {}
@@ -163,8 +168,8 @@ impl Restore {
         })
     }
 
-    /// Offers to replay what was revoked after the backup, where that is found in the folder that is moved away. What was
-    /// not replayed, in words, and whether everything was replayed that should be.
+    /// Offers to replay the revocations that the replaced folder has and the backup lacks. Returns those that were
+    /// declined, in words, and whether all that were replayed count now.
     fn offer(
         &self,
         console: &mut Console,
@@ -172,7 +177,7 @@ impl Restore {
         restored: &Data,
     ) -> Result<(Option<String>, bool), Failure> {
         // The folder may be damaged, which is why it is replaced: that must not keep the backup from coming back.
-        let found = match Source::Folder(newer.clone()).missing_in(restored) {
+        let found = match RevocationSource::Folder(newer.clone()).missing_in(restored) {
             Ok(found) => found,
             Err(fault) => {
                 console.warning(&format!(
@@ -195,10 +200,10 @@ impl Restore {
     }
 }
 
-/// Replays revocations, and tells what came of it. Whether all of them count now.
+/// Replays revocations and reports the result. Returns whether all of them count now.
 fn replay(console: &mut Console, found: &Revocations, restored: &Data) -> Result<bool, Failure> {
     if found.is_empty() {
-        console.talk("Nothing was revoked after this backup that counts in it.\n")?;
+        console.talk("No revocation after this backup affects it.\n")?;
         return Ok(true);
     }
     let Replayed {
@@ -235,27 +240,17 @@ fn replay(console: &mut Console, found: &Revocations, restored: &Data) -> Result
     }
     if !left.is_empty() {
         console.warning(&format!(
-            "these were revoked after the backup, and still count: {}. Revoke them before you start the relay",
+            "these were revoked after the backup, and are still active: {}. Revoke them before you start the relay",
             view::names(&left)
         ))?;
     }
     Ok(left.is_empty())
 }
 
-/// The rights of the owner alone.
+/// Permissions for the owner only.
 #[cfg(unix)]
 fn own() -> std::fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o700)
-}
-
-fn claim(data: &Data) -> Result<crate::service::relay::data::Running, Failure> {
-    data.claim().map_err(|fault| match fault {
-        NotAlone::Running(said) => Failure::Failed(format!(
-            "a relay runs on {} ({said}): stop it first",
-            data.folder().display()
-        )),
-        NotAlone::Disk(e) => Failure::at(data.folder(), e),
-    })
 }
 
 fn has_something(folder: &Path) -> Result<bool, Failure> {
@@ -263,7 +258,7 @@ fn has_something(folder: &Path) -> Result<bool, Failure> {
     Ok(entries.next().is_some())
 }
 
-/// Gives a folder another name beside.
+/// Renames a folder to a free name beside it.
 fn move_away(folder: &Path) -> Result<PathBuf, Failure> {
     let stamp: String = clock::now()
         .to_string()

@@ -1,28 +1,22 @@
-//! `crosstalk serve`: the relay.
+//! `crosstalk serve`: starts the relay and announces it.
 
 mod check;
-mod ending;
-mod greeting;
-mod health;
-mod reload;
+mod run;
 
-use crate::console::Console;
+use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::service::relay::data::{Data, DataArgument, NotAlone, command};
+use crate::service::relay::data::{Data, DataArgument, command};
 use crate::service::relay::last_start::{self, FailedStart, LastStart};
 use crate::service::relay::log::{self, LogFormat};
-use crate::service::relay::start::{active, start};
-use crate::service::relay::token::NARROW_TOKEN;
+use crate::service::relay::start::{NARROW_TOKEN, count_active_tokens, runtime, start};
 use crate::shell;
 use clap::Args;
+use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::dns::host_fault;
 use crosstalk_relay::config::Config;
-use crosstalk_relay::delivery;
-use crosstalk_relay::server;
-use ending::Signals;
-use greeting::Greeting;
-use reload::{Contents, Reloader};
+use crosstalk_relay::{delivery, server};
+use run::{FileDigests, Reloader, Signals};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -32,8 +26,8 @@ use std::sync::atomic::Ordering;
 /// Works without any configuration: it listens on this machine alone, and everyone on this machine is the local person.
 /// The relay reads its configuration from relay.toml in the data folder, or from the file of --config. Any other listen
 /// address needs tokens (`crosstalk token create`). SIGTERM or Ctrl-C ends it after everything is written, a second one
-/// at once. Configuration, certificate, key and trust file are read again when they change, and on SIGHUP; the log says
-/// what came of it, and which settings need a restart.
+/// at once. Configuration, certificate, key and trust file are read again when they change, and on SIGHUP; the log shows
+/// the result, and which settings need a restart.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk serve\n  crosstalk serve --data /var/lib/crosstalk --listen 127.0.0.1:9000\n  crosstalk serve --name relay.example --log-format json --log warn\n  crosstalk serve --check --data /var/lib/crosstalk\n  crosstalk serve --health --data /var/lib/crosstalk\n\nIf stdout is no terminal, the URL is printed there as soon as the relay listens.\n\nExit codes: 0 stopped by a signal, 1 the store or the address can't be used, 2\nthe listen address needs tokens or an option is wrong, 12 the configuration\ncan't be read. With --check, those of the start; a relay that runs on the data\nfolder already is not in the way. With --health, 0 the relay is ready, 1 it is not."
@@ -67,16 +61,19 @@ pub(crate) struct Serve {
     health: bool,
 }
 
-/// What the command line says about the configuration.
+/// The advice if a relay runs on the folder.
+const STOP_FIRST: &str = "stop that one first, or give this one another folder with --data and another address with --listen";
+
+/// The options of `serve` that override the configuration.
 #[derive(Clone, Debug, Default)]
-struct Overrides {
+struct StartOptions {
     file: Option<PathBuf>,
     listen: Option<SocketAddr>,
     name: Option<String>,
 }
 
-impl Overrides {
-    /// The command that starts this relay, with further options: a hint that works from any folder.
+impl StartOptions {
+    /// The command that starts this relay, for a hint that works from any folder.
     fn command(&self, options: &str, data: &Data) -> String {
         let words = format!("serve {options}");
         let file = self.absolute_file();
@@ -94,13 +91,13 @@ impl Overrides {
         line
     }
 
-    /// The configuration that was named, wherever the next command is run.
+    /// The absolute path of --config.
     fn absolute_file(&self) -> Option<PathBuf> {
         let file = self.file.as_ref()?;
         Some(std::path::absolute(file).unwrap_or_else(|_| file.clone()))
     }
 
-    /// What is otherwise than at the last start on this folder, and how to start as then.
+    /// The difference to the last start on this folder, and the command that starts as before.
     fn change(&self, data: &Data, name: &str) -> Option<String> {
         let last = data.last_start();
         let own = data.config();
@@ -118,7 +115,7 @@ impl Overrides {
         ))
     }
 
-    /// The configuration, with what the command line says on top.
+    /// The configuration with the options applied.
     fn config(&self, data: &Data) -> Result<Config, Failure> {
         let (mut config, _) = data.read_config(self.file.as_deref())?;
         if let Some(listen) = self.listen {
@@ -131,7 +128,6 @@ impl Overrides {
     }
 }
 
-/// Reads the name of a relay.
 fn name(text: &str) -> Result<String, String> {
     match host_fault(text.strip_suffix('.').unwrap_or(text)) {
         Some(fault) => Err(format!("it is no domain: {fault}")),
@@ -142,16 +138,16 @@ fn name(text: &str) -> Result<String, String> {
 impl Serve {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let data = self.data.folder()?;
-        let overrides = Overrides {
+        let overrides = StartOptions {
             file: self.config.clone(),
             listen: self.listen,
             name: self.name.clone(),
         };
         if self.health {
-            return health::run(&data, console);
+            return check::report_health(&data, console);
         }
         if self.check {
-            let given = check::Given {
+            let given = check::PlannedStart {
                 data: &data,
                 overrides: &overrides,
                 level: &self.log,
@@ -175,17 +171,17 @@ impl Serve {
     fn serve(
         &self,
         data: &Data,
-        overrides: Overrides,
+        overrides: StartOptions,
         console: &mut Console,
     ) -> Result<Exit, Failure> {
         // The configuration may have to be warned about.
         let format = LogFormat::or_fitting(self.log_format);
         log::start(format, &self.log)?;
-        let digest = reload::config_digest(&overrides, data);
+        let digest = run::config_digest(&overrides, data);
         let config = overrides.config(data)?;
-        let read = Contents::new(digest, config.tls.as_ref());
+        let read = FileDigests::new(digest, config.tls.as_ref());
         data.make()?;
-        let mut running = data.claim().map_err(|fault| not_alone(data, fault))?;
+        let mut running = data.require_stopped(STOP_FIRST)?;
         if let Some(change) = overrides.change(data, &config.name) {
             match tracing::enabled!(tracing::Level::WARN) {
                 true => tracing::warn!("{change}"),
@@ -195,17 +191,13 @@ impl Serve {
         }
         let mut store = data.open()?;
         let owned = store.own()?;
-        let tokens = active(&store)?;
+        let tokens = count_active_tokens(&store)?;
         require_credentials(&config, tokens, &self.data.command(NARROW_TOKEN))?;
         let tls = config.tls.as_ref().map(server::tls).transpose();
-        let tls = tls.map_err(|e| Failure::Failed(format!("TLS: {e}")))?;
+        let tls = tls.map_err(|e| Failure::failed(format!("TLS: {e}")))?;
         let listener = bind(config.listen)?;
         give_up_privileges();
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .thread_name("relay")
-            .build()
-            .map_err(no_threads)?;
+        let runtime = runtime(None)?;
         let relay = start(data, config, store)?;
         let result: Result<(), Failure> = runtime.block_on(async {
             // Whoever reads that the relay listens may stop it at once.
@@ -235,7 +227,7 @@ impl Serve {
             greeting.tell(console, format)?;
             warn_about_routes(&config, data);
             let reloader = Reloader::new(relay.clone(), data.clone(), overrides, tls.clone(), read);
-            ending::run(&relay, listener, tls, data, reloader, signals).await
+            run::run_until_signal(&relay, listener, tls, data, reloader, signals).await
         });
         runtime.block_on(relay.stop());
         match relay.metrics().backlog.load(Ordering::Relaxed) {
@@ -252,12 +244,12 @@ impl Serve {
     }
 }
 
-/// Where programs of `exec` routes run that name no folder.
+/// The working folder of `exec` routes that name none.
 fn work_folder(data: &Data) -> PathBuf {
     data.folder().join("work")
 }
 
-/// Logs what routes need and is not there now. The relay runs without it, and tries again for each message.
+/// Logs what routes lack. The relay runs nevertheless and tries again for each message.
 fn warn_about_routes(config: &Config, data: &Data) {
     for doubt in config.doubts() {
         tracing::warn!("relay.toml: {doubt}");
@@ -267,7 +259,7 @@ fn warn_about_routes(config: &Config, data: &Data) {
     }
 }
 
-/// Whoever can reach the relay over the network has to say who they are.
+/// Clients from other machines need tokens.
 fn require_credentials(config: &Config, tokens: usize, create: &str) -> Result<(), Failure> {
     match config.listen.ip().is_loopback() || tokens > 0 {
         true => Ok(()),
@@ -276,46 +268,23 @@ fn require_credentials(config: &Config, tokens: usize, create: &str) -> Result<(
 }
 
 fn no_credentials(listen: SocketAddr, create: &str) -> Failure {
-    Failure::Usage(format!(
-        "{listen} can be reached from other machines, and there is no token: anybody could read and send in any name. Create a \
-         token for each agent or person, for their own address alone: `{create}`; or listen on 127.0.0.1"
-    ))
+    Failure::usage(format!("{listen} can be reached from other machines, and there is no token: anyone could read and send in any name")).help(format!("create a \
+         token for each agent or person, for their own address alone: `{create}`; or listen on 127.0.0.1"))
 }
 
-fn not_alone(data: &Data, fault: NotAlone) -> Failure {
-    match fault {
-        NotAlone::Running(said) => {
-            let who = match said.is_empty() {
-                true => String::new(),
-                false => format!(" ({said})"),
-            };
-            Failure::Failed(format!(
-                "a relay runs already on {}{who}: stop that one first, or give this one another folder with --data and \
-                 another address with --listen",
-                data.folder().display()
-            ))
-        }
-        NotAlone::Disk(fault) => Failure::at(data.folder(), fault),
-    }
-}
-
-fn no_threads(fault: std::io::Error) -> Failure {
-    Failure::Io("the threads of the relay".into(), fault)
-}
-
-/// Listens, before there is any other thread.
+/// Binds before there is any other thread.
 fn bind(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
-        .map_err(no_threads)?;
+        .map_err(|e| Failure::io("the threads of the relay", e))?;
     let bound = runtime.block_on(tokio::net::TcpListener::bind(address));
     let bound = bound.and_then(tokio::net::TcpListener::into_std);
     bound.map_err(|e| unbound(address, &e))
 }
 
-/// Gives the capability to listen on ports below 1024 up, which systemd may have given: programs that this thread, and the
-/// threads that it makes from now on, start do not have it.
+/// Drops the capability to listen on ports below 1024, which systemd may have given, so that programs that the relay
+/// starts do not have it.
 fn give_up_privileges() {
     #[cfg(target_os = "linux")]
     if let Err(fault) = rustix::thread::clear_ambient_capability_set() {
@@ -334,7 +303,108 @@ fn unbound(address: SocketAddr, fault: &std::io::Error) -> Failure {
         }
         _ => "",
     };
-    Failure::Failed(format!("can't listen on {address}: {fault}{way}"))
+    Failure::failed(format!("can't listen on {address}: {fault}{way}"))
+}
+
+/// The first lines of a relay.
+struct Greeting<'g> {
+    config: &'g Config,
+    data: &'g Data,
+    /// The bound address.
+    address: SocketAddr,
+    /// The number of active tokens.
+    tokens: usize,
+}
+
+impl Greeting<'_> {
+    fn url(&self) -> String {
+        let scheme = match self.config.tls {
+            Some(_) => "https",
+            None => "http",
+        };
+        // Nobody connects to "any address".
+        let host = match (
+            self.address.ip().is_unspecified(),
+            self.config.tls.is_some(),
+        ) {
+            (true, true) => self.config.name.clone(),
+            (true, false) if self.address.is_ipv6() => "[::1]".to_owned(),
+            (true, false) => "127.0.0.1".to_owned(),
+            (false, _) if self.address.is_ipv6() => format!("[{}]", self.address.ip()),
+            (false, _) => self.address.ip().to_string(),
+        };
+        format!("{scheme}://{host}:{}", self.address.port())
+    }
+
+    /// The line in the lock file, for others who try to start a relay here.
+    fn short(&self) -> String {
+        format!(
+            "process {}, {}, {}",
+            std::process::id(),
+            self.url(),
+            self.address
+        )
+    }
+
+    fn needs_tls(&self) -> bool {
+        self.config.tls.is_none() && !self.address.ip().is_loopback()
+    }
+
+    /// Writes sentences for people, a log line for programs, and the URL alone to stdout.
+    fn tell(&self, console: &mut Console, format: LogFormat) -> Result<(), Failure> {
+        let url = self.url();
+        match format {
+            LogFormat::Text => console.talk(&self.text())?,
+            LogFormat::Json => tracing::info!(
+                url,
+                listen = %self.address,
+                name = %self.config.name,
+                data = %self.data.folder().display(),
+                tokens = self.tokens,
+                version = env!("CARGO_PKG_VERSION"),
+                "listening"
+            ),
+        }
+        const ADVICE: &str = "what is sent can be read on its way: set [tls] in relay.toml, or put a proxy with TLS in front \
+                              and listen on loopback";
+        match (self.needs_tls(), format) {
+            (true, LogFormat::Text) => console.warning(ADVICE)?,
+            (true, LogFormat::Json) => tracing::warn!(listen = %self.address, "{ADVICE}"),
+            (false, _) => {}
+        }
+        if !console.is_terminal() {
+            console.data(format!("{url}\n"))?;
+            console.flush()?;
+        }
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        let url = self.url();
+        let list = self.data.command("token list");
+        let who = match self.tokens {
+            0 => format!(
+                "Everyone on this machine is the local person; a first token changes that: `{}`.",
+                self.data.command(NARROW_TOKEN)
+            ),
+            1 => format!("One token lets people and agents in; `{list}` shows it."),
+            n => format!("{n} tokens let people and agents in; `{list}` shows them."),
+        };
+        format!(
+            "The relay {} listens on {}\nIts data is in {}\n{who}\n{}\n",
+            escape(&self.config.name),
+            styled(BOLD, &url),
+            self.data.shown(),
+            styled(
+                DIM,
+                &format!(
+                    "A first message:  crosstalk send claude \"Are you there?\" --relay {url}\n\
+                     What waits there: crosstalk inbox --relay {url} --for CLAUDE\n\
+                     Ctrl-C ends it."
+                )
+            ),
+        )
+    }
 }
 
 #[cfg(test)]
@@ -371,10 +441,10 @@ mod tests {
     fn a_hint_names_the_relay_with_all_its_options() {
         let data = Data::at("/srv/my relay".into());
         assert_eq!(
-            Overrides::default().command("--check", &data),
+            StartOptions::default().command("--check", &data),
             "crosstalk serve --check --data '/srv/my relay'"
         );
-        let overrides = Overrides {
+        let overrides = StartOptions {
             file: Some("/etc/relay.toml".into()),
             listen: Some("127.0.0.1:9000".parse().unwrap()),
             name: Some("relay.example".into()),
@@ -389,5 +459,42 @@ mod tests {
     fn names_are_domains() {
         assert!(name("relay.example").is_ok() && name("localhost").is_ok());
         assert!(name("a b").is_err() && name("").is_err());
+    }
+}
+
+#[cfg(test)]
+mod greeting_tests {
+    use super::*;
+
+    fn url(address: &str, tls: bool) -> String {
+        let tls = tls.then(|| crosstalk_relay::config::Tls {
+            certificate: "c".into(),
+            key: "k".into(),
+        });
+        let config = Config {
+            name: "relay.example".into(),
+            tls,
+            ..Config::default()
+        };
+        let greeting = Greeting {
+            config: &config,
+            data: &Data::at("/x".into()),
+            address: address.parse().unwrap(),
+            tokens: 0,
+        };
+        greeting.url()
+    }
+
+    #[test]
+    fn the_url_is_one_that_can_be_used() {
+        for (address, tls, wanted) in [
+            ("127.0.0.1:8799", false, "http://127.0.0.1:8799"),
+            ("[::1]:8799", false, "http://[::1]:8799"),
+            ("0.0.0.0:80", false, "http://127.0.0.1:80"),
+            ("[::]:80", false, "http://[::1]:80"),
+            ("0.0.0.0:443", true, "https://relay.example:443"),
+        ] {
+            assert_eq!(url(address, tls), wanted);
+        }
     }
 }

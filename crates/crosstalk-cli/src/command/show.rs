@@ -1,22 +1,27 @@
-//! `crosstalk show`: a message, or a thread as a tree.
+//! The commands that show conversations: `show`, `threads`, `waiting` and `search`.
 
-use crate::console::Console;
+use crate::clock;
+use crate::console::{Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
-use crate::report::{Conversation, Message};
-use crate::schema::SHOW;
+use crate::report::{
+    AskedReport, MessageReport, SearchReport, ShowReport, ThreadReport, ThreadsReport,
+    WaitingReport,
+};
+use crate::schema::{SEARCH, SHOW, THREADS, WAITING};
 use crate::service::deliver::with_primer;
+use crate::service::dismiss::{Awaited, dismiss};
 use crate::service::lookup::{self, Reference, is_sound, show_before};
-use crate::service::relay::outbox::Outbox;
-use crate::service::relay::reach::Reach;
-use crate::service::workspace::Desk;
+use crate::service::relay::outbox::{Outbox, Reach};
+use crate::service::workspace::{Desk, NOTHING, listed};
 use crate::view::{self, Compared, Look};
 use clap::Args;
 use crosstalk_envelope::fence;
-use crosstalk_protocol::store::{Record, Store as _, Thread};
+use crosstalk_protocol::store::{
+    self, AskedMessage, Page, Record, Store as _, Thread, ThreadFilter,
+};
 use crosstalk_store::SqliteStore;
-use serde_json::json;
+use std::collections::HashMap;
 
 /// Show a message, or a thread as a tree
 #[derive(Args, Debug)]
@@ -68,10 +73,9 @@ impl Show {
             Reference::Message(record) => (store.thread(&record.thread)?, vec![*record], false),
         };
         if self.json {
-            let messages: Vec<Message> = records.iter().map(Message::new).collect();
-            let thread = thread.as_ref().map(Conversation::new);
-            let answer = json!({"schema": SHOW, "thread": thread, "messages": messages});
-            console.data(json::pretty(&answer)?)?;
+            let messages = MessageReport::all(&records);
+            let thread = thread.as_ref().map(ThreadReport::new);
+            console.report(SHOW, &ShowReport { thread, messages })?;
         } else if self.envelope || self.received {
             self.print(console, &records)?;
         } else {
@@ -114,10 +118,8 @@ impl Show {
         // The latest message of a thread may be beside the question.
         let wanted = wanted.filter(|_| !self.what().eq_ignore_ascii_case(lookup::LAST));
         let compared = Compared::find(&records, wanted.as_deref()).ok_or_else(|| {
-            Failure::Failed(
-                "there is nothing to compare: `crosstalk send chatgpt,claude \"…\"` puts a question to several"
-                    .into(),
-            )
+            Failure::failed("nothing to compare")
+                .help("`crosstalk send chatgpt,claude \"…\"` puts a question to several")
         })?;
         let look = Look {
             unfold: self.unfold,
@@ -186,4 +188,218 @@ fn tell_due(
         }
     }
     Ok(())
+}
+
+/// List the conversations, the latest first
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk threads\n  crosstalk threads --open --with CHATGPT\n  crosstalk threads --json --limit 1000 | jq -r '.threads[].id'"
+)]
+pub(crate) struct Threads {
+    /// Only those that are not closed
+    #[arg(long)]
+    open: bool,
+    /// Only those in which something waits for you
+    #[arg(long)]
+    waiting: bool,
+    /// Only those with this party
+    #[arg(long, value_name = "WHO")]
+    with: Option<String>,
+    #[command(flatten)]
+    paging: super::Paging,
+    /// Print JSON of the form crosstalk.threads/1
+    #[arg(long)]
+    json: bool,
+}
+
+impl Threads {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        let filter = ThreadFilter {
+            open: self.open,
+            waiting: self.waiting,
+            with: self.with.clone(),
+        };
+        let store = desk.messages(console)?;
+        let (items, more) = listed(store.as_ref(), |s| s.threads(&filter, self.paging.page()))?;
+        if self.json {
+            let threads = items.iter().map(ThreadReport::new).collect();
+            console.report(THREADS, &ThreadsReport { threads, more })?;
+            return Ok(Exit::SUCCESS);
+        }
+        let Some(store) = store else {
+            console.talk(&format!("{NOTHING}\n"))?;
+            return Ok(Exit::SUCCESS);
+        };
+        if items.is_empty() {
+            let is_filtered = self.open || self.with.is_some() || self.paging.page().skip > 0;
+            let asked = match self.waiting {
+                true => store.asked(Page::first(1))?.items.len(),
+                false => 0,
+            };
+            console.talk(&match (self.waiting, asked) {
+                (true, 0) => "nothing waits for you\n".to_owned(),
+                (true, _) => "nothing waits for you; `crosstalk waiting` lists what you wait for\n"
+                    .to_owned(),
+                (false, _) if is_filtered => "there is no such conversation\n".to_owned(),
+                (false, _) => format!("{NOTHING}\n"),
+            })?;
+        }
+        let short = view::shortener(&store);
+        console.show(&view::threads(&items, short, &Look::of(console)))?;
+        self.paging.tell_more(console, more)?;
+        Ok(Exit::SUCCESS)
+    }
+}
+
+/// Show what you wait for, from whom, and since when
+///
+/// These are the questions that you sent and that are not answered. Of a poll, those are named who have not answered yet. A
+/// message that was not copied or handed over says so; the relays of the settings are asked, for two seconds in all, how far
+/// the others are.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk waiting\n  crosstalk waiting --local                  # ask no relay\n  crosstalk waiting --done 01K74V8Q          # you want no answer any more\n  crosstalk waiting --json | jq -r '.messages[].waits_for[]'\n\nExit codes: 0 shown, also if you wait for nothing; 1 a message of --done did not wait for an answer."
+)]
+pub(crate) struct Waiting {
+    /// Wait for no answer to this message any more; may be given again
+    #[arg(long, value_name = "ID", conflicts_with = "skip")]
+    done: Vec<String>,
+    /// Ask no relay how far the messages are
+    #[arg(long)]
+    local: bool,
+    #[command(flatten)]
+    paging: super::Paging,
+    /// Print JSON of the form crosstalk.waiting/1
+    #[arg(long)]
+    json: bool,
+}
+
+impl Waiting {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let desk = Desk::open(console)?;
+        if !self.done.is_empty() {
+            return dismiss(console, &desk, &self.done, Awaited::OfOthers);
+        }
+        let store = desk.messages(console)?;
+        let (items, more) = listed(store.as_ref(), |s| s.asked(self.paging.page()))?;
+        let items: Vec<AskedMessage> = items.into_iter().map(veiled).collect();
+        let records: Vec<&Record> = items.iter().map(|asked| &asked.record).collect();
+        let reached = match self.local {
+            true => here(&desk, &records),
+            false => Reach::of_all(&desk, &records),
+        };
+        if self.json {
+            let report = |asked: &AskedMessage| report(asked, &desk, &reached);
+            let messages = items.iter().map(report).collect();
+            console.report(WAITING, &WaitingReport { messages, more })?;
+            return Ok(Exit::SUCCESS);
+        }
+        let Some(store) = store else {
+            console.talk(&format!("{NOTHING}\n"))?;
+            return Ok(Exit::SUCCESS);
+        };
+        if items.is_empty() {
+            console.talk("You wait for nothing.\n")?;
+            return Ok(Exit::SUCCESS);
+        }
+        let short = view::shortener(&store);
+        let notes = |record: &Record| {
+            let reach = reached.get(&record.id);
+            reach.map_or_else(Vec::new, |r| r.sentences(&desk.config, &short(&record.id)))
+        };
+        console.show(&view::asked(&items, (&short, notes), &Look::of(console)))?;
+        self.paging.tell_more(console, more)?;
+        // An answer that comes by a relay is fetched, and not copied.
+        let is_carried = |r: &Record| desk.config.relay_for(&r.receiver).is_none();
+        if items.iter().any(|asked| is_carried(&asked.record)) {
+            let hint = "`crosstalk paste` keeps an answer that you copied.";
+            console.talk(&format!("{}\n", styled(DIM, hint)))?;
+        }
+        Ok(Exit::SUCCESS)
+    }
+}
+
+/// A message whose consent is over has no text any more.
+fn veiled(asked: AskedMessage) -> AskedMessage {
+    AskedMessage {
+        record: lookup::veiled(asked.record),
+        of: asked.of,
+    }
+}
+
+/// How far messages are, as this machine knows by itself.
+fn here(desk: &Desk, records: &[&Record]) -> HashMap<String, Reach> {
+    let known = records
+        .iter()
+        .filter_map(|r| Some((r.id.clone(), Reach::here(desk, r)?)));
+    known.collect()
+}
+
+fn report(asked: &AskedMessage, desk: &Desk, reached: &HashMap<String, Reach>) -> AskedReport {
+    let id = &asked.record.id;
+    AskedReport {
+        message: MessageReport::new(&asked.record),
+        waits_for: asked.of.clone(),
+        since: asked.record.at.to_string(),
+        delivery: reached.get(id).map(|reach| reach.report(&desk.config, id)),
+    }
+}
+
+/// Find messages by their words, the latest first
+///
+/// Every word has to be there, in any case and with or without accents. The last word may be the beginning of one, as any
+/// word with a * may: auth* finds authority. "Some words" in quotes have to be whole and follow each other; from:, to:,
+/// context: and intent: before a word look there alone.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk search jwt expi\n  crosstalk search '\"short expiry\"' from:chatgpt\n  crosstalk search --json 'auth*' | jq -r '.messages[].id'\n\nExit codes: 0 found, 1 nothing found, 2 no word to look for."
+)]
+pub(crate) struct Search {
+    /// The words to look for
+    #[arg(value_name = "WORDS", required = true)]
+    words: Vec<String>,
+    #[command(flatten)]
+    paging: super::Paging,
+    /// Print JSON of the form crosstalk.search/1
+    #[arg(long)]
+    json: bool,
+}
+
+impl Search {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let query = self.words.join(" ");
+        let search =
+            store::Search::parse_typed(&query).map_err(|e| Failure::usage(e.to_string()))?;
+        let desk = Desk::open(console)?;
+        let kept = desk.messages(console)?;
+        let (mut items, more) = listed(kept.as_ref(), |s| s.search(&search, self.paging.page()))?;
+        items.retain(|r| !r.has_run_out(clock::exact()));
+        let exit = match items.is_empty() {
+            true => Exit::FAILURE,
+            false => Exit::SUCCESS,
+        };
+        if self.json {
+            let messages = MessageReport::all(&items);
+            let report = SearchReport {
+                query,
+                messages,
+                more,
+            };
+            console.report(SEARCH, &report)?;
+            return Ok(exit);
+        }
+        match kept {
+            Some(kept) if !items.is_empty() => {
+                let look = Look::of(console);
+                let extract = |body: &str| view::around(body, &search, look.width);
+                let shown =
+                    view::messages(&items, view::shortener(&kept), (extract, |_| None), &look);
+                console.show(&shown)?;
+                self.paging.tell_more(console, more)?;
+            }
+            _ => console.talk("nothing found\n")?,
+        }
+        Ok(exit)
+    }
 }

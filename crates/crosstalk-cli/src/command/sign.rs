@@ -1,4 +1,4 @@
-//! `crosstalk sign`: an envelope with its signature (SIG-006, SIG-007).
+//! `crosstalk sign`: signs envelopes (SIG-006, SIG-007).
 
 use crate::caret::Carets;
 use crate::console::Console;
@@ -80,7 +80,7 @@ impl Sign {
         Ok(Exit::SUCCESS)
     }
 
-    /// Tells what speaks against signing.
+    /// Reports the objections against signing.
     fn objections(
         &self,
         console: &mut Console,
@@ -145,7 +145,7 @@ fn is_of_intent(finding: &Diagnostic) -> bool {
     finding.severity == Severity::Warning && finding.rule.id.starts_with("INT-")
 }
 
-/// What signing itself mends: the signature that is missing, or that can't be read.
+/// Whether signing repairs the finding: a missing or unreadable signature.
 fn is_mended(finding: &Diagnostic) -> bool {
     *finding.rule == rule::REVOKE_UNSIGNED || *finding.rule == rule::SIG_MALFORMED
 }

@@ -30,7 +30,7 @@ const MORE: [(&str, &str); 3] = [
     ("crosstalk demo", "a story of a few seconds"),
 ];
 
-/// What there is to do.
+/// The open work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct OpenWork {
     /// Whether anything is kept.

@@ -1,4 +1,4 @@
-//! `crosstalk status`: how far a message is at a relay.
+//! `crosstalk status`: shows the deliveries of a message at a relay.
 
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
@@ -6,15 +6,14 @@ use crate::failure::Failure;
 use crate::paragraph::{count, wrap};
 use crate::schema::STATUS;
 use crate::service::lookup::{self, LAST};
-use crate::service::relay::hint::unread;
-use crate::service::relay::outbox::Outbox;
+use crate::service::relay::outbox::{Outbox, unread};
 use crate::service::relay::remote::{Delivered, Through};
 use crate::service::workspace::Desk;
-use crate::{json, view};
+use crate::view;
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
 
-/// What is said where nothing was sent.
+/// The failure if no message was sent.
 const NOTHING_SENT: &str = "you sent nothing yet: name a message by its id at the relay";
 
 /// Show how far a message is at the relay: queued, delivered, read, acknowledged or failed
@@ -41,11 +40,11 @@ impl Status {
             // What a relay did is asked about what was sent, and not about the answer to it.
             Some(store) if self.id.eq_ignore_ascii_case(LAST) => {
                 let sent = lookup::latest_sent(&store)?;
-                Some(sent.ok_or_else(|| Failure::Failed(NOTHING_SENT.to_owned()))?)
+                Some(sent.ok_or_else(|| Failure::failed(NOTHING_SENT.to_owned()))?)
             }
             Some(store) => match lookup::message(&store, &self.id) {
                 Ok(record) => Some(record),
-                Err(usage @ Failure::Usage(_)) => return Err(usage),
+                Err(usage) if usage.is_usage() => return Err(usage),
                 Err(_) => None,
             },
             None => None,
@@ -59,13 +58,13 @@ impl Status {
         };
         let remote = through.connect(&desk.config, receiver)?;
         let status = remote.status(&id).map_err(|trouble| match &due {
-            Some(due) => Failure::Refused(
+            Some(due) => Failure::refused(
                 ErrorCode::Route,
-                format!(
-                    "it was not handed over to {}: `crosstalk relay deliver {id}` tries again\n{trouble}",
-                    due.relay
-                ),
-            ),
+                format!("it was not handed over to {}", due.relay),
+            )
+            .help(format!(
+                "`crosstalk relay deliver {id}` tries again\n{trouble}"
+            )),
             None => trouble.into(),
         })?;
         let is_failed = status.deliveries.iter().any(|d| d.state == "failed");
@@ -74,9 +73,7 @@ impl Status {
             false => Exit::SUCCESS,
         };
         if self.json {
-            let mut value = json::value(&status)?;
-            json::set(&mut value, "schema", Some(STATUS));
-            console.data(json::pretty(&value)?)?;
+            console.report(STATUS, &status)?;
             return Ok(exit);
         }
         console.show(&format!(
@@ -88,7 +85,7 @@ impl Status {
             )
         ))?;
         if status.deliveries.is_empty() {
-            console.talk("it is taken, and goes to nobody\n")?;
+            console.talk("Accepted, with no recipients.\n")?;
         }
         for delivery in &status.deliveries {
             console.show(&shown(delivery))?;

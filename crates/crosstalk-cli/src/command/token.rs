@@ -1,43 +1,45 @@
-//! `crosstalk token`: who may come in to a relay.
-
-mod create;
-mod list;
+//! `crosstalk token`: creates, lists and revokes the tokens of a relay.
 
 use crate::clock;
-use crate::console::Console;
+use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::input::shown_path;
+use crate::paragraph::wrap;
+use crate::report::{TokenReport, TokensReport};
+use crate::schema::TOKENS;
 use crate::service::relay::data::DataArgument;
-use crate::service::relay::token::{NARROW_TOKEN, OPERATOR};
-use clap::{Args, Subcommand};
-use crosstalk_protocol::relay::{RelayStore as _, TokenRecord};
+use crate::service::relay::start::{NARROW_TOKEN, OPERATOR, count_active_tokens, new_token};
+use clap::{Args, ValueEnum};
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::relay::{Pattern, RelayStore as _, Role, TokenRecord, is_human};
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use unicode_width::UnicodeWidthStr as _;
 
-/// Make, list and revoke the tokens of a relay
-///
-/// Works on the data folder of the relay, on the machine where it runs; a relay that is running goes by it at once. The
-/// relay keeps a hash of each token, which nobody can use in its place.
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  crosstalk token create ann --role person --for 'human://acme.example/ann' --out ann.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d\n  crosstalk token list\n  crosstalk token revoke ci"
-)]
-pub(crate) struct Token {
-    #[command(subcommand)]
-    action: Action,
+group! {
+    /// Make, list and revoke the tokens of a relay
+    ///
+    /// Works on the data folder of the relay, on the machine where it runs; a relay that is running goes by it at once. The
+    /// relay keeps only a hash of each token.
+    #[command(
+        after_help = "Examples:\n  crosstalk token create ann --role person --for 'human://acme.example/ann' --out ann.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d\n  crosstalk token list\n  crosstalk token revoke ci"
+    )]
+    Token {
+        Create(CreateToken),
+        List(ListTokens),
+        Revoke(RevokeToken),
+    }
 }
 
-#[derive(Debug, Subcommand)]
-enum Action {
-    Create(create::Create),
-    List(list::List),
-    Revoke(Revoke),
-}
-
-/// Revoke a token: whoever has it does not come in any more
+/// Revoke a token: it no longer gives access
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  crosstalk token revoke ci\n\nExit codes: 0 revoked, 1 there is no such token that counts."
+    after_help = "Example:\n  crosstalk token revoke ci\n\nExit codes: 0 revoked, 1 there is no active token of this name."
 )]
-struct Revoke {
+struct RevokeToken {
     /// Its name
     #[arg(value_name = "NAME")]
     name: String,
@@ -45,17 +47,7 @@ struct Revoke {
     data: DataArgument,
 }
 
-impl Token {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        match self.action {
-            Action::Create(action) => action.run(console),
-            Action::List(action) => action.run(console),
-            Action::Revoke(action) => action.run(console),
-        }
-    }
-}
-
-impl Revoke {
+impl RevokeToken {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let data = self.data.folder()?;
         data.require()?;
@@ -64,22 +56,288 @@ impl Revoke {
         let mut store = data.open()?;
         match store.revoke_token(name, OPERATOR, now)? {
             true => {
-                console.talk("revoked: it opens nothing any more\n")?;
-                let counts = |t: &TokenRecord| {
-                    t.revoked_at.is_none() && t.expires_at.is_none_or(|end| end > now)
-                };
-                if !store.tokens()?.iter().any(counts) {
+                console.talk("Revoked. It no longer gives access.\n")?;
+                if count_active_tokens(&store)? == 0 {
                     let create = self.data.command(NARROW_TOKEN);
                     console.talk(&format!(
-                        "It was the last one that counts, and the relay stays closed. Make another one with\n`{create}`.\n"
+                        "It was the last active token, and the relay stays closed. Create another one with\n`{create}`.\n"
                     ))?;
                 }
                 Ok(Exit::SUCCESS)
             }
-            false => Err(Failure::Failed(format!(
-                "there is no token `{name}` that counts: `{}` shows all",
-                self.data.command("token list")
-            ))),
+            false => Err(
+                Failure::failed(format!("there is no active token `{name}`"))
+                    .help(format!("`{}` shows all", self.data.command("token list"))),
+            ),
         }
+    }
+}
+
+/// Make a token
+///
+/// Prints the secret, and nothing else, on stdout; with --out, it goes to a file that only its owner can read. It can't be
+/// shown again.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk token create ann --role person --for human://acme.example/ann --for ANN --out ann.token\n  crosstalk token create bo --role person --for BO --courier CHATGPT --out bo.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d --out ci.token\n  crosstalk token create ops --role admin --expires 2027-01-31 --out ops.token\n  crosstalk token create prometheus --role monitor --out prometheus.token\n\nExit codes: 0 made, 1 there is one of this name or the file is there, 2 wrong usage."
+)]
+struct CreateToken {
+    /// The name of the token in lists and logs
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: String,
+    /// The role of its owner: agent (a program; never speaks for a person), person, admin (sees and changes everything),
+    /// or monitor (reads the metrics and nothing else)
+    #[arg(long, value_enum, value_name = "ROLE")]
+    role: RoleWord,
+    /// For which addresses it speaks and reads: one, or the beginning of some and `*`; may be given again
+    #[arg(long = "for", value_name = "ADDR", num_args = 1.., value_parser = pattern, required_if_eq_any = [("role", "agent"), ("role", "person")])]
+    addresses: Vec<String>,
+    /// To whom its owner may carry messages of others by copy and paste: an address, or the beginning of some and `*`; may
+    /// be given again. A person carries their own messages without it
+    #[arg(long, value_name = "PATTERN", num_args = 1.., value_parser = pattern)]
+    courier: Vec<String>,
+    /// When it ends: 90d, 12h, 8w, or a date; without it, never
+    #[arg(long, value_name = "TIME", value_parser = clock::until)]
+    expires: Option<Timestamp>,
+    /// Write the secret to this new file, for its owner alone, and not on stdout
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    data: DataArgument,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RoleWord {
+    Agent,
+    Person,
+    Admin,
+    Monitor,
+}
+
+impl From<RoleWord> for Role {
+    fn from(word: RoleWord) -> Self {
+        match word {
+            RoleWord::Agent => Self::Agent,
+            RoleWord::Person => Self::Person,
+            RoleWord::Admin => Self::Admin,
+            RoleWord::Monitor => Self::Monitor,
+        }
+    }
+}
+
+/// Reads the name of a token.
+fn name(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
+    match (1..=64).contains(&text.len()) && text.chars().all(is_plain) {
+        true => Ok(text.to_owned()),
+        false => Err("write 1 to 64 letters, digits, and -_.@".to_owned()),
+    }
+}
+
+fn pattern(text: &str) -> Result<String, String> {
+    Pattern::parse(text)
+        .map(|p| p.to_string())
+        .map_err(|e| e.to_string())
+}
+
+/// A new file for its owner alone.
+fn new_file(path: &Path) -> Result<File, Failure> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(|fault| {
+        let shown = path.to_string_lossy();
+        match fault.kind() {
+            // What is there may be somebody's only copy of a secret.
+            ErrorKind::AlreadyExists => Failure::failed(format!(
+                "{} is there already, and no token was made",
+                shown_path(&shown)
+            ))
+            .help(
+                "choose another name with --out, or remove the file if it is not \
+                 needed any more",
+            ),
+            _ => Failure::io(shown.into_owned(), fault),
+        }
+    })
+}
+
+impl CreateToken {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let role = Role::from(self.role);
+        if !role.may_carry() && !self.courier.is_empty() {
+            return Err(Failure::usage("a program does not carry messages")
+                .help("leave --courier out, or make a token for a person"));
+        }
+        if role == Role::Monitor && !self.addresses.is_empty() {
+            return Err(
+                Failure::usage("a monitor reads the metrics and sends no messages")
+                    .help("leave --for out, or choose another role"),
+            );
+        }
+        let data = self.data.folder()?;
+        let is_new = !data.store().exists();
+        let mut store = data.open()?;
+        let is_first = store.tokens()?.is_empty();
+        // A secret that can't be written down is no use.
+        let file = self.out.as_deref().map(new_file).transpose()?;
+        let (token, secret) = new_token(self.name, role, self.addresses)?;
+        let token = TokenRecord {
+            courier: self.courier,
+            expires_at: self.expires,
+            ..token
+        };
+        if !store.add_token(&token, OPERATOR)? {
+            if let Some(path) = &self.out {
+                // It is empty, and was made here.
+                let _ = std::fs::remove_file(path);
+            }
+            let name = &token.name;
+            return Err(Failure::failed(format!("there is a token `{name}` already, or there was one: a revoked token keeps its name, which the audit log has")).help("choose \
+                 another name"));
+        }
+        match (file, &self.out) {
+            (Some(mut file), Some(path)) => writeln!(file, "{secret}")
+                .and_then(|()| file.sync_all())
+                .map_err(|e| Failure::at(path, e))?,
+            _ => {
+                console.data(format!("{secret}\n"))?;
+                console.flush()?;
+            }
+        }
+        if token.role == Role::Agent && token.addresses.iter().any(|a| is_human(a)) {
+            console.warning("an agent never speaks for a person: the human:// addresses of this token open nothing")?;
+        }
+        let ends = token.expires_at.map_or("It never expires".to_owned(), |t| {
+            format!("It expires on {t}")
+        });
+        let name = escape(&token.name);
+        let use_of = match token.role {
+            // It reads nothing but the metrics.
+            Role::Monitor => {
+                "Prometheus takes it as `authorization: {credentials_file: FILE}`, other programs as the header `Authorization: \
+                 Bearer …` of GET /metrics"
+            }
+            _ => {
+                "To use it: `crosstalk relay add URL --token-file FILE`, or the header `Authorization: Bearer …`"
+            }
+        };
+        let mut text = format!(
+            "{ends}; `{}` revokes it. The secret can't be shown again. {use_of}.",
+            self.data.command(&format!("token revoke {name}"))
+        );
+        if is_first {
+            text.push_str(" It is the first token: from now on, every client needs one.");
+        }
+        if is_new {
+            let folder = data.shown();
+            text.push_str(&format!(
+                " There was no relay in {folder} yet: its store was created there."
+            ));
+        }
+        console.talk(&format!("{}\n", wrap(&text, 0, 0)))?;
+        Ok(Exit::SUCCESS)
+    }
+}
+
+/// List the tokens: their addresses, whether they are active, and when they were last used
+///
+/// A running relay notes the last use to the minute, within seconds.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk token list\n  crosstalk token list --json | jq -r '.tokens[] | select(.state == \"active\") | .name'"
+)]
+struct ListTokens {
+    #[command(flatten)]
+    data: DataArgument,
+    /// Print JSON of the form crosstalk.tokens/1
+    #[arg(long)]
+    json: bool,
+}
+
+/// Whether a token counts.
+fn state(token: &TokenRecord, now: Timestamp) -> &'static str {
+    match (token.revoked_at, token.expires_at) {
+        (Some(_), _) => "revoked",
+        (None, Some(end)) if end <= now => "expired",
+        _ => "active",
+    }
+}
+
+impl ListTokens {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let data = self.data.folder()?;
+        data.require()?;
+        let tokens = data.open()?.tokens()?;
+        let now = clock::now();
+        if self.json {
+            let tokens = tokens.into_iter().map(|t| report(t, now)).collect();
+            console.report(TOKENS, &TokensReport { tokens })?;
+            return Ok(Exit::SUCCESS);
+        }
+        if tokens.is_empty() {
+            console.talk("there are no tokens: everyone on this machine is the local person\n")?;
+            return Ok(Exit::SUCCESS);
+        }
+        let head = ["NAME", "ROLE", "STATE", "LAST USED", "FOR"].map(str::to_owned);
+        let rows: Vec<[String; 5]> = tokens.iter().map(|t| row(t, now)).collect();
+        let all = || std::iter::once(&head).chain(&rows);
+        // The last column ends the line, and has no width.
+        let widths: Vec<usize> = (0..head.len() - 1)
+            .map(|place| all().filter_map(|r| r.get(place)).map(|c| c.width()).max())
+            .map(Option::unwrap_or_default)
+            .collect();
+        for (number, row) in all().enumerate() {
+            let style = if number == 0 {
+                BOLD
+            } else {
+                anstyle::Style::new()
+            };
+            let cells = row.iter().enumerate().map(|(place, cell)| {
+                let width = widths.get(place).copied().unwrap_or(0);
+                let gap = width.saturating_sub(cell.width());
+                format!("{cell}{}", " ".repeat(gap))
+            });
+            let line = cells.collect::<Vec<_>>().join("  ");
+            console.show(&format!("{}\n", styled(style, line.trim_end())))?;
+        }
+        Ok(Exit::SUCCESS)
+    }
+}
+
+/// The cells of a token: name, role, state, last use, addresses.
+fn row(token: &TokenRecord, now: Timestamp) -> [String; 5] {
+    let state = match (state(token, now), token.expires_at) {
+        ("active", Some(end)) => format!("until {end}"),
+        (state, _) => state.to_owned(),
+    };
+    let mut addresses = token.addresses.join(", ");
+    if !token.courier.is_empty() {
+        addresses.push_str("; carries to ");
+        addresses.push_str(&token.courier.join(", "));
+    }
+    [
+        escape(&token.name).into_owned(),
+        token.role.as_str().to_owned(),
+        state,
+        token
+            .last_used_at
+            .map_or("never".to_owned(), |t| t.to_string()),
+        escape(&addresses).into_owned(),
+    ]
+}
+
+fn report(token: TokenRecord, now: Timestamp) -> TokenReport {
+    TokenReport {
+        role: token.role.as_str(),
+        state: state(&token, now),
+        created_at: token.created_at.to_string(),
+        expires_at: token.expires_at.map(|t| t.to_string()),
+        revoked_at: token.revoked_at.map(|t| t.to_string()),
+        last_used_at: token.last_used_at.map(|t| t.to_string()),
+        name: token.name,
+        addresses: token.addresses,
+        courier: token.courier,
     }
 }

@@ -1,26 +1,32 @@
-//! `crosstalk verify`: who signed an envelope, and is it whole (SIG-010 to SIG-017, TRU-001 to TRU-025).
-
-mod rc1;
-mod report;
-mod restored;
-mod view;
+//! `crosstalk verify`: says who signed an envelope, and whether it is complete (SIG-010 to SIG-017, SIG-030, TRU-001 to
+//! TRU-025).
 
 use crate::caret::Carets;
-use crate::console::Console;
+use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::input::{Files, Input};
+use crate::paragraph::{width, wrap};
+use crate::schema::VERIFY;
 use crate::service::dns::{Look, Lookup};
 use crate::service::home::{Rooms, public_key};
-use crate::{clock, json};
+use crate::{clock, json, render};
+use anstyle::Style;
 use clap::Args;
-use crosstalk_envelope::{Document, LineIndex, PublicKey, Reading, Severity, Timestamp};
+use crosstalk_envelope::json::finding;
+use crosstalk_envelope::rc1::{Rc1, Rc1Error, verify};
+use crosstalk_envelope::registry::rule;
+use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{
+    Diagnostic, Document, LineIndex, PublicKey, Reading, Severity, Timestamp,
+};
 use crosstalk_protocol::{Question, Trust, Verdict, Word};
+use serde_json::{Value, json};
 
 /// Say who signed an envelope, and whether it is whole
 ///
 /// The text is read as a paste. The verdict is one word, a sentence and what to do next; the body is not shown unless
-/// --text asks for it. Nothing is pinned, and nobody is asked unless --dns says so.
+/// --text asks for it. Nothing is pinned, and no name server is asked without --dns.
 #[derive(Args, Debug)]
 #[command(
     after_help = format!("{}\n\nExamples:\n  crosstalk verify pasted.txt\n  crosstalk verify --text pasted.txt > message.crosstalk\n  crosstalk verify --json --dns pasted.txt | jq -r .verdict", exit::verdicts())
@@ -62,7 +68,7 @@ impl Verify {
         let key = self.key.as_deref().map(public_key).transpose()?;
         if self.rc1 {
             return self.files.each(console, |console, input| {
-                rc1::one(&self, console, input, key.as_ref())
+                check_rc1(&self, console, input, key.as_ref())
             });
         }
         let rooms = Rooms::open()?;
@@ -98,13 +104,13 @@ impl VerifyRun<'_> {
             let verdict = self.judge(console, document)?;
             exit = exit.worst(verdict.word().into());
             if self.command.json {
-                console.data(json::line(&report::verdict(
+                console.data(json::line(&report_verdict(
                     &verdict, document, &lines, file,
                 )?)?)?;
                 continue;
             }
             let line = lines.position(document.span().start).line;
-            let shown = view::verdict(&verdict, document, &lines, &format!("{name}:{line}"))?;
+            let shown = describe_verdict(&verdict, document, &lines, &format!("{name}:{line}"))?;
             let gap = if self.first { "" } else { "\n" };
             self.command.tell(console, &format!("{gap}{shown}"))?;
             self.first = false;
@@ -114,7 +120,7 @@ impl VerifyRun<'_> {
         }
         if self.command.json {
             if scan.refused.iter().any(|d| d.is_error()) {
-                console.data(json::line(&report::refused(&scan.refused, &lines, file)?)?)?;
+                console.data(json::line(&report_refused(&scan.refused, &lines, file)?)?)?;
             }
         } else {
             let carets = Carets::new(&name, &text);
@@ -155,7 +161,7 @@ impl VerifyRun<'_> {
             return Ok(());
         };
         if verdict.word() == Word::Damaged {
-            console.talk(view::RESTORED)?;
+            console.talk(RESTORED)?;
         }
         console.data(if self.first_text { "" } else { "\n" })?;
         self.first_text = false;
@@ -164,7 +170,7 @@ impl VerifyRun<'_> {
 
     /// The envelope with the restored body, if that verifies.
     fn restored(&self, document: &Document<'_>, verdict: &Verdict) -> Option<String> {
-        let text = restored::envelope(document, verdict.restored()?)?;
+        let text = with_body(document, verdict.restored()?)?;
         let question = Question {
             key: self.key.as_ref(),
             restore: true,
@@ -173,5 +179,281 @@ impl VerifyRun<'_> {
         let restored = Document::parse(&text, Reading::Paste);
         let verdict = crosstalk_protocol::verify(&restored, &self.trust, &question);
         verdict.verified().map(|v| v.to_envelope())
+    }
+}
+
+/// The report on an envelope.
+fn report_verdict(
+    verdict: &Verdict,
+    document: &Document<'_>,
+    lines: &LineIndex<'_>,
+    file: Option<&str>,
+) -> Result<Value, Failure> {
+    let report = json::value(&verdict.report())?;
+    finish_report(report, document.diagnostics(), lines, file)
+}
+
+/// The report on envelopes that can't be read: no signature was looked at.
+fn report_refused(
+    findings: &[Diagnostic],
+    lines: &LineIndex<'_>,
+    file: Option<&str>,
+) -> Result<Value, Failure> {
+    let worst = findings.iter().filter(|d| d.is_error());
+    let worst = worst.max_by_key(|d| d.code().map(|c| c.exit_code()));
+    let mut report = empty_report(Word::NotVerified);
+    let (sentence, next) = match worst {
+        Some(fault) => (
+            format!("The message can't be read: {}.", fault.message),
+            match fault.help() {
+                "" => "Copy the message again.".to_owned(),
+                help => format!("{}.", upper(help)),
+            },
+        ),
+        None => (
+            "There is no message.".to_owned(),
+            "Copy it again.".to_owned(),
+        ),
+    };
+    set_field(&mut report, "sentence", sentence.into());
+    set_field(&mut report, "next", next.into());
+    set_field(&mut report, "rule", worst.map(|d| d.rule.id).into());
+    let code = worst.and_then(Diagnostic::code).map(|c| c.as_str());
+    set_field(&mut report, "code", code.into());
+    finish_report(report, findings, lines, file)
+}
+
+fn upper(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string());
+    first.unwrap_or_default() + chars.as_str()
+}
+
+/// A report in which nothing applies.
+fn empty_report(word: Word) -> Value {
+    json!({
+        "schema": VERIFY, "verdict": word.as_str(), "body": null, "lines": [], "after": null, "pkid": null,
+        "algorithm": null, "fingerprint": null, "trust": null, "since": null, "dnssec": null, "sender": null,
+        "receiver": null, "message": null, "signed_at": null, "sentence": "", "next": "", "rule": null, "code": null,
+        "retry": false, "key_change": null, "envelope": null, "restored": null,
+    })
+}
+
+/// Sets a field of a report.
+fn set_field(report: &mut Value, name: &str, value: Value) {
+    if let Some(fields) = report.as_object_mut() {
+        fields.insert(name.to_owned(), value);
+    }
+}
+
+/// The report with the findings of the reading, and with its file if there are several.
+fn finish_report(
+    mut report: Value,
+    findings: &[Diagnostic],
+    lines: &LineIndex<'_>,
+    file: Option<&str>,
+) -> Result<Value, Failure> {
+    let findings = findings.iter().map(|d| json::value(&finding(d, lines)));
+    let findings = findings.collect::<Result<Vec<Value>, Failure>>()?;
+    set_field(&mut report, "repairs", findings.into());
+    if let Some(file) = file {
+        json::tag(&mut report, file);
+    }
+    Ok(report)
+}
+
+/// What stands above a restored text.
+const RESTORED: &str = "What follows on stdout is the message with its original line breaks, restored. It verifies; the paste does not.\n";
+
+const NAMES: usize = 13;
+
+/// A verdict, rendered with styles. `place` says where the envelope was found.
+fn describe_verdict(
+    verdict: &Verdict,
+    document: &Document<'_>,
+    lines: &LineIndex<'_>,
+    place: &str,
+) -> Result<String, Failure> {
+    let report = json::value(&verdict.report())?;
+    let mut out = describe_report(verdict.word(), &report, place);
+    for finding in render::findings(document) {
+        if finding.rule.drops || render::is_worth_telling(&finding) {
+            out.push_str(&render::remark(&finding, lines));
+        }
+    }
+    Ok(out)
+}
+
+/// What a report says, without remarks on the reading.
+fn describe_report(word: Word, report: &Value, place: &str) -> String {
+    let text = |name: &str| report.get(name).and_then(Value::as_str);
+    let mut out = title(word, (text("sender"), text("receiver")), place);
+    out.push_str(&format!(
+        "{}\n",
+        wrap(&escape(text("sentence").unwrap_or("")), 0, 0)
+    ));
+    let next = wrap(&escape(text("next").unwrap_or("")), 6, 6);
+    out.push_str(&format!("{} {next}\n", styled(BOLD, "Next:")));
+    let mut line = |name: &str, value: &str| {
+        let pad = " ".repeat(NAMES.saturating_sub(name.len()));
+        out.push_str(&format!("{}{pad}{}\n", styled(DIM, name), escape(value)));
+    };
+    let change = |name: &str| report.pointer(&format!("/key_change/{name}"));
+    match (change("known"), change("offered")) {
+        (Some(Value::String(known)), Some(Value::String(offered))) => {
+            line("known key", known);
+            line("other key", offered);
+        }
+        _ => {
+            if let Some(fingerprint) = text("fingerprint") {
+                line("fingerprint", fingerprint);
+            }
+        }
+    }
+    if let (Some(at), Some(_)) = (text("signed_at"), text("fingerprint")) {
+        line("signed at", at);
+    }
+    if let Some(rule) = text("rule") {
+        let code = text("code").map_or(String::new(), |code| format!(" {code}"));
+        line("rule", &format!("{rule}{code}"));
+    }
+    out
+}
+
+/// `VERIFIED  CLAUDE → CHATGPT                 pasted.txt:3`
+fn title(word: Word, sides: (Option<&str>, Option<&str>), place: &str) -> String {
+    let badge = badge(word);
+    let sides = match sides {
+        (Some(sender), Some(receiver)) => format!("{} → {}", escape(sender), escape(receiver)),
+        _ => String::new(),
+    };
+    let used = badge.chars().count() + 2 + sides.chars().count() + place.chars().count();
+    // Where the place does not fit behind the sides, it stands below them.
+    let gap = match width().saturating_sub(used) {
+        0 | 1 => "\n".to_owned(),
+        free => " ".repeat(free),
+    };
+    format!(
+        "{}  {}{gap}{}\n",
+        styled(style(word), &badge),
+        styled(BOLD, &sides),
+        styled(DIM, place)
+    )
+}
+
+/// The word as it catches the eye.
+fn badge(word: Word) -> String {
+    word.as_str().replace('-', " ").to_uppercase()
+}
+
+const fn style(word: Word) -> Style {
+    match word {
+        Word::Verified => GREEN,
+        Word::FirstContact | Word::Unbound | Word::Unsigned | Word::UnknownKey => YELLOW,
+        Word::Damaged | Word::NotVerified | Word::Revoked => RED,
+    }
+}
+
+/// The envelope with another body text. Whether that verifies is for the caller to see.
+fn with_body(document: &Document<'_>, body: &str) -> Option<String> {
+    let text = document.to_well_formed();
+    let is_mark = |line: &str| matches!(line, "body: |\n" | "response: |\n");
+    let mut out = String::with_capacity(text.len() + body.len());
+    let mut lines = text.split_inclusive('\n');
+    for line in lines.by_ref() {
+        out.push_str(line);
+        if is_mark(line) {
+            break;
+        }
+    }
+    // Lines of the body are indented or empty, so the first other one is the signature.
+    let rest = lines.skip_while(|line| !line.starts_with("sig: "));
+    for line in body.split('\n') {
+        let indent = if line.is_empty() { "" } else { "  " };
+        out.push_str(&format!("{indent}{line}\n"));
+    }
+    let before = out.len();
+    out.extend(rest);
+    (out.len() > before).then_some(out)
+}
+
+/// Checks one text.
+fn check_rc1(
+    command: &Verify,
+    console: &mut Console,
+    input: &Input,
+    key: Option<&PublicKey>,
+) -> Result<Exit, Failure> {
+    let text = input
+        .text()
+        .map_err(|(_, fault)| Failure::of_rule(fault.rule, &fault.message))?;
+    let result = verify(text, key);
+    let word = match result {
+        Ok(_) => Word::Verified,
+        Err(_) => Word::NotVerified,
+    };
+    let told = report_rc1(word, &result);
+    if command.json {
+        let file = command.files.several().then_some(input.name.as_str());
+        let report = finish_report(told, &[], &LineIndex::new(text), file)?;
+        console.data(json::line(&report)?)?;
+    } else {
+        command.tell(console, &describe_report(word, &told, &input.shown_name()))?;
+    }
+    if let (true, Ok(verified)) = (command.text, &result) {
+        console.text(verified.payload())?;
+    }
+    Ok(word.into())
+}
+
+fn report_rc1(word: Word, result: &Result<Rc1, Rc1Error>) -> Value {
+    let mut told = empty_report(word);
+    let mut set = |name: &str, value: Value| set_field(&mut told, name, value);
+    set("rule", rule::RC1.id.into());
+    match result {
+        Ok(verified) => {
+            let key = verified.key();
+            let envelope = format!("{}sig: none\n[[END]]\n", verified.payload());
+            let document = Document::parse(&envelope, Reading::Paste);
+            let known = key.denied().map_or(String::new(), |reason| {
+                format!("; that key is on the deny list: it was {reason}")
+            });
+            set("body", "intact".into());
+            set("algorithm", key.algorithm().as_str().into());
+            set("fingerprint", key.fingerprint().to_string().into());
+            set("trust", "rc1".into());
+            set("sender", document.sender().into());
+            set("receiver", document.receiver().into());
+            let sentence =
+                format!("Signed in the rc1 test format, and nothing was changed{known}.");
+            set("sentence", sentence.into());
+            set(
+                "next",
+                "Use it for tests only: no other command accepts this format as verified.".into(),
+            );
+        }
+        Err(fault) => {
+            let sentence = format!("This is no message of the rc1 test format that fits: {fault}.");
+            set("sentence", sentence.into());
+            set(
+                "next",
+                "Don't act on it; check messages of today without --rc1.".into(),
+            );
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod restored_tests {
+    use super::*;
+    use crosstalk_envelope::Reading;
+
+    #[test]
+    fn only_the_body_is_another_one() {
+        let text = "[[A→B v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\nbody: |\n  a b\n  sig: x\nsig: none\n[[END]]\n";
+        let document = Document::parse(text, Reading::Strict);
+        let other = with_body(&document, "a\n\nb").unwrap();
+        assert_eq!(other, text.replace("  a b\n  sig: x\n", "  a\n\n  b\n"));
     }
 }

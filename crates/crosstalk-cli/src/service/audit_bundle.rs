@@ -1,7 +1,10 @@
 //! An audit bundle on disk: a folder of files.
 
+use crate::failure::Failure;
+use crate::service::relay::data::make_folder;
 use crosstalk_protocol::audit::bundle::Files;
 use std::borrow::Cow;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// A bundle on disk.
@@ -10,6 +13,28 @@ pub(crate) struct BundleFolder(PathBuf);
 impl BundleFolder {
     pub(crate) fn at(path: &Path) -> Self {
         Self(path.to_owned())
+    }
+
+    /// Writes the files for their owner alone: they hold texts of messages. `written` hears how many are written.
+    pub(crate) fn write(
+        &self,
+        files: &[(String, String)],
+        written: &mut dyn FnMut(u64),
+    ) -> Result<(), Failure> {
+        let messages = self.0.join("messages");
+        make_folder(&messages).map_err(|e| Failure::at(&messages, e))?;
+        let mut options = std::fs::File::options();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        for (number, (name, text)) in (1..).zip(files) {
+            let path = self.0.join(name);
+            let file = options.open(&path);
+            file.and_then(|mut file| file.write_all(text.as_bytes()))
+                .map_err(|e| Failure::at(&path, e))?;
+            written(number);
+        }
+        Ok(())
     }
 }
 

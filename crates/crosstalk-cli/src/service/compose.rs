@@ -1,16 +1,16 @@
-//! What a message says: its text, what it is about and wants, attachments, consent, META.
+//! The content of a message: text, subject, intent, attachments, consent, META.
 
 mod attachment;
 
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::input::{Input, is_piped, shown_path};
+use crate::input::{is_piped, shown_path, typed_text};
 use crate::service::consent::Renewal;
 use crate::service::deliver::Delivery;
 use crate::service::editor::{self, Composed, Draft};
-use crate::service::recipient::resolve_typed;
-use crate::service::relay::submit::Attached;
+use crate::service::recipient::{resolve_typed, sender_or_own};
+use crate::service::relay::send::Attached;
 use crate::service::settings::Config;
 use crate::service::workspace::Desk;
 use crate::{clock, view};
@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 /// The key by which an answer to a poll is corrected.
 const CORRECTS: (&str, &str) = ("vote", "Corrects");
 
-/// What a message says.
+/// The content of a message.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "What it says")]
 pub(crate) struct Content {
@@ -87,7 +87,7 @@ pub(crate) struct Content {
     /// The law that applies: GDPR, CCPA, HIPAA …
     #[arg(long, value_name = "LAW")]
     jurisdiction: Option<String>,
-    /// Whether there is personal data in it
+    /// Whether it holds personal data
     #[arg(long, value_parser = pii(), value_name = "WORD")]
     pii: Option<Pii>,
     /// Replace mail addresses, phone numbers and the like before it is sent
@@ -119,7 +119,7 @@ fn consent(text: &str) -> Result<String, String> {
 
 /// A message that is written, and the draft of it if an editor made one.
 #[derive(Debug)]
-pub(crate) struct Letter {
+pub(crate) struct OutgoingMessage {
     /// One for each receiver.
     builders: Vec<Builder>,
     draft: Option<Draft>,
@@ -127,7 +127,7 @@ pub(crate) struct Letter {
     files: Vec<Attached>,
 }
 
-impl Letter {
+impl OutgoingMessage {
     /// Sends it. If that fails, the draft is kept, so that nothing is lost.
     pub(crate) fn dispatch(
         self,
@@ -137,7 +137,7 @@ impl Letter {
     ) -> Result<Exit, Failure> {
         let result = delivery.dispatch_all(console, desk, &self.builders, &self.files);
         match (result, self.draft) {
-            (Err(failure), Some(draft)) if !matches!(failure, Failure::ClosedPipe) => {
+            (Err(failure), Some(draft)) if !failure.is_closed_pipe() => {
                 if let Ok(path) = draft.keep() {
                     let path = path.to_string_lossy();
                     console.talk(&format!("Your text is kept in {}\n", shown_path(&path)))?;
@@ -150,12 +150,9 @@ impl Letter {
 }
 
 impl Content {
-    /// Who sends it.
+    /// The sender.
     pub(crate) fn sender(&self, config: &Config) -> Result<String, Failure> {
-        match &self.from {
-            Some(from) => Ok(resolve_typed(config, from)),
-            None => config.sender(),
-        }
+        sender_or_own(config, self.from.as_deref())
     }
 
     /// Whether its text is there already, and need not be written.
@@ -179,7 +176,7 @@ impl Content {
         self.from.is_some()
     }
 
-    /// What it says about the answer of somebody else to a poll: which one it means.
+    /// The answer to a poll that it corrects.
     fn correction(&self) -> Option<&str> {
         let meta = self.meta.iter().filter_map(|m| split_meta(m).ok());
         let mut named = meta.filter(|(block, key, _)| (*block, *key) == CORRECTS);
@@ -223,7 +220,7 @@ impl Content {
         desk: &Desk,
         (sender, receivers): (&str, &[String]),
         answered: Option<&Record>,
-    ) -> Result<Letter, Failure> {
+    ) -> Result<OutgoingMessage, Failure> {
         let config = &desk.config;
         // Whatever speaks against it is said before anybody writes a text.
         self.require_sense(answered, receivers)?;
@@ -249,7 +246,7 @@ impl Content {
             }
             None if self.fyi => Intent::Broadcast.as_str().to_owned(),
             None => {
-                // Who goes on with a message of their own does not answer it.
+                // A second message after one's own is no answer to it.
                 let asked = answered
                     .filter(|r| is_same_party(&r.receiver, sender) || self.is_ballot(r, sender));
                 let asked = asked.and_then(|r| r.meaning);
@@ -301,7 +298,7 @@ impl Content {
             // Context and session may be those of others.
             builder.visible()
         });
-        Ok(Letter {
+        Ok(OutgoingMessage {
             builders: builders.collect(),
             draft,
             files: match self.embed {
@@ -441,9 +438,9 @@ impl Content {
         receivers: &[String],
     ) -> Result<(), Failure> {
         if self.expires.is_some_and(|t| t <= clock::now()) {
-            return Err(Failure::Refused(
+            return Err(Failure::refused(
                 ErrorCode::Consent,
-                "nothing was sent: the consent is over (--expires)".into(),
+                "nothing was sent: the consent is over (--expires)",
             ));
         }
         let intent = self.intent.as_ref().map(|i| i.to_uppercase());
@@ -451,21 +448,18 @@ impl Content {
             .as_deref()
             .and_then(|i| IntentField::parse(i).meaning);
         if meaning == Some(Intent::Poll) && receivers.len() > 1 {
-            return Err(Failure::Usage(
-                "a POLL is one message that asks several: `crosstalk poll new \"…\" --target A --target B`"
-                    .into(),
-            ));
+            return Err(Failure::usage("a POLL is one message that asks several")
+                .help("`crosstalk poll new \"…\" --target A --target B`"));
         }
         if meaning.is_some_and(Intent::needs_parent) && answered.is_none() {
             let intent = intent.unwrap_or_default();
-            return Err(Failure::Usage(format!(
-                "{intent} answers a message: name it with --reply-to ID, or use `crosstalk reply`"
-            )));
+            return Err(Failure::usage(format!("{intent} answers a message"))
+                .help("name it with --reply-to ID, or use `crosstalk reply`"));
         }
         match self.has_consent(ConsentKind::ExplicitNo) {
-            true => Err(Failure::Refused(
+            true => Err(Failure::refused(
                 ErrorCode::Consent,
-                "nothing was sent: the consent is denied (explicit_no)".into(),
+                "nothing was sent: the consent is denied (explicit_no)",
             )),
             false => Ok(()),
         }
@@ -478,12 +472,11 @@ impl Content {
         answered: Option<&Record>,
     ) -> Result<(String, Option<Draft>), Failure> {
         match self.text.as_deref().or(self.body.as_deref()) {
-            Some("-") => Ok((require_text(stdin(console)?)?, None)),
-            Some(text) => Ok((require_text(text.to_owned())?, None)),
+            Some(text) => Ok((require_text(typed_text(console, text)?)?, None)),
             None => {
-                // What is piped in is the text; nothing in the pipe is nothing said.
+                // The pipe holds the text; an empty pipe holds none.
                 let piped = match is_piped() {
-                    true => stdin(console)?,
+                    true => typed_text(console, "-")?,
                     false => String::new(),
                 };
                 if !piped.trim().is_empty() {
@@ -493,9 +486,9 @@ impl Content {
                 console.flush()?;
                 match editor::compose("", &reference, config.editor().as_deref())? {
                     Composed::Text(draft) => Ok((draft.text().to_owned(), Some(draft))),
-                    Composed::Empty => Err(Failure::Failed(
-                        "nothing was written, so nothing was sent".into(),
-                    )),
+                    Composed::Empty => {
+                        Err(Failure::failed("nothing was written, so nothing was sent"))
+                    }
                 }
             }
         }
@@ -537,7 +530,7 @@ fn words(list: &str) -> impl Iterator<Item = String> {
     words.filter(|w| !w.is_empty()).map(str::to_owned)
 }
 
-/// What a consent is for is at least a word.
+/// Reads a scope, which has at least a word.
 pub(crate) fn scope(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err(format!(
@@ -553,25 +546,16 @@ pub(crate) fn attached(path: &Path) -> Result<Attached, Failure> {
     attachment::describe(path, false).map(|(_, attached)| attached)
 }
 
-/// All of stdin.
-fn stdin(console: &mut Console) -> Result<String, Failure> {
-    let input = Input::read(Path::new("-"), console)?;
-    let text = input.text().map(str::to_owned);
-    text.map_err(|(_, d)| Failure::of_rule(d.rule, &d.message))
-}
-
 /// A text that is all white space says nothing.
 fn require_text(text: String) -> Result<String, Failure> {
     let trimmed = text.trim_end().trim_start_matches('\n');
     match trimmed.is_empty() {
-        true => Err(Failure::Failed(
-            "there is no text, so nothing was sent".into(),
-        )),
+        true => Err(Failure::failed("there is no text, so nothing was sent")),
         false => Ok(trimmed.to_owned()),
     }
 }
 
-/// What an editor shows below the text: the message that is answered.
+/// The message that is answered, as an editor shows it below the text.
 fn reference(answered: &Record) -> String {
     let document = answered.document();
     format!(
@@ -597,14 +581,13 @@ fn split_meta(entry: &str) -> Result<(&str, &str, &str), Failure> {
         Some((namespace.trim(), key.trim(), value.trim()))
     });
     if let Some((namespace @ ("integrity" | "key" | "audit" | "email"), ..)) = parts {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::usage(format!(
             "`meta: {namespace}` is not written by hand: signing and the hops on the way write it"
         )));
     }
     parts.ok_or_else(|| {
-        Failure::Usage(format!(
-            "`{entry}` is no key of a META block: write it as routing.X-Deadline=2025-10-10T12:00Z"
-        ))
+        Failure::usage(format!("`{entry}` is no key of a META block"))
+            .help("write it as routing.X-Deadline=2025-10-10T12:00Z")
     })
 }
 

@@ -15,7 +15,6 @@ use crosstalk_protocol::consent::{
 use crosstalk_protocol::store::{Arrival, Outcome, StoreError, is_same_party};
 use crosstalk_protocol::{Admitted, Word};
 use crosstalk_store::SqliteStore;
-use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How often traces of erased texts are tried to be taken out, and how long it is waited between the later tries.
@@ -23,7 +22,7 @@ const TRIES: u32 = 400;
 const AT_ONCE: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What a message says about consent, and how sure it is who says it.
+/// The consent that a message claims, and the evidence for its sender.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     claim: Option<Claim>,
@@ -64,7 +63,7 @@ impl Said {
         self.claim.is_none() && self.refusal.is_none()
     }
 
-    /// What it says.
+    /// The claim.
     pub(crate) const fn claim(&self) -> Option<&Claim> {
         self.claim.as_ref()
     }
@@ -74,12 +73,12 @@ impl Said {
         self.proof.assurance
     }
 
-    /// What follows from the message where nothing is on record; or why it would not be taken.
+    /// The terms of the message where nothing is on record; or its refusal.
     pub(crate) fn judge_alone(&self, arrival: &Arrival, policy: &Policy) -> Result<Terms, Refusal> {
         self.ruled(arrival, &[], policy)
     }
 
-    /// What follows from the message, by what is on record; or why it is not taken.
+    /// The terms of the message, given the consents on record; or its refusal.
     pub(crate) fn judge(
         &self,
         store: &SqliteStore,
@@ -102,7 +101,7 @@ impl Said {
         };
         let mut to = vec![arrival.receiver.clone()];
         to.extend(arrival.targets.iter().cloned());
-        // What people paste at their own keyboard is their word.
+        // A person vouches for what they paste.
         let backing = policy.backing(claim, self.proof.assurance, true);
         let party = Party {
             sender: &arrival.sender,
@@ -141,7 +140,7 @@ impl Said {
 
 /// The terms of a consent that is granted again under its name.
 pub(crate) struct Renewal<'r> {
-    /// Who grants it.
+    /// The granter.
     pub(crate) sender: &'r str,
     pub(crate) to: &'r [String],
     pub(crate) scopes: &'r [String],
@@ -225,7 +224,7 @@ pub(crate) fn tell_granted(
     let Some(store) = desk.messages(console)? else {
         return Ok(());
     };
-    // What can't be built is refused later, with its reason.
+    // A message that can't be built is rejected later, with its reason.
     for text in builders.iter().filter_map(|builder| builder.build().ok()) {
         let document = Document::parse(&text, Reading::Strict);
         let Some(claim) = Claim::of(&document) else {
@@ -257,7 +256,7 @@ pub(crate) fn tell_granted(
     Ok(())
 }
 
-/// What became of a message, and what it withdrew; or why it is not kept.
+/// Files a message: the outcome and the consents that it withdrew; or its refusal.
 pub(crate) type Filed = Result<(Outcome, Withdrawn), Refusal>;
 
 /// Keeps a message, if its consent is enough, and writes down what follows from it.
@@ -298,22 +297,13 @@ pub(crate) fn scrub(console: &mut Console, store: &mut SqliteStore) -> Result<()
 
 /// A refusal as a command ends with it.
 pub(crate) fn declined(before: &str, refusal: &Refusal) -> Failure {
-    Failure::Refused(refusal.code, format!("{before}{}", sentence(refusal)))
+    Failure::refused(refusal.code, format!("{before}{}", sentence(refusal)))
 }
 
 /// Why a message was refused, by which rule, and what to do.
 pub(crate) fn sentence(refusal: &Refusal) -> String {
     let rule = refusal.rule.map_or("", |(id, _)| id);
     format!("{} ({}, {rule})", refusal.detail(), refusal.code.as_str())
-}
-
-/// The same for programs.
-pub(crate) fn refusal(refusal: &Refusal) -> Value {
-    json!({
-        "code": refusal.code.as_str(),
-        "rule": refusal.rule.map(|(id, _)| id),
-        "reason": refusal.detail(),
-    })
 }
 
 /// Says what was withdrawn and erased; nothing if nothing was.
@@ -331,14 +321,4 @@ pub(crate) fn tell(console: &mut Console, withdrawn: &Withdrawn) -> Result<(), F
             many => format!("{many} messages erased here, whose digests stay"),
         }
     ))
-}
-
-/// The same for programs.
-pub(crate) fn report(withdrawn: &Withdrawn) -> Option<Value> {
-    let erased = withdrawn.erased.iter();
-    let erased: Vec<Value> = erased
-        .map(|e| json!({"id": e.id, "digest": e.digest.to_string()}))
-        .collect();
-    let consents = &withdrawn.consents;
-    (!consents.is_empty()).then(|| json!({"consents": consents, "erased": erased}))
 }

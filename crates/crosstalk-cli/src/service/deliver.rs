@@ -13,6 +13,10 @@ mod step;
 use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{
+    FailureReport, HandedReport, MessageReport, SentManyReport, SentReport, UnsentReport,
+    WithdrawnReport,
+};
 use crate::schema::{SENT, SENT_MANY};
 use crate::service::clipboard::{Choice, ClipboardError, Copied};
 use crate::service::consent::{self, Said};
@@ -21,8 +25,8 @@ use crate::service::lookup;
 use crate::service::passphrase::Passphrase;
 use crate::service::relay::outbox::Outbox;
 use crate::service::relay::remote::Remote;
+use crate::service::relay::send::Attached;
 use crate::service::relay::send::{ByRelay, Parcel};
-use crate::service::relay::submit::Attached;
 use crate::service::settings::When;
 use crate::service::signing::require_verified;
 use crate::service::workspace::Desk;
@@ -41,7 +45,6 @@ use crosstalk_protocol::store::{
 };
 use crosstalk_protocol::{Admitted, Assistant, Question, Trust, needs_primer, primer_of, verify};
 use crosstalk_store::{SqliteStore, StoredKey};
-use serde_json::{Value, json};
 
 /// How a message leaves.
 #[derive(Args, Clone, Debug, Default)]
@@ -107,7 +110,7 @@ struct Sent {
     sealed: Sealed,
     record: Record,
     withdrawn: Withdrawn,
-    /// What goes into the chat.
+    /// The text for the chat.
     pasted: String,
 }
 
@@ -219,7 +222,7 @@ impl Delivery {
         }
         if sent.is_empty() {
             let first = unsent.into_iter().next().map(|(_, fault)| fault);
-            return Err(first.unwrap_or_else(|| Failure::Failed("there is nothing to send".into())));
+            return Err(first.unwrap_or_else(|| Failure::failed("there is nothing to send")));
         }
         let unsent_exits = unsent.iter().map(|(_, fault)| fault.exit());
         let exit = unsent_exits.fold(Exit::SUCCESS, Exit::worst);
@@ -253,7 +256,7 @@ impl Delivery {
         }
         drop(store);
         for (receiver, fault) in &unsent {
-            console.failure(&Failure::Failed(step::not_sent(receiver, fault)))?;
+            console.failure(&Failure::failed(step::not_sent(receiver, fault)))?;
         }
         let by_hand: Vec<(&Sent, &str)> = sent
             .iter()
@@ -300,12 +303,14 @@ impl Delivery {
                 false => one.sealed.text.clone(),
             };
             let id = &one.record.id;
-            console.text(&format!("{gap}{text}")).and_then(|()| console.flush()).map_err(|e| match e {
-                Failure::Io(what, why) => Failure::Failed(format!(
-                    "{what}: {why}; the message is kept as {id}: `crosstalk show {id} --envelope` prints it"
-                )),
-                other => other,
-            })?;
+            console
+                .text(&format!("{gap}{text}"))
+                .and_then(|()| console.flush())
+                .map_err(|e| match e.io_error() {
+                    Some(_) => Failure::failed(format!("{e}; the message is kept as {id}"))
+                        .help(format!("`crosstalk show {id} --envelope` prints it")),
+                    None => e,
+                })?;
         }
         Ok(())
     }
@@ -321,14 +326,15 @@ impl Delivery {
         let kept = (sealed.text.as_str(), sealed.key.as_ref());
         let (outcome, withdrawn) = keep(console, desk, store, kept, sealed.at)?;
         let Outcome::Filed { id, .. } = outcome else {
-            return Err(Failure::Failed(
-                "the message was not kept, because its id is taken: try again".into(),
-            ));
+            return Err(
+                Failure::failed("the message was not kept, because its id is taken")
+                    .help("try again"),
+            );
         };
         let record = store.message(&id)?;
-        let record = record.ok_or_else(|| Failure::Failed("the message is gone".into()))?;
+        let record = record.ok_or_else(|| Failure::failed("the message is gone"))?;
         let pasted = match (&sealed.remote, sealed.has_primer, sealed.is_fenced) {
-            // What goes by a relay goes as it is.
+            // A relay gets the envelope alone.
             (Some(_), ..) | (None, false, false) => sealed.text.clone(),
             (None, true, _) => primed(&sealed.text, sealed.assistant()),
             (None, false, true) => fence(&sealed.text),
@@ -366,17 +372,20 @@ impl Delivery {
             reports.push(report(one, &copied, relay));
         }
         let thread = sent.first().map(|one| one.record.thread.clone());
-        let answer = match is_one {
-            true => reports.pop().unwrap_or_default(),
-            false => {
-                let unsent = unsent.iter().map(|(receiver, fault)| {
-                    json!({"to": receiver, "exit": fault.exit().code(), "message": fault.to_string()})
-                });
-                let unsent: Vec<Value> = unsent.collect();
-                json!({"schema": SENT_MANY, "thread": thread, "messages": reports, "failed": unsent})
-            }
+        if is_one {
+            console.data(json::pretty(&reports.pop())?)?;
+            return Ok(exit);
+        }
+        let failed = unsent.iter().map(|(receiver, fault)| UnsentReport {
+            to: receiver.clone(),
+            failure: FailureReport::new(fault),
+        });
+        let report = SentManyReport {
+            thread: thread.unwrap_or_default(),
+            messages: reports,
+            failed: failed.collect(),
         };
-        console.data(json::pretty(&answer)?)?;
+        console.report(SENT_MANY, &report)?;
         Ok(exit)
     }
 
@@ -527,7 +536,7 @@ impl Delivery {
 }
 
 impl Sealed {
-    /// Whom the primer is for.
+    /// The reader of the primer.
     fn assistant(&self) -> Assistant {
         match self.chats.as_slice() {
             [only] => Assistant::of_address(only),
@@ -625,11 +634,11 @@ pub(crate) fn refused(fault: &BuildError) -> Failure {
             finding.rule,
             &format!("nothing was sent: {}", finding.message),
         ),
-        None => Failure::Failed(format!("nothing was sent: {fault}")),
+        None => Failure::failed(format!("nothing was sent: {fault}")),
     }
 }
 
-/// What is unusual about messages that were written here: a word that nobody knows, a value of the wrong kind. Several
+/// Tells unusual parts of messages that were written here: an unknown word, a value of the wrong kind. Several
 /// messages with the same content have the same findings.
 fn tell_findings<'t>(
     console: &mut Console,
@@ -649,19 +658,23 @@ fn tell_findings<'t>(
     Ok(())
 }
 
-fn report(sent: &Sent, copied: &Result<Copied, ClipboardError>, relay: Option<Value>) -> Value {
+fn report(
+    sent: &Sent,
+    copied: &Result<Copied, ClipboardError>,
+    relay: Option<HandedReport>,
+) -> SentReport {
     let copied = match copied {
         Ok(Copied::System) => Some("system"),
         Ok(Copied::Terminal) => Some("terminal"),
         Err(_) => None,
     };
-    json!({
-        "schema": SENT,
-        "message": crate::report::Message::new(&sent.record),
-        "text": sent.pasted,
-        "primer": sent.sealed.has_primer,
-        "copied": copied,
-        "relay": relay,
-        "withdrawn": consent::report(&sent.withdrawn),
-    })
+    SentReport {
+        schema: SENT,
+        message: MessageReport::new(&sent.record),
+        text: sent.pasted.clone(),
+        primer: sent.sealed.has_primer,
+        copied,
+        relay,
+        withdrawn: WithdrawnReport::new(&sent.withdrawn),
+    }
 }

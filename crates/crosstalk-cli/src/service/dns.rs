@@ -1,4 +1,4 @@
-//! Asking domains for their keys: only if it was asked for, and not again while an answer holds (TRU-020 to TRU-025).
+//! Asks domains for their keys: only with --dns, and not again while an answer is valid (TRU-020 to TRU-025).
 
 use crate::clock;
 use crate::console::{Console, YELLOW, styled};
@@ -14,7 +14,7 @@ use crosstalk_protocol::{Question, Trust, Verdict, Word, domain_to_ask, verify};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-/// Whether and whom to ask.
+/// Whether and which name servers to ask.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Look {
     /// Ask the domain of the key id for its keys. Without this, nothing is sent
@@ -38,7 +38,7 @@ pub(crate) fn server(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "write it as 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:5353".to_owned())
 }
 
-/// What domains said in this run, on top of what is kept.
+/// Answers of this run, on top of the kept ones.
 #[derive(Debug)]
 pub(crate) struct Lookup<'l> {
     look: &'l Look,
@@ -62,13 +62,13 @@ impl<'l> Lookup<'l> {
         })
     }
 
-    /// What is known about a domain without asking anybody, and may be used.
+    /// The kept answer of a domain, if it may be used.
     pub(crate) fn holds(&self, domain: &str, trust: &Trust, at: Timestamp) -> bool {
         let kept = trust.domain(domain, at);
         kept.is_some_and(|d| !self.look.require_dnssec || d.dnssec == Dnssec::Secure)
     }
 
-    /// Asks a domain, once in a run, and keeps the answer. Nothing if nobody is to be asked.
+    /// Asks a domain once per run and keeps the answer. Nothing without --dns.
     pub(crate) fn ask(
         &mut self,
         console: &mut Console,

@@ -14,7 +14,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// What came out of the editor.
+/// The result of the editor.
 #[derive(Debug)]
 pub(crate) enum Composed {
     /// A text; its file is there until the draft is dropped.
@@ -26,7 +26,7 @@ pub(crate) enum Composed {
 /// Why there is no text.
 #[derive(Debug)]
 pub(crate) enum EditorError {
-    /// Nobody could write: no editor was chosen, and there is no terminal for one.
+    /// No editor was chosen, and there is no terminal for one.
     NoTerminal,
     /// No editor was chosen, and none is installed.
     NoEditor,
@@ -99,8 +99,8 @@ impl From<EditorError> for Failure {
     fn from(fault: EditorError) -> Self {
         let message = fault.to_string();
         match fault {
-            EditorError::NoTerminal | EditorError::NoEditor => Self::Usage(message),
-            _ => Self::Failed(message),
+            EditorError::NoTerminal | EditorError::NoEditor => Self::usage(message),
+            _ => Self::failed(message),
         }
     }
 }
@@ -113,7 +113,7 @@ mod tests {
         compose(draft, reference, Some(editor))
     }
 
-    /// What was written; nothing is an empty text.
+    /// The text; it may be empty.
     fn text(composed: Composed) -> String {
         match composed {
             Composed::Text(draft) => draft.text().to_owned(),
@@ -216,7 +216,7 @@ mod tests {
             terminal.wait_for("all done");
             assert_eq!(std::fs::read_to_string(&result).unwrap(), "Yes, a draft");
         }
-        // What the editor drew did not get among the data.
+        // The drawing of the editor is not among the data.
         let data = std::fs::read_to_string(folder.path().join("data")).unwrap();
         assert!(
             data.contains("before after\n") && !data.contains('\u{1b}'),

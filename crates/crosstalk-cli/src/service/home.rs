@@ -33,7 +33,7 @@ impl Rooms {
         })
     }
 
-    /// Whom to believe.
+    /// The trust file.
     pub(crate) fn trust(&self) -> Result<Trust, Failure> {
         Ok(self.trust.read()?)
     }
@@ -53,16 +53,13 @@ impl Rooms {
         let mut active = listing.keys.into_iter().filter(StoredKey::is_active);
         match (active.next(), active.next()) {
             (Some(only), None) => Ok(only),
-            (None, _) => Err(Failure::Failed(
-                "there is no key to sign with: make one with `crosstalk key new --id you@example.com`".into(),
-            )),
+            (None, _) => Err(Failure::failed("there is no key to sign with")
+                .help("make one with `crosstalk key new --id you@example.com`")),
             (Some(first), Some(second)) => {
                 let ids = [first, second].into_iter().chain(active);
                 let ids: Vec<String> = ids.map(|k| k.facts.id).collect();
-                Err(Failure::Usage(format!(
-                    "there are several keys: choose one with --key: {}",
-                    ids.join(", ")
-                )))
+                Err(Failure::usage("there are several keys")
+                    .help(format!("choose one with --key: {}", ids.join(", "))))
             }
         }
     }
@@ -98,10 +95,10 @@ pub(crate) fn require_active(key: &StoredKey) -> Result<(), Failure> {
     } else {
         return Ok(());
     };
-    Err(Failure::Refused(ErrorCode::Perm, message))
+    Err(Failure::refused(ErrorCode::Perm, message))
 }
 
-/// What `meta: key` says about a key of one's own; after a rotation with the proof of the old key.
+/// The `meta: key` block of one's own key; after a rotation with the proof of the old key.
 pub(crate) fn block_of(key: &StoredKey) -> Vec<(&'static str, String)> {
     let rotation = rotation_of(key);
     let rotation = rotation.as_ref().map(|(r, proof)| (r, proof.as_slice()));
@@ -127,14 +124,13 @@ pub(crate) fn public_key(text: &str) -> Result<PublicKey, Failure> {
     if text.contains(":pk=") {
         return PublicKey::parse_record(text).map_err(|e| Failure::of_key("the key", &e));
     }
-    let content =
-        std::fs::read_to_string(Path::new(text)).map_err(|e| Failure::Io(text.to_owned(), e))?;
+    let content = std::fs::read_to_string(Path::new(text)).map_err(|e| Failure::io(text, e))?;
     let content = content.trim();
     if content.contains("PRIVATE KEY-----") {
-        return Err(Failure::Refused(
-            ErrorCode::Perm,
-            format!("{text} holds a private key: ask for the public one, and tell its owner"),
-        ));
+        return Err(
+            Failure::refused(ErrorCode::Perm, format!("{text} holds a private key"))
+                .help("ask for the public one, and tell its owner"),
+        );
     }
     let key = match content.contains(":pk=") {
         true => PublicKey::parse_record(content),

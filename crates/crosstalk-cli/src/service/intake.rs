@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::paragraph::wrap;
+use crate::report::PastedReport;
 use crate::service::dns::Look;
 use crate::service::relay::remote::Waiting;
 use crate::service::relocate::relocate;
@@ -49,7 +50,7 @@ pub(crate) struct AssignedIds {
 }
 
 impl AssignedIds {
-    /// What is said about a message at a relay; nothing if its id is none.
+    /// The ids that a relay gave a message; nothing if its id is none.
     pub(crate) fn of(waiting: &Waiting) -> Option<Self> {
         (!is_placeholder(&waiting.id)).then(|| Self {
             ids: ReceivedIds {
@@ -91,9 +92,9 @@ pub(crate) struct Intake<'a> {
     pub(crate) answers: Option<String>,
     /// Whether what is here already is moved to that message: only if the person named it.
     moves_known: bool,
-    /// Who said what is not signed, because a person says so.
+    /// The sender of unsigned text, named by the person.
     pub(crate) from: Option<String>,
-    /// What the relay says about the message.
+    /// The ids that the relay gave the message.
     pub(crate) given: Option<AssignedIds>,
     unfold: bool,
     /// Nothing is said about what is kept.
@@ -108,7 +109,7 @@ pub(crate) struct Intake<'a> {
     pub(crate) may_ask: bool,
     /// The messages that are new here.
     pub(crate) kept: Vec<Record>,
-    pub(crate) messages: Vec<Value>,
+    pub(crate) messages: Vec<PastedReport>,
     pub(crate) errors: Vec<Value>,
 }
 
@@ -328,7 +329,7 @@ impl<'a> Intake<'a> {
         Ok(text.map(|t| Document::parse(&t, Reading::Paste).into_owned()))
     }
 
-    /// What to do about a message that may be cut off.
+    /// The advice for a message that may be cut off.
     fn truncated_hint(&self, input: &Input) -> String {
         let command = self.again_with("--accept-truncated", input);
         format!(

@@ -1,6 +1,6 @@
 //! Finds kept messages and threads: by what a person types, or by what waits for an answer.
 
-use crate::age::age;
+use crate::clock::age;
 use crate::console::{BOLD, Console, styled};
 use crate::failure::Failure;
 use crate::screen::clip_cells;
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 /// The word that means the latest message.
 pub(crate) const LAST: &str = "last";
 
-/// What a reference on the command line means.
+/// The message or thread that a reference on the command line means.
 #[derive(Debug)]
 pub(crate) enum Reference {
     Message(Box<Record>),
@@ -31,9 +31,8 @@ pub(crate) fn reference(store: &SqliteStore, text: &str) -> Result<Reference, Fa
         return Ok(Reference::Message(Box::new(latest(store)?)));
     }
     let nothing = || {
-        Failure::Failed(format!(
-            "no message and no thread here begins with `{text}`: `crosstalk threads` lists them"
-        ))
+        Failure::failed(format!("no message or thread here begins with `{text}`"))
+            .help("`crosstalk threads` lists them")
     };
     match store.find(text)? {
         Found::Thread(id) => {
@@ -44,9 +43,10 @@ pub(crate) fn reference(store: &SqliteStore, text: &str) -> Result<Reference, Fa
             let record = store.message(&id)?.ok_or_else(nothing)?;
             Ok(Reference::Message(Box::new(veiled(record))))
         }
-        Found::Nothing if !is_long_enough(text) => Err(Failure::Usage(format!(
-            "`{text}` is too short: write at least four characters of the id"
-        ))),
+        Found::Nothing if !is_long_enough(text) => {
+            Err(Failure::usage(format!("`{text}` is too short"))
+                .help("write at least four characters of the id"))
+        }
         Found::Several(ids) => Err(several(store, text, &ids)?),
         Found::Nothing => Err(nothing()),
     }
@@ -82,7 +82,7 @@ pub(crate) fn several(store: &SqliteStore, text: &str, ids: &[String]) -> Result
             clip_cells(&line, paragraph::width().saturating_sub(2))
         ));
     }
-    Ok(Failure::Usage(rows))
+    Ok(Failure::usage(rows))
 }
 
 /// The message that a reference means where somebody else's is meant: `last` is the latest one that the person did not write,
@@ -151,7 +151,7 @@ pub(crate) fn thread(store: &SqliteStore, text: &str) -> Result<Thread, Failure>
         Reference::Thread(thread) => Ok(*thread),
         Reference::Message(record) => {
             let thread = store.thread(&record.thread)?;
-            thread.ok_or_else(|| Failure::Failed("the thread of this message is gone".into()))
+            thread.ok_or_else(|| Failure::failed("the thread of this message is gone"))
         }
     }
 }
@@ -162,7 +162,7 @@ pub(crate) fn message(store: &SqliteStore, text: &str) -> Result<Record, Failure
         Reference::Message(record) => Ok(*record),
         Reference::Thread(thread) => {
             let record = store.message(&thread.last)?.map(veiled);
-            record.ok_or_else(|| Failure::Failed("the thread has no message".into()))
+            record.ok_or_else(|| Failure::failed("the thread has no message"))
         }
     }
 }
@@ -173,14 +173,13 @@ pub(crate) fn require_open(store: &SqliteStore, thread: &str) -> Result<(), Fail
     let Some((at, last)) = thread.and_then(|t| Some((t.closed_at?, t.last))) else {
         return Ok(());
     };
-    Err(Failure::Refused(
-        ErrorCode::Perm,
-        format!(
-            "the thread was closed on {at}: begin a new one with `crosstalk send NAME \"…\"`, or add --reopen to go on, as in \
-             `crosstalk reply {} --reopen`",
+    Err(
+        Failure::refused(ErrorCode::Perm, format!("the thread was closed on {at}")).help(format!(
+            "begin a new one with `crosstalk send NAME \"…\"`, or add --reopen to go on, as in `crosstalk reply {} \
+             --reopen`",
             view::short(store, &last)?
-        ),
-    ))
+        )),
+    )
 }
 
 /// The latest message of all.
@@ -188,7 +187,7 @@ fn latest(store: &SqliteStore) -> Result<Record, Failure> {
     let threads = store.threads(&ThreadFilter::default(), Page::first(1))?;
     let last = threads.items.first().map(|t| store.message(&t.last));
     let record = last.transpose()?.flatten().map(veiled);
-    record.ok_or_else(|| Failure::Failed(NOTHING.to_owned()))
+    record.ok_or_else(|| Failure::failed(NOTHING.to_owned()))
 }
 
 /// How many of the latest threads are looked through for a message.
@@ -289,13 +288,13 @@ pub(crate) fn why_gone(record: &Record) -> Option<String> {
 pub(crate) fn require_text(record: &Record) -> Result<(), Failure> {
     match why_gone(record) {
         None => Ok(()),
-        Some(why) => Err(Failure::Refused(
+        Some(why) => Err(Failure::refused(
             ErrorCode::Consent,
-            format!(
-                "the message {} has no text any more: {why}; ask for a new consent (`crosstalk consent list --all` shows \
+            format!("the message {} has no text any more: {why}", record.id),
+        )
+        .help(
+            "ask for a new consent (`crosstalk consent list --all` shows \
                  what was granted)",
-                record.id
-            ),
         )),
     }
 }
@@ -323,7 +322,7 @@ pub(crate) fn whole(store: &SqliteStore, thread: &str) -> Result<Vec<Record>, Fa
 /// How many messages before an ESCALATE or a HANDOFF are shown with it.
 const SHOWN_BEFORE: usize = 4;
 
-/// What an ESCALATE or a HANDOFF goes back to, the oldest first: nobody can answer it without the question.
+/// The messages before an ESCALATE or a HANDOFF, the oldest first: its reader needs the question.
 pub(crate) fn before(store: &SqliteStore, record: &Record) -> Result<Vec<Record>, Failure> {
     let mut earlier: Vec<Record> = Vec::new();
     let is_passed_on = matches!(record.meaning, Some(Intent::Escalate | Intent::Handoff));
@@ -384,4 +383,20 @@ pub(crate) fn show_before(
     let title = styled(BOLD, "What came before:");
     let shown = view::before(&earlier, view::shortener(store), look);
     console.show(&format!("\n{title}\n{shown}"))
+}
+
+/// The messages that still have a text; says how many are left out.
+pub(crate) fn with_text(
+    console: &mut Console,
+    records: Vec<Record>,
+) -> Result<Vec<Record>, Failure> {
+    let all = records.len();
+    let kept: Vec<Record> = records.into_iter().filter(|r| !r.text.is_empty()).collect();
+    if kept.len() < all {
+        let what = paragraph::count(all - kept.len(), "message");
+        console.note(&format!(
+            "{what} left out: the consent is over or was withdrawn"
+        ))?;
+    }
+    Ok(kept)
 }

@@ -74,6 +74,9 @@ fn prompt(question: &str) -> io::Result<Zeroizing<String>> {
         .map(Zeroizing::new)
         .map_err(|e| {
             let advice = format!("use --passphrase-file or {VARIABLE} where there is no terminal");
-            io::Error::new(e.kind(), format!("nobody could be asked: {e}; {advice}"))
+            io::Error::new(
+                e.kind(),
+                format!("can't ask for the passphrase: {e}; {advice}"),
+            )
         })
 }

@@ -30,13 +30,13 @@ impl KeptPoll {
         };
         let found = match lookup::reference(&store, reference) {
             Ok(found) => found,
-            Err(usage @ Failure::Usage(_)) => return Err(usage),
+            Err(usage) if usage.is_usage() => return Err(usage),
             Err(_) => return Ok(None),
         };
         Self::of(&store, found).map(Some)
     }
 
-    /// Who is asked by a poll that is kept here and has not answered.
+    /// The voters of a poll that is kept here who have not answered.
     pub(crate) fn missing(
         console: &mut Console,
         desk: &Desk,
@@ -103,10 +103,8 @@ impl KeptPoll {
         };
         let id = wanted.or_else(latest);
         let id = id.ok_or_else(|| {
-            Failure::Failed(
-                "there is no poll in this thread: `crosstalk poll new TEXT --option A --option B --target NAME` asks one"
-                    .into(),
-            )
+            Failure::failed("there is no poll in this thread")
+                .help("`crosstalk poll new TEXT --option A --option B --target NAME` asks one")
         })?;
         Ok(Self {
             id,
@@ -137,12 +135,12 @@ impl KeptPoll {
         })
     }
 
-    /// What is counted: all that came, or what came before a time.
+    /// Counts all answers, or those that came before a time.
     pub(crate) fn collate(&self, at: Option<Timestamp>) -> Result<Collation, Failure> {
         self.count(None, at)
     }
 
-    /// What would be counted if a message came as well.
+    /// Counts as if a message came as well.
     pub(crate) fn collate_with(&self, further: &Document<'_>) -> Result<Collation, Failure> {
         self.count(Some(further), None)
     }
@@ -160,7 +158,7 @@ impl KeptPoll {
             ..Paper::of(document)
         });
         let papers: Vec<Paper<'_>> = kept.chain(further.map(Paper::of)).collect();
-        collate(&papers, Some(&self.id), at).map_err(|e| Failure::Failed(e.to_string()))
+        collate(&papers, Some(&self.id), at).map_err(|e| Failure::failed(e.to_string()))
     }
 
     /// Whether it is over: closed here, or its deadline has passed.

@@ -75,7 +75,7 @@ impl Ask {
     }
 }
 
-/// What a domain says about a name, unless the name is in the settings or is an address already.
+/// Asks a domain about a name, unless the name is in the settings or is an address already.
 pub(crate) fn ask_domain(
     look: &Look,
     config: &Config,
@@ -86,10 +86,8 @@ pub(crate) fn ask_domain(
         return Ok(None);
     };
     let domain = domain.ok_or_else(|| {
-        Failure::Usage(
-            "no domain to ask: add --domain example.com, or `crosstalk config set domain example.com`"
-                .to_owned(),
-        )
+        Failure::usage("no domain to ask")
+            .help("add --domain example.com, or `crosstalk config set domain example.com`")
     })?;
     let answer = look.connect()?.addresses_blocking(name, &domain);
     Ok(Some(match look.require_dnssec {
@@ -112,24 +110,24 @@ fn each(
         None => split_receivers(typed),
     };
     if parts.len() > MOST {
-        return Err(Failure::Usage(format!(
-            "`{typed}` names {} receivers, and a message goes to at most {MOST}: send it in several rounds",
+        return Err(Failure::usage(format!(
+            "`{typed}` names {} receivers, and a message goes to at most {MOST}",
             parts.len()
-        )));
+        ))
+        .help("send it in several rounds"));
     }
     let mut receivers: Vec<String> = Vec::new();
     for part in parts {
         if config.names().get(part).is_none() && is_sentence(part) {
-            return Err(Failure::Usage(format!(
+            return Err(Failure::usage(format!(
                 "`{part}` is no name: the receiver comes first, as in `crosstalk send chatgpt \"Your question\"`; several are \
                  written with commas between them and no space"
             )));
         }
         let receiver = find(part)?;
         if receivers.iter().any(|r| is_same_party(r, &receiver)) {
-            return Err(Failure::Usage(format!(
-                "{receiver} is named twice: name each receiver once"
-            )));
+            return Err(Failure::usage(format!("{receiver} is named twice"))
+                .help("name each receiver once"));
         }
         receivers.push(receiver);
     }
@@ -152,8 +150,8 @@ pub(crate) fn resolve_typed(config: &Config, typed: &str) -> String {
     written(typed, resolve(typed, config.names(), None).result)
 }
 
-/// The known name that somebody may have meant who typed one that nobody here has: one of the settings, of the conversations so
-/// far, or of a well-known chat; at most two letters away. The same of the scheme of an address.
+/// The known name that is at most two letters away from an unknown one: a name of the settings, of the conversations so far,
+/// or of a well-known chat. For an address with an unknown scheme, the address with the scheme that is one letter away.
 pub(crate) fn meant_by(
     desk: &Desk,
     console: &mut Console,
@@ -188,7 +186,7 @@ pub(crate) fn meant_by(
     Ok(near.map(|(_, name)| name))
 }
 
-/// What was found is written as it is. A name that stands for nothing stays one, in capitals as names are usually
+/// A resolved address is written as it is. A name that stands for nothing stays one, in capitals as names are usually
 /// written, if it was typed in small letters.
 fn written(typed: &str, found: String) -> String {
     match found == typed {
@@ -203,6 +201,14 @@ fn capitals(typed: &str) -> String {
     match is_name && !typed.chars().any(char::is_uppercase) {
         true => typed.to_uppercase(),
         false => typed.to_owned(),
+    }
+}
+
+/// The sender of a message: the one that was typed, else that of the settings.
+pub(crate) fn sender_or_own(config: &Config, typed: Option<&str>) -> Result<String, Failure> {
+    match typed {
+        Some(typed) => Ok(resolve_typed(config, typed)),
+        None => config.sender(),
     }
 }
 

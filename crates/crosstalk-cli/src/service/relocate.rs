@@ -15,13 +15,13 @@ pub(crate) fn relocate(
     answers: Option<&Record>,
 ) -> Result<Moved, Failure> {
     match store.relocate(&record.id, answers.map(|a| a.id.as_str()))? {
-        Moved::AnswersItself => Err(Failure::Usage(format!(
-            "{} can't answer itself, or a message that answers it: name another one with --answers",
+        Moved::AnswersItself => Err(Failure::usage(format!(
+            "{} can't answer itself, or a message that answers it",
             record.id
-        ))),
-        Moved::Unknown => Err(Failure::Failed(
-            "one of the two messages is gone: `crosstalk threads` lists what is here".into(),
-        )),
+        ))
+        .help("name another one with --answers")),
+        Moved::Unknown => Err(Failure::failed("one of the two messages is gone")
+            .help("`crosstalk threads` lists what is here")),
         moved => Ok(moved),
     }
 }

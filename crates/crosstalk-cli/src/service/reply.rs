@@ -37,11 +37,11 @@ pub(crate) fn answer(
     }
     warn_of_stranger(console, answered, (&sender, content))?;
     let receivers = std::slice::from_ref(&receiver);
-    let letter = content.write(console, desk, (&sender, receivers), Some(answered))?;
-    letter.dispatch(console, desk, delivery)
+    let message = content.write(console, desk, (&sender, receivers), Some(answered))?;
+    message.dispatch(console, desk, delivery)
 }
 
-/// Who answers whom: the one who was asked answers; who goes on with a message of their own stays the sender; and into a
+/// Sender and receiver: the one who was asked answers; after a message of one's own, the sender stays; and into a
 /// conversation of others one speaks in one's own name.
 fn sides(desk: &Desk, answered: &Record, content: &Content) -> Result<(String, String), Failure> {
     let document = answered.document();

@@ -1,52 +1,45 @@
-//! The settings: what a person wants without saying it each time.
+//! The settings of a person. Later sources override earlier ones:
 //!
 //! ```text
 //! default < file < the file's profile < variable < flag
 //! ```
 //!
-//! Each value knows where it comes from. Whose name it is, is asked of git or the system only when it is needed.
+//! Each value knows its source. The user's name is read from git or the system only when it is needed.
 
-mod change;
-mod edit;
 mod file;
-mod identity;
 mod relay;
-mod report;
-mod setting;
-mod view;
+mod table;
 
-pub(crate) use change::{set, unset};
-pub(crate) use edit::{Target, put, stored, take};
+pub(crate) use file::{Target, put, stored, take};
 pub(crate) use relay::{RelaySetting, base_url, is_open, put_relay, take_relay};
-pub(crate) use report::{names_json, with_source};
-pub(crate) use setting::{Key, SETTINGS, Setting, Value};
-pub(crate) use view::{Ids, When};
+pub(crate) use table::{Key, SETTINGS, Setting, Value};
 
 use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
-use crosstalk_envelope::ErrorCode;
+use crate::service::clipboard::Choice;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::unicode::escape;
+use crosstalk_envelope::{Address, ErrorCode, Schemes};
 use crosstalk_protocol::Names;
+use crosstalk_protocol::consent::Policy;
+use crosstalk_protocol::relay::Pattern;
 use crosstalk_store::{ConfigFile, Home};
-use file::{Fault, FileText};
-use identity::Identity;
+use file::{FileFault, FileText};
+use serde_json::{Value as Json, json};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-/// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// Nobody said anything; where it comes from instead, if that is not the same everywhere.
+    /// The default, and where it comes from if that depends on the machine.
     Default(&'static str),
     /// The file, in this line.
     File(usize),
     /// A profile of the file, in this line.
     Profile(String, usize),
-    /// A variable.
     Variable(String),
-    /// An argument of the command.
     Flag,
 }
 
@@ -62,7 +55,6 @@ impl Source {
         }
     }
 
-    /// The line of the file.
     pub(crate) const fn line(&self) -> Option<usize> {
         match self {
             Self::File(line) | Self::Profile(_, line) => Some(*line),
@@ -84,7 +76,7 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// The settings as they count now.
+/// The settings in effect.
 #[derive(Debug)]
 pub(crate) struct Config {
     path: PathBuf,
@@ -109,7 +101,7 @@ impl Config {
         })
     }
 
-    /// The settings of a command, with its profile; tells what is not known in the file.
+    /// The settings of a command, with its profile; warns about unknown keys in the file.
     pub(crate) fn open(console: &mut Console) -> Result<Self, Failure> {
         let config = Self::load(console.profile())?;
         let word = styled(YELLOW, "warning");
@@ -164,7 +156,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Takes over what the file says, for everybody or for a profile.
+    /// Applies the file, or one of its profiles.
     fn apply(&mut self, found: &FileText, profile: Option<&str>) {
         let source = |line: usize| match profile {
             None => Source::File(line),
@@ -198,10 +190,10 @@ impl Config {
         let name = setting.variable();
         let value = match variable(&name) {
             None => return Ok(()),
-            Some(Err(())) => return Err(Failure::Usage(format!("{name} is not UTF-8"))),
+            Some(Err(())) => return Err(Failure::usage(format!("{name} is not UTF-8"))),
             Some(Ok(text)) => setting.parse(&text),
         };
-        let value = value.map_err(|what| Failure::Usage(format!("{name} {what}")))?;
+        let value = value.map_err(|what| Failure::usage(format!("{name} {what}")))?;
         self.values
             .insert(setting.key, (value, Source::Variable(name)));
         Ok(())
@@ -212,7 +204,7 @@ impl Config {
             return Ok(());
         }
         let file = self.path.display();
-        Err(Failure::Usage(match self.profiles.as_slice() {
+        Err(Failure::usage(match self.profiles.as_slice() {
             [] => format!(
                 "there is no profile `{name}`: `{file}` has none; a table [profile.{name}] there makes one"
             ),
@@ -223,7 +215,6 @@ impl Config {
         }))
     }
 
-    /// The value of a setting and where it comes from; no value if nobody says anything.
     pub(crate) fn value(&self, key: Key) -> (Option<Value>, Source) {
         if let Some((value, source)) = self.values.get(&key) {
             return (Some(value.clone()), source.clone());
@@ -253,7 +244,7 @@ impl Config {
     }
 
     fn identity(&self) -> Option<&Identity> {
-        self.identity.get_or_init(identity::find).as_ref()
+        self.identity.get_or_init(find_identity).as_ref()
     }
 
     /// The file with the settings, whether or not it is there.
@@ -261,12 +252,10 @@ impl Config {
         &self.path
     }
 
-    /// Whether there is a file.
     pub(crate) const fn exists(&self) -> bool {
         self.exists
     }
 
-    /// The profile that counts.
     pub(crate) fn profile(&self) -> Option<&str> {
         match self.values.get(&Key::DefaultProfile) {
             Some((Value::Text(name), _)) => Some(name),
@@ -274,12 +263,11 @@ impl Config {
         }
     }
 
-    /// The profiles that there are.
     pub(crate) fn profiles(&self) -> &[String] {
         &self.profiles
     }
 
-    /// What is not known in the file: a sentence each.
+    /// Unknown keys in the file, one sentence each.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -299,13 +287,11 @@ impl Config {
         relay::choose(&self.relays, address)
     }
 
-    /// Where the token of a relay is.
     pub(crate) fn token_file(&self, relay: &RelaySetting) -> Option<PathBuf> {
         let file = relay.token_file.as_ref()?;
         Some(relay::token_path(&self.path, file))
     }
 
-    /// Where a name of the table comes from.
     pub(crate) fn name_source(&self, name: &str) -> Source {
         let mut found = self.name_sources.iter();
         let found = found.rfind(|(n, _)| same_name(n, name));
@@ -315,9 +301,9 @@ impl Config {
 
 /// Reads a text, or says what is wrong with it and where.
 fn parse(text: &str, path: &Path) -> Result<FileText, Failure> {
-    file::read(text).map_err(|Fault { line, message }| {
+    file::read(text).map_err(|FileFault { line, message }| {
         let file = path.display();
-        Failure::Refused(
+        Failure::refused(
             ErrorCode::Format,
             format!("`{file}` line {line}: {message}"),
         )
@@ -347,7 +333,7 @@ pub(crate) fn check(text: &str, path: &Path) -> Result<(), Failure> {
         && !found.profiles.contains(name)
     {
         let (file, line) = (path.display(), entry.line);
-        return Err(Failure::Refused(
+        return Err(Failure::refused(
             ErrorCode::Format,
             format!(
                 "`{file}` line {line}: `default_profile` is `{name}`, and there is no table [profile.{name}]"
@@ -367,6 +353,276 @@ pub(crate) fn editor() -> Option<(String, &'static str)> {
         let editor = std::env::var(name).ok()?;
         (!editor.trim().is_empty()).then_some((editor, name))
     })
+}
+
+/// Puts a value into the file.
+pub(crate) fn set(console: &mut Console, target: &Target, value: &Value) -> Result<(), Failure> {
+    let file = ConfigFile::new(&Home::from_env()?);
+    file.update(|text| {
+        if let (Some(name), Value::Text(address)) = (target.name(), value) {
+            // A table that leads in a circle is not made.
+            let mut names = names_in(text, file.path(), target.profile.as_deref())?;
+            names
+                .set(name, address)
+                .map_err(|fault| Failure::usage(fault.to_string()))?;
+        }
+        let after = put(text, target, value)?;
+        check(&after, file.path())?;
+        Ok::<_, Failure>(Some(after))
+    })?;
+    if let (Some(_), Value::Text(address)) = (target.name(), value) {
+        warn_of_scheme(console, address)?;
+    }
+    Ok(())
+}
+
+/// Warns about an unregistered scheme, which may be a typo.
+fn warn_of_scheme(console: &mut Console, address: &str) -> Result<(), Failure> {
+    let scheme = Address::split(address).scheme();
+    if let Some(scheme) = scheme.filter(|s| Schemes::default().find(s).is_none()) {
+        let word = styled(YELLOW, "warning");
+        console.talk(&format!(
+            "{word}: the scheme `{}` is not in the registry (LNT-008)\n",
+            escape(scheme)
+        ))?;
+    }
+    Ok(())
+}
+
+/// Takes a value out of the file; says whether it was there.
+pub(crate) fn unset(target: &Target) -> Result<bool, Failure> {
+    let file = ConfigFile::new(&Home::from_env()?);
+    file.update(|text| {
+        let after = take(text, target)?;
+        if let Some(after) = &after {
+            check(after, file.path())?;
+        }
+        Ok::<_, Failure>(after)
+    })
+}
+
+/// Which messages carry an extra: the public key, the primer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    Never,
+    /// The first ones, as long as the other side does not have it.
+    First,
+    Always,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ids {
+    Ulid,
+    Uuid,
+}
+
+impl Config {
+    fn text(&self, key: Key) -> Option<String> {
+        match self.value(key).0 {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn list(&self, key: Key) -> Vec<String> {
+        match self.value(key).0 {
+            Some(Value::List(list)) => list,
+            _ => Vec::new(),
+        }
+    }
+
+    fn is_on(&self, key: Key) -> bool {
+        matches!(self.value(key).0, Some(Value::Switch(true)))
+    }
+
+    fn when(&self, key: Key) -> When {
+        match self.value(key).0 {
+            Some(Value::Switch(true)) => When::Always,
+            Some(Value::Switch(false)) => When::Never,
+            _ => When::First,
+        }
+    }
+
+    pub(crate) fn user(&self) -> Result<String, Failure> {
+        self.text(Key::User).ok_or_else(|| {
+            Failure::failed("your name is not known")
+                .help("set it with `crosstalk config set user kalle` or CROSSTALK_USER")
+        })
+    }
+
+    /// The sender in the first line of a message.
+    pub(crate) fn sender(&self) -> Result<String, Failure> {
+        let Some(sender) = self.text(Key::Sender) else {
+            return self.user().map(|user| user.to_uppercase());
+        };
+        table::direction(&sender).map_err(|what| {
+            Failure::usage(format!("the sender {what}")).help("`crosstalk config set sender KALLE`")
+        })?;
+        Ok(sender)
+    }
+
+    /// The configured sender, if it is valid.
+    pub(crate) fn named_sender(&self) -> Option<String> {
+        self.text(Key::Sender)
+            .filter(|sender| table::direction(sender).is_ok())
+    }
+
+    /// Further names and addresses of the same person.
+    pub(crate) fn me(&self) -> Vec<String> {
+        self.list(Key::Me)
+    }
+
+    pub(crate) fn context(&self) -> Option<String> {
+        self.text(Key::Context)
+    }
+
+    pub(crate) fn key(&self) -> Option<String> {
+        self.text(Key::Key)
+    }
+
+    pub(crate) fn sign(&self) -> bool {
+        self.is_on(Key::Sign)
+    }
+
+    pub(crate) fn with_key(&self) -> When {
+        self.when(Key::WithKey)
+    }
+
+    pub(crate) fn fence(&self) -> bool {
+        self.is_on(Key::Fence)
+    }
+
+    pub(crate) fn primer(&self) -> When {
+        self.when(Key::Primer)
+    }
+
+    pub(crate) fn pin(&self) -> bool {
+        self.is_on(Key::Pin)
+    }
+
+    pub(crate) fn dns(&self) -> bool {
+        self.is_on(Key::Dns)
+    }
+
+    pub(crate) fn clipboard(&self) -> Choice {
+        match self.text(Key::Clipboard).as_deref() {
+            Some("system") => Choice::System,
+            Some("terminal") => Choice::Terminal,
+            Some("none") => Choice::None,
+            _ => Choice::Auto,
+        }
+    }
+
+    /// The program to write with, and its arguments: of the settings, else VISUAL, else EDITOR.
+    pub(crate) fn editor(&self) -> Option<String> {
+        self.text(Key::Editor)
+    }
+
+    pub(crate) fn ids(&self) -> Ids {
+        match self.text(Key::Ids).as_deref() {
+            Some("uuid") => Ids::Uuid,
+            _ => Ids::Ulid,
+        }
+    }
+
+    /// The domain that lists the addresses of simple names.
+    pub(crate) fn domain(&self) -> Option<String> {
+        self.text(Key::Domain)
+    }
+
+    pub(crate) fn redact_names(&self) -> Vec<String> {
+        self.list(Key::RedactNames)
+    }
+
+    /// The consent policy.
+    pub(crate) fn consent(&self) -> Policy {
+        let authorities = self.list(Key::ConsentAuthorities);
+        Policy {
+            signed: self.list(Key::ConsentSigned),
+            // They were read before.
+            authorities: authorities
+                .iter()
+                .filter_map(|p| Pattern::parse(p).ok())
+                .collect(),
+            ..Policy::default()
+        }
+    }
+}
+
+/// A name, and its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) user: String,
+    pub(crate) from: &'static str,
+}
+
+/// The first word of git's `user.name` in lower case, as messages have it (`user: kalle`); else the login name.
+pub(crate) fn find_identity() -> Option<Identity> {
+    let git = || {
+        let name = said("git", &["config", "--get", "user.name"])?;
+        user_of(name.split_whitespace().next()?)
+    };
+    if let Some(user) = git() {
+        let from = "git";
+        return Some(Identity { user, from });
+    }
+    let variables = ["USER", "LOGNAME", "USERNAME"];
+    let login = variables
+        .into_iter()
+        .filter_map(|name| std::env::var(name).ok())
+        .find_map(|name| user_of(&name))
+        .or_else(|| user_of(&said("id", &["-un"])?))?;
+    Some(Identity {
+        user: login,
+        from: "the login name",
+    })
+}
+
+/// The output of a program, if it exists and succeeds.
+fn said(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8(output.stdout).ok())?
+}
+
+/// Sanitizes a name: the git settings of a folder are untrusted.
+fn user_of(name: &str) -> Option<String> {
+    let harmless = |c: &char| !c.is_control() && !crosstalk_envelope::unicode::is_hidden(*c);
+    let name: String = name.chars().filter(harmless).take(64).collect();
+    let name = name.trim().to_lowercase();
+    (!name.is_empty()).then_some(name)
+}
+
+/// The names of the table, with their sources.
+pub(crate) fn names_json(config: &Config) -> Vec<Json> {
+    let names = config.names().iter();
+    let names = names.map(|(name, address)| {
+        let source = config.name_source(name);
+        with_source(json!({"name": name, "address": address}), &source)
+    });
+    names.collect()
+}
+
+pub(crate) fn with_source(mut value: Json, source: &Source) -> Json {
+    if let Some(map) = value.as_object_mut() {
+        map.insert("source".into(), source.as_str().into());
+        map.insert("line".into(), source.line().into());
+        let (profile, variable) = match source {
+            Source::Profile(name, _) => (Some(name.as_str()), None),
+            Source::Variable(name) => (None, Some(name.as_str())),
+            _ => (None, None),
+        };
+        map.insert("profile".into(), profile.into());
+        map.insert("variable".into(), variable.into());
+    }
+    value
 }
 
 #[cfg(test)]
@@ -421,7 +677,7 @@ mod tests {
         assert_eq!(user(None, &[("CROSSTALK_PROFILE", "b")]), "ub");
         assert_eq!(user(Some("c"), &[("CROSSTALK_PROFILE", "b")]), "uc");
         let fault = try_read(text, Some("d"), &[]).unwrap_err();
-        assert!(matches!(fault, Failure::Usage(_)));
+        assert!(fault.is_usage());
         assert!(fault.to_string().contains("has a, b, c"), "{fault}");
         let fault = try_read("", None, &[("CROSSTALK_PROFILE", "d")]).unwrap_err();
         assert!(fault.to_string().contains("[profile.d]"), "{fault}");
@@ -452,7 +708,7 @@ mod tests {
             ("CROSSTALK_SENDER", "a\nb"),
         ] {
             let fault = try_read("", None, &[(name, value)]).unwrap_err();
-            assert!(matches!(fault, Failure::Usage(_)));
+            assert!(fault.is_usage());
             assert!(fault.to_string().starts_with(name), "{fault}");
         }
         let config = read("", None, &[("CROSSTALK_ME", "A, claude://b")]);
@@ -477,5 +733,21 @@ mod tests {
         assert!(check("default_profile = \"a\"\n[profile.a]\n", path).is_ok());
         assert!(check("default_profile = \"b\"\n[profile.a]\n", path).is_err());
         assert!(check("[profile.a]\nsign = 3\n", path).is_err());
+    }
+}
+
+#[cfg(test)]
+mod identity_tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_harmless_word() {
+        assert_eq!(user_of("Kalle"), Some("kalle".to_owned()));
+        assert_eq!(
+            user_of("Ärlig\u{202e}\u{1b}[2J"),
+            Some("ärlig[2j".to_owned())
+        );
+        assert_eq!(user_of(" \u{7} "), None);
+        assert_eq!(user_of(&"x".repeat(5_000)).map(|n| n.len()), Some(64));
     }
 }

@@ -1,18 +1,18 @@
-//! Signed texts: each is checked before anybody gets it.
+//! Signs messages and checks the result.
 
 use crate::failure::Failure;
 use crate::service::deliver::is_revoke_only;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Builder, Document, Reading, authenticate};
 
-/// The signed text; it is checked before anybody gets it.
+/// Signs a message and checks the result.
 pub(crate) fn sign(signer: &Signer<'_>, builder: &Builder) -> Result<String, Failure> {
     let text = match builder.build() {
         Ok(text) => text,
         // A REVOKE that is not signed yet.
         Err(fault) if is_revoke_only(&fault) => fault.text,
         Err(fault) => {
-            return Err(Failure::Usage(format!(
+            return Err(Failure::usage(format!(
                 "the message can't be written: {fault}"
             )));
         }
@@ -23,7 +23,7 @@ pub(crate) fn sign(signer: &Signer<'_>, builder: &Builder) -> Result<String, Fai
     Ok(signed)
 }
 
-/// What was signed has to pass the strict reading, and to verify.
+/// A signed text must pass the strict reading and verify.
 pub(crate) fn require_verified(text: &str, signer: &Signer<'_>) -> Result<(), Failure> {
     let mut document = Document::parse(text, Reading::Strict);
     document.check();
@@ -34,8 +34,8 @@ pub(crate) fn require_verified(text: &str, signer: &Signer<'_>) -> Result<(), Fa
     let authentic = authenticate(&document, &signer.key.public()).ok();
     match authentic.is_some_and(|a| a.verified().is_some()) {
         true => Ok(()),
-        false => Err(Failure::Failed(
-            "the signed message does not verify, so it is not given out: this is a fault of the program".into(),
+        false => Err(Failure::failed(
+            "the signed message does not verify, so it is not given out: this is a fault of the program",
         )),
     }
 }

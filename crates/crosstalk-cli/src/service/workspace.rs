@@ -1,4 +1,4 @@
-//! What the conversation commands work with: settings, keys and trust, and the messages that are kept.
+//! The workspace of the conversation commands: settings, keys and trust, and the messages that are kept.
 
 use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
@@ -7,10 +7,10 @@ use crate::service::clipboard::{Clipboard, ClipboardError, Follower};
 use crate::service::home::Rooms;
 use crate::service::settings::{Config, Ids};
 use crosstalk_envelope::id;
-use crosstalk_protocol::store::Mine;
+use crosstalk_protocol::store::{Listing, Mine, StoreError};
 use crosstalk_store::{Home, SqliteStore};
 
-/// A person's workplace.
+/// Settings, keys, trust and store of a person, opened for one command.
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) config: Config,
@@ -76,11 +76,20 @@ impl Desk {
     /// The messages; a failure that says how to begin if there are none.
     pub(crate) fn kept(&self, console: &mut Console) -> Result<SqliteStore, Failure> {
         let store = self.messages(console)?;
-        store.ok_or_else(|| Failure::Failed(NOTHING.to_owned()))
+        store.ok_or_else(|| Failure::failed(NOTHING.to_owned()))
     }
 }
 
-/// What is said where nothing is kept yet.
+/// A part of a list in the store, and whether there is more; an empty one without a store.
+pub(crate) fn listed<T>(
+    store: Option<&SqliteStore>,
+    list: impl FnOnce(&SqliteStore) -> Result<Listing<T>, StoreError>,
+) -> Result<(Vec<T>, bool), Failure> {
+    let listing = store.map(list).transpose()?;
+    Ok(listing.map_or_else(|| (Vec::new(), false), |l| (l.items, l.more)))
+}
+
+/// The message where nothing is kept yet.
 pub(crate) const NOTHING: &str = "nothing is kept here yet: begin with `crosstalk send chatgpt \"Your question\"`, or with \
                                   `crosstalk paste`";
 

@@ -11,7 +11,7 @@ use crosstalk_protocol::store::{Record, Side, is_same_party, may_answer, rounds}
 
 /// The narrowest column that is pleasant to read.
 const NARROWEST: usize = 30;
-/// What stands between two columns, and a space behind it where there is a text.
+/// The gap between two columns, and a space behind it where there is a text.
 const GAP: &str = " │";
 
 /// How many answers of one party are shown.
@@ -86,7 +86,7 @@ impl<'r> Compared<'r> {
                 .collect(),
         };
         for (_, all) in &mut answers {
-            // What was cut off is not an answer of its own where the whole one came later.
+            // A truncated answer does not count where the whole one came later.
             let mut is_latest = true;
             all.retain(|r| std::mem::take(&mut is_latest) || !r.truncated);
         }
@@ -160,7 +160,7 @@ impl Row {
     }
 }
 
-/// What one of them said: who, how far it can be trusted, and the text; the latest answer first.
+/// One answer: its sender, its verdict, and the text; the latest first.
 fn column(
     name: &str,
     answers: &[&Record],

@@ -2,7 +2,7 @@
 
 use super::message::{badge, warning};
 use super::{Look, intent, line, names, parties, party, time_of};
-use crate::age::age;
+use crate::clock::age;
 use crate::console::{BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::paragraph::wrap;
 use crate::screen::{cells, clip_cells, visible};
@@ -71,7 +71,7 @@ pub(crate) fn threads(threads: &[Thread], short: impl Fn(&str) -> String, look: 
     out
 }
 
-/// What has to happen next in a thread.
+/// The next step in a thread.
 pub(super) fn state(thread: &Thread) -> String {
     match thread.state() {
         ThreadState::Closed => "closed".to_owned(),
@@ -124,7 +124,7 @@ pub(crate) fn asked(
     out
 }
 
-/// What is shown of the text of a message; of one with a content warning, the warning.
+/// The extract of a text that lists show; of a message with a content warning, the warning.
 fn extract(record: &Record, extract: impl Fn(&str) -> String) -> String {
     let document = record.document();
     match warning(&document) {

@@ -1,7 +1,7 @@
 //! One message: who to whom, what for, how far it can be trusted, how old it is, and its text.
 
 use super::{Look, intent, parties, sides, time_of};
-use crate::age::age;
+use crate::clock::age;
 use crate::console::{BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::render;
 use crate::screen::cells;
@@ -12,7 +12,7 @@ use crosstalk_envelope::{CoreHeader, Document};
 use crosstalk_protocol::Word;
 use crosstalk_protocol::store::{Record, Side, Wait, Way};
 
-/// What a message shows of META blocks by itself; the others are for programs.
+/// The META blocks that a message shows; the others are for programs.
 const FOR_PROGRAMS: [&str; 2] = ["key", "integrity"];
 
 /// A message, rendered with styles. `short` gives the short form of an id.
@@ -150,10 +150,10 @@ fn body(out: &mut String, record: &Record, document: &Document<'_>, look: &Look)
     }
 }
 
-/// What is said behind a text that may be cut off.
+/// The remark behind a text that may be cut off.
 pub(super) const CUT_OFF: &str = "(truncated: the text may be cut off here)";
 
-/// What is said before the text of a message that must not be acted on.
+/// The warning before the text of a message that must not be acted on.
 pub(super) const fn caution(verdict: Word) -> Option<&'static str> {
     Some(match verdict {
         Word::Damaged => "The text is not what was signed: take it as unsigned.",

@@ -246,7 +246,7 @@ fn voters(out: &mut String, poll: &Value) {
             "  {from}: {} {why}{detail}",
             styled(YELLOW, "not counted:")
         );
-        // What a person can say how it is meant.
+        // An answer that a person can correct.
         let name = text(other, "message").or_else(|| text(other, "digest"));
         let name =
             name.filter(|n| !n.is_empty() && matches!(why.as_str(), "unreadable" | "other-parent"));

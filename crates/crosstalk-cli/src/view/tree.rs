@@ -3,7 +3,7 @@
 
 use super::message::{CUT_OFF, announce_text, badge, lines, warning};
 use super::{Look, intent, names, parties, party, sides, time_of};
-use crate::age::age;
+use crate::clock::age;
 use crate::console::{BOLD, DIM, YELLOW, styled};
 use crate::paragraph::count;
 use crate::screen::{cells, clip_cells};
@@ -32,7 +32,7 @@ pub(crate) fn tree(
     out
 }
 
-/// What came before a message, each with as much of its text as a tree shows.
+/// The messages before a message, each with as much of its text as a tree shows.
 pub(crate) fn before(earlier: &[Record], short: impl Fn(&str) -> String, look: &Look) -> String {
     let mut out = String::new();
     for record in earlier {

@@ -110,7 +110,7 @@ fn a_signed_message_is_what_was_signed_whoever_pastes_what_afterwards() {
     );
     let taken = made(&other, "kalle", &["paste", "-"], &signed);
     assert!(
-        taken.err.contains("nobody vouches for had this id"),
+        taken.err.contains("an unverified message had this id"),
         "{}",
         taken.err
     );

@@ -205,7 +205,7 @@ fn passphrases_come_from_files_and_variables_and_never_from_arguments() {
     let arguments = ["key", "backup", id, "--to", backup];
     let made = home.run_with(&pass("battery staple"), &arguments, "");
     assert_eq!(made.code, 0, "{}", made.err);
-    assert!(made.err.contains("nobody can"), "{}", made.err);
+    assert!(made.err.contains("no one can"), "{}", made.err);
     assert_eq!(
         with("battery staple", &arguments),
         1,

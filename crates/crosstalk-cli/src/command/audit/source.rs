@@ -1,7 +1,8 @@
-//! A log: that of a data folder on this machine, or that of a relay over the network.
+//! The log that an audit command reads, local or remote, and the keys that it is checked with.
 
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::service::home::{Rooms, public_key};
 use crate::service::lookup;
 use crate::service::relay::data::{Data, DataArgument};
 use crate::service::relay::remote::{Remote, Through};
@@ -9,30 +10,31 @@ use crate::service::settings::Config;
 use crate::service::workspace::Desk;
 use crate::{clock, shell};
 use clap::Args;
+use crosstalk_envelope::PublicKey;
 use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::Trust;
 use crosstalk_protocol::audit::{
     Checkpoint, Hash, LogEntry, LogQuery, LogStore as _, NoteError, NoteKey, Receipt, Sealed,
 };
 use crosstalk_protocol::relay::{RelayStore as _, Retention};
 use crosstalk_protocol::store::{Found, Store as _};
 use crosstalk_store::SqliteStore;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many entries are asked for at once.
 const AT_ONCE: usize = 500;
 
 /// Which log is meant.
 #[derive(Args, Clone, Debug)]
-pub(super) struct Where {
+pub(super) struct LogArgument {
     #[command(flatten)]
     data: DataArgument,
     #[command(flatten)]
     through: Through,
 }
 
-/// A log.
-pub(super) enum Source {
+pub(super) enum LogSource {
     Local {
         store: Box<SqliteStore>,
         data: Data,
@@ -41,54 +43,55 @@ pub(super) enum Source {
     Remote(Box<Remote>),
 }
 
-impl Where {
+impl LogArgument {
     /// Opens the log: over the network if a relay is named, else in the data folder, else at the relay of the
     /// settings.
-    pub(super) fn open(&self, console: &mut Console) -> Result<Source, Failure> {
+    pub(super) fn open(&self, console: &mut Console) -> Result<LogSource, Failure> {
         let is_folder_named = self.data.data.is_some();
         if self.through.is_named() && is_folder_named {
             let message = "--data and --relay are two logs: name one";
-            return Err(Failure::Usage(message.into()));
+            return Err(Failure::usage(message));
         }
         let data = self.data.folder()?;
         if self.through.is_named() || (!is_folder_named && !data.store().is_file()) {
             let config = Config::open(console)?;
             if !self.through.is_named() && config.relays().is_empty() {
-                return Err(Failure::Failed(format!(
-                    "there is no relay in {}, and the settings name none: name the relay with --relay URL, or its data folder \
-                     with --data DIR",
+                return Err(Failure::failed(format!(
+                    "there is no relay in {}, and the settings name none",
                     data.folder().display()
-                )));
+                ))
+                .help(
+                    "name the relay with --relay URL, or its data folder \
+                     with --data DIR",
+                ));
             }
             let remote = self.through.connect(&config, None)?;
-            return Ok(Source::Remote(Box::new(remote)));
+            return Ok(LogSource::Remote(Box::new(remote)));
         }
         if !data.store().is_file() {
-            return Err(Failure::Failed(format!(
-                "there is no relay in {}: name its data folder with --data DIR, or ask the relay with --relay URL",
+            return Err(Failure::failed(format!(
+                "there is no relay in {}",
                 data.folder().display()
-            )));
+            ))
+            .help("name its data folder with --data DIR, or ask the relay with --relay URL"));
         }
         let store = Box::new(data.open()?);
         let name = data.relay_name(&store)?;
-        Ok(Source::Local { store, data, name })
+        Ok(LogSource::Local { store, data, name })
     }
 }
 
 /// How long a command waits for a running relay to sign what it has written.
 const CHECKPOINT_WAIT: Duration = Duration::from_secs(15);
 
-/// How often it looks.
 const CHECKPOINT_POLL: Duration = Duration::from_millis(50);
 
 fn no_note(error: NoteError) -> Failure {
-    Failure::Failed(format!(
-        "this relay signs no checkpoints: {error}. Give it an ed25519 key and a name without spaces and `+`"
-    ))
+    Failure::failed(format!("this relay signs no checkpoints: {error}"))
+        .help("give it an ed25519 key and a name without spaces and `+`")
 }
 
-impl Source {
-    /// The public key of the log.
+impl LogSource {
     pub(super) fn key(&self) -> Result<NoteKey, Failure> {
         match self {
             Self::Local { data, name, .. } => {
@@ -117,10 +120,11 @@ impl Source {
                             return Ok(latest.note);
                         }
                         None if Instant::now() >= until => {
-                            return Err(Failure::Failed(format!(
-                                "the relay has signed no checkpoint within {} seconds: look for errors in its log, and run this again",
+                            return Err(Failure::failed(format!(
+                                "the relay has signed no checkpoint within {} seconds",
                                 CHECKPOINT_WAIT.as_secs()
-                            )));
+                            ))
+                            .help("look for errors in its log, and run this again"));
                         }
                         _ => thread::sleep(CHECKPOINT_POLL),
                     }
@@ -175,7 +179,8 @@ impl Source {
         }
     }
 
-    /// Erases what has run out in a data folder, so that the log says it. A relay does it when it is asked for texts.
+    /// Erases expired messages of a data folder, so that the log records it. A relay does so when it is asked for
+    /// texts.
     pub(super) fn expire(&mut self) -> Result<(), Failure> {
         let Self::Local { store, .. } = self else {
             return Ok(());
@@ -208,7 +213,7 @@ impl Source {
         self.named(console, text, thread)
     }
 
-    /// Beginnings of ids are those of what is kept on this machine; everything else is taken as it is.
+    /// Completes the beginning of an id from the messages on this machine; returns other texts unchanged.
     fn named(
         &self,
         console: &mut Console,
@@ -226,7 +231,7 @@ impl Source {
         Ok(Some(found.unwrap_or_else(|| text.to_owned())))
     }
 
-    /// Nothing in the log is what was asked for.
+    /// The failure that the log has no matching entry.
     pub(super) fn nothing(&self, asked: &LogQuery) -> Failure {
         let what = match (&asked.id, &asked.thread) {
             (Some(id), _) => format!("of the message `{id}`"),
@@ -239,13 +244,13 @@ impl Source {
                 format!("crosstalk audit log --relay {}", shell::word(remote.url()))
             }
         };
-        Failure::Failed(format!(
-            "there is nothing in the log {what}: `{log}` shows what there is. Of what is not kept on this machine, the whole id \
+        Failure::failed(format!("there is nothing in the log {what}")).help(format!(
+            "`{log}` shows what there is. Of what is not kept on this machine, the whole id \
              is needed"
         ))
     }
 
-    /// The last checkpoint was signed under another name than the relay has now.
+    /// The failure that the last checkpoint was signed under another name than the relay has now.
     pub(super) fn renamed(&self, before: &str, now: &str) -> Failure {
         let (before, now) = (escape(before), escape(now));
         let back = match self {
@@ -258,26 +263,25 @@ impl Source {
                 "ask the relay operator to start it with the earlier name again".to_owned()
             }
         };
-        Failure::Failed(format!(
+        Failure::failed(format!(
             "the last checkpoint of the log was signed as {before}, and the relay is called {now} now. If the new name is a \
              mistake, {back}. If it is meant, the relay signs as {now} with the next message that it takes: export after that"
         ))
     }
 
-    /// The receipt of a message.
     pub(super) fn receipt(&mut self, id: &str) -> Result<Receipt, Failure> {
         if let Self::Remote(remote) = self {
             return Ok(remote.receipt(id)?);
         }
         let note = self.checkpoint()?;
         let Self::Local { store, data, .. } = self else {
-            return Err(Failure::Failed("the log is gone".into()));
+            return Err(Failure::failed("the log is gone"));
         };
         let claim = crosstalk_protocol::audit::Note::parse(&note).and_then(|n| n.claim());
         let size = claim.map_err(no_note)?.size;
         let index = store.log_index(id)?.filter(|i| *i < size);
         let index = index.ok_or_else(|| {
-            Failure::Failed(format!("the log has no message `{id}` that is signed for"))
+            Failure::failed(format!("the log has no message `{id}` that is signed for"))
         })?;
         let asked = LogQuery {
             from: index,
@@ -325,13 +329,13 @@ fn thread(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
 }
 
 fn short(size: u64, data: &Data) -> Failure {
-    Failure::Failed(format!(
-        "the log has no {size} entries: `{}` says what is wrong with it",
+    Failure::failed(format!("the log has no {size} entries")).help(format!(
+        "`{}` says what is wrong with it",
         data.command("fsck")
     ))
 }
 
-/// Signs a checkpoint in the place of a relay that does not run.
+/// Signs a checkpoint on behalf of a relay that is not running.
 fn sign(store: &mut SqliteStore, data: &Data, name: &str, size: u64) -> Result<String, Failure> {
     while store.store_hashes(64)? {}
     let root = store.log_root(size)?.ok_or_else(|| short(size, data))?;
@@ -348,4 +352,44 @@ fn sign(store: &mut SqliteStore, data: &Data, name: &str, size: u64) -> Result<S
         note: note.clone(),
     })?;
     Ok(note)
+}
+
+/// A key of the command line: `name+hash+key` or a file with it; or what `--key` of `crosstalk verify` takes, for the log of this
+/// name.
+pub(super) fn log_key(text: &str, name: &str) -> Result<NoteKey, Failure> {
+    if let Some(key) = parse_note_key(text) {
+        return Ok(key);
+    }
+    let key = public_key(text)?;
+    NoteKey::new(name, key).map_err(|e| Failure::failed(format!("{text}: {e}")))
+}
+
+/// The key without its name.
+pub(super) fn any_public_key(text: &str) -> Result<PublicKey, Failure> {
+    match parse_note_key(text) {
+        Some(key) => Ok(*key.key()),
+        None => public_key(text),
+    }
+}
+
+/// A key that is written `name+hash+key`, here or in a file.
+fn parse_note_key(text: &str) -> Option<NoteKey> {
+    let written = match text.contains('+') && !Path::new(text).exists() {
+        true => Some(text.to_owned()),
+        false => std::fs::read_to_string(text).ok(),
+    };
+    NoteKey::parse(written?.trim()).ok()
+}
+
+/// The keys that are pinned for a name, and those that its domain lists.
+pub(super) fn known_keys(name: &str) -> Result<Vec<PublicKey>, Failure> {
+    Ok(keys_in(&Rooms::open()?.trust()?, name))
+}
+
+/// The same, from trust data that was read.
+pub(super) fn keys_in(trust: &Trust, name: &str) -> Vec<PublicKey> {
+    let pinned = trust.active(name).map(|k| k.key);
+    let domain = trust.domain(name, clock::now());
+    let said = domain.map(|d| d.keys.clone()).unwrap_or_default();
+    pinned.into_iter().chain(said).collect()
 }

@@ -1,12 +1,11 @@
-//! `crosstalk conform --program CMD`: the case files against any program.
+//! `crosstalk conform --program CMD`: runs the case files against a program.
 
 use super::{Conform, ReportFormat};
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::json;
 use crate::paragraph::wrap;
-use crate::{shell, view};
+use crate::{json, shell, view};
 use crosstalk_conform::program::{
     AreaCount, DEFAULT_TIMEOUT, Program, ProgramOutcome, ProgramReport, ProgramResult,
 };
@@ -16,12 +15,12 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// How long an answer may take, if nothing else is said.
+/// How long an answer may take by default.
 pub(super) const TIMEOUT_SECONDS: u64 = DEFAULT_TIMEOUT.as_secs();
 
-/// How many failed cases are told; the JSON has all of them.
+/// How many failed cases the text shows; the JSON has all of them.
 const TOLD: usize = 10;
-/// How many lines of what was expected or received are told.
+/// How many lines of expected or received text are shown.
 const MAX_LINES: usize = 24;
 
 impl Conform {
@@ -32,10 +31,10 @@ impl Conform {
             return self.list_files(&set, console);
         };
         if command.trim().is_empty() {
-            return Err(Failure::Usage("--program needs a command line".into()));
+            return Err(Failure::usage("--program needs a command line"));
         }
         let program = Program::new(command, Duration::from_secs(self.timeout))
-            .map_err(|e| Failure::Io("the runtime".into(), e))?;
+            .map_err(|e| Failure::io("the runtime", e))?;
         let report = program.run(&set, level, |_| {});
         match self.format {
             ReportFormat::Json => console.data(json::pretty(&report.to_json())?)?,
@@ -60,27 +59,28 @@ impl Conform {
             Some(folder) => CaseSet::of_folder(folder),
             None => CaseSet::embedded(),
         }
-        .map_err(|fault| Failure::Failed(view::line(&fault)))?;
+        .map_err(|fault| Failure::failed(view::line(&fault)))?;
         let name = |id: &str| id.trim_end_matches(".case").to_owned();
         let ids: Vec<String> = self.case.iter().map(|id| name(id)).collect();
         let unknown = ids
             .iter()
             .find(|id| !set.sources().iter().any(|source| source.id == **id));
         if let Some(id) = unknown {
-            return Err(Failure::Usage(format!(
-                "there is no case file `{}`: `crosstalk conform --list --level L3` lists them",
-                view::line(id)
-            )));
+            return Err(
+                Failure::usage(format!("there is no case file `{}`", view::line(id)))
+                    .help("`crosstalk conform --list --level L3` lists them"),
+            );
         }
         let unknown = self
             .only
             .iter()
             .find(|word| !set.sources().iter().any(|source| is_meant(source, word)));
         if let Some(word) = unknown {
-            return Err(Failure::Usage(format!(
-                "there is no rule, area or case `{}` in the case files: `crosstalk conform --list --level L3` lists them",
+            return Err(Failure::usage(format!(
+                "there is no rule, area or case `{}` in the case files",
                 view::line(word)
-            )));
+            ))
+            .help("`crosstalk conform --list --level L3` lists them"));
         }
         let level = self.level.unwrap_or(match ids.is_empty() {
             true => Level::L2,
@@ -93,9 +93,10 @@ impl Conform {
             is_named && is_chosen && source.level <= level
         });
         match set.sources().is_empty() {
-            true => Err(Failure::Usage(format!(
-                "no case file of what you chose has the level {level} or a lower one: choose a higher --level"
-            ))),
+            true => Err(Failure::usage(format!(
+                "no case file of what you chose has the level {level} or a lower one"
+            ))
+            .help("choose a higher --level")),
             false => Ok((set, level)),
         }
     }
@@ -166,7 +167,7 @@ fn exchange(source: &CaseSource, program: &Program) -> String {
     out
 }
 
-/// The lines of a text that others wrote, of which so many are told.
+/// The first lines of an untrusted text, escaped.
 fn lines(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = text.lines().map(view::line).collect();
     let count = lines.len();
@@ -280,7 +281,6 @@ fn table(report: &ProgramReport) -> String {
     out
 }
 
-/// A case that failed.
 fn failure(result: &ProgramResult) -> String {
     let title = format!("{}: {}", view::line(&result.id), view::line(&result.about));
     let mut out = format!(

@@ -1,4 +1,4 @@
-//! What a chapter tells: sentences, envelopes in short, what was checked; and the same as facts.
+//! The output of a chapter: text and envelopes for people, facts for programs.
 
 use crate::console::{BOLD, Console, DIM, GREEN, styled};
 use crate::paragraph::wrap_to;
@@ -6,16 +6,14 @@ use crate::screen::{cells, clip_cells};
 use crate::{render, view};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Reading, Signature};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-/// How many lines of a body are shown.
 const LINES: usize = 3;
 
-/// What a chapter tells, in its order.
 #[derive(Default)]
 pub(super) struct Page {
     blocks: Vec<PageBlock>,
-    facts: Map<String, Value>,
+    pub(super) facts: Map<String, Value>,
 }
 
 enum PageBlock {
@@ -26,7 +24,6 @@ enum PageBlock {
 }
 
 impl Page {
-    /// A paragraph that explains.
     pub(super) fn say(&mut self, text: impl Into<String>) {
         self.blocks.push(PageBlock::Say(text.into()));
     }
@@ -39,27 +36,20 @@ impl Page {
         });
     }
 
-    /// Something that was looked up, and is so.
+    /// A statement that the chapter has checked.
     pub(super) fn checked(&mut self, text: impl Into<String>) {
         self.blocks.push(PageBlock::Checked(text.into()));
     }
 
-    /// What came out of a poll.
     pub(super) fn poll(&mut self, collation: Value) {
         self.blocks.push(PageBlock::Poll(collation));
     }
 
-    /// What a program is told.
+    /// A fact for `--json`.
     pub(super) fn fact(&mut self, name: &str, value: impl Into<Value>) {
         self.facts.insert(name.to_owned(), value.into());
     }
 
-    /// The page for programs.
-    pub(super) fn into_facts(self, title: &str, ok: bool) -> Value {
-        json!({ "title": title, "ok": ok, "facts": self.facts })
-    }
-
-    /// The page for people.
     pub(super) fn render(&self, console: &Console, columns: usize) -> String {
         let mut out = String::new();
         let mut was_checked = false;

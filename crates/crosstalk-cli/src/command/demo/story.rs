@@ -1,5 +1,4 @@
-//! The story: seven chapters. Each does something, looks at what came out, and ends the story if that is not what it should
-//! be.
+//! The seven chapters. Each performs its steps, checks the result, and fails if the result is wrong.
 
 use super::page::Page;
 use super::world::{
@@ -21,13 +20,11 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::path::Path;
 
-/// A chapter.
 pub(super) struct Chapter {
     pub(super) title: &'static str,
     pub(super) tell: fn(&mut World, &mut Page) -> Result<(), Failure>,
 }
 
-/// All of them, in their order.
 pub(super) const CHAPTERS: [Chapter; 7] = [
     chapter("Three participants", tell_people),
     chapter("A question and its answer", tell_question),
@@ -46,25 +43,23 @@ pub(super) const fn chapter(
 }
 
 const QUESTION: &str = "How long is the ridge trail, and when does the last bus go back?";
-/// What Ann tells under her consent. It stands nowhere else.
+/// The sentence that Ann shares under her consent. No other text contains it.
 const SECRET: &str = "Ann is allergic to bee stings and carries two adrenaline pens.";
-/// Her consent, and what Scout makes of it.
+/// Her consent, and the transfer that Scout makes of it.
 const GRANT: &str = "ann-health-for-the-trip";
 const TRANSFER: &str = "ann-health-for-critic";
-/// What the poll should come to.
 const WANTED: &str = "Saturday";
 /// How many bytes in a row are a trace of a text.
 const TRACE_BYTES: usize = 16;
 
 fn fail<T>(what: impl Into<String>) -> Result<T, Failure> {
-    Err(Failure::Failed(what.into()))
+    Err(Failure::failed(what))
 }
 
 fn read(text: &str) -> Document<'_> {
     Document::parse(text, Reading::Strict)
 }
 
-/// Adds fields to a block.
 fn with(builder: Builder, block: &str, fields: &[(&str, &str)]) -> Builder {
     let add = |builder: Builder, (key, value): &(&str, &str)| builder.meta(block, *key, *value);
     fields.iter().fold(builder, add)
@@ -211,7 +206,6 @@ fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// Whose answers were read from prose.
 fn read_from_prose(poll: &Value) -> Vec<&str> {
     let counted = poll.get("counted").and_then(Value::as_array);
     let counted = counted.into_iter().flatten();
@@ -235,9 +229,9 @@ fn recount(world: &World, page: &mut Page, thread: &str, result: &str) -> Result
     let result = read(result);
     let at = result.meta("collation", "At").and_then(Timestamp::parse);
     let again = collate(&papers, None, at);
-    let again = again.map_err(|e| Failure::Failed(format!("the poll can't be counted: {e}")))?;
+    let again = again.map_err(|e| Failure::failed(format!("the poll can't be counted: {e}")))?;
     let again = again.to_envelopes(Some(thread));
-    let again = again.map_err(|e| Failure::Failed(format!("the result can't be written: {e}")))?;
+    let again = again.map_err(|e| Failure::failed(format!("the result can't be written: {e}")))?;
     let is_same = again.iter().any(|text| {
         let own = read(text);
         own.envelope().message == result.envelope().message && own.body_text() == result.body_text()
@@ -501,7 +495,7 @@ fn tell_audit(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     let (key, mut files) = export(world)?;
     let folder = world.folder().to_owned();
     let (whole, changed) = (folder.join("bundle"), folder.join("tampered"));
-    save(&whole, &files)?;
+    BundleFolder::at(&whole).write(&files, &mut |_| {})?;
     put(&folder.join("relay.key"), &format!("{key}\n"))?;
     put(&folder.join("held.note"), &world.held)?;
     page.checked(format!(
@@ -522,7 +516,7 @@ fn tell_audit(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     );
     let held = [world.held.clone()];
     let checked = verify(&whole, &key, &held);
-    let checked = checked.map_err(|w| Failure::Failed(format!("the bundle does not hold: {w}")))?;
+    let checked = checked.map_err(|w| Failure::failed(format!("the bundle does not hold: {w}")))?;
     require(
         checked.is_all && checked.extended == 1 && checked.erased == 3,
         format!(
@@ -550,7 +544,7 @@ fn tell_audit(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     };
     *text = text.replacen("last bus", "lost bus", 1);
     let name = name.clone();
-    save(&changed, &files)?;
+    BundleFolder::at(&changed).write(&files, &mut |_| {})?;
     let Err(wrong) = verify(&changed, &key, &held) else {
         return fail("the change was not found");
     };
@@ -575,7 +569,7 @@ fn export(world: &World) -> Result<(NoteKey, Vec<(String, String)>), Failure> {
     let key = world.log_key()?;
     let note = relayed(world.run(admin.checkpoint()), "there is no checkpoint")?;
     let signed = Note::parse(&note).and_then(|n| n.open(&key));
-    let signed = signed.map_err(|e| Failure::Failed(format!("the checkpoint: {e}")))?;
+    let signed = signed.map_err(|e| Failure::failed(format!("the checkpoint: {e}")))?;
     let mut entries: Vec<LogEntry> = Vec::new();
     while let Some(from) = Some(entries.len() as u64).filter(|n| *n < signed.size) {
         let asked = LogQuery {
@@ -603,13 +597,6 @@ fn verify(folder: &Path, key: &NoteKey, held: &[String]) -> Result<Checked, Wron
     let key = Some(key);
     let against = Against { key, held };
     bundle::check(&BundleFolder::at(folder), &against, &mut |_, _| {})
-}
-
-fn save(folder: &Path, files: &[(String, String)]) -> Result<(), Failure> {
-    let messages = folder.join("messages");
-    std::fs::create_dir_all(&messages).map_err(|e| Failure::at(&messages, e))?;
-    let mut files = files.iter();
-    files.try_for_each(|(name, text)| put(&folder.join(name), text))
 }
 
 fn put(path: &Path, text: &str) -> Result<(), Failure> {

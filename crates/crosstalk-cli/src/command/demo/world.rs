@@ -1,11 +1,11 @@
-//! Where the story happens, and who takes part: a folder, a relay on a port of this machine that nobody else knows of, and
-//! three participants with an address, a key and a token each.
+//! The stage of the demo: a folder, a relay on a free port of this machine, and three participants with an address, a key
+//! and a token each.
 
 use crate::clock;
 use crate::failure::Failure;
 use crate::service::relay::data::{Data, make_folder};
 use crate::service::relay::start;
-use crate::service::relay::token::{OPERATOR, new_token};
+use crate::service::relay::start::{OPERATOR, new_token};
 use crate::service::signing::sign;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp, id};
@@ -26,27 +26,25 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// What the relay calls itself.
+/// The name of the relay.
 pub(super) const NAME: &str = "demo.example";
-/// How long something that is about to happen is waited for: only a fault takes so long.
+/// How long to wait for an event; only a fault takes this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_millis(25);
 
-/// The person.
 pub(super) const ANN: &str = "human://demo.example/ann";
 /// The agent that finds things out.
 pub(super) const SCOUT: &str = "agent://demo.example/scout";
 /// The agent that looks at them twice.
 pub(super) const CRITIC: &str = "agent://demo.example/critic";
-/// What the operator assigned to Critic, and a hand-off asks for.
+/// The capability that the operator assigned to Critic and that the hand-off requires.
 pub(super) const ABLE: &str = "letters";
 
-/// Somebody who takes part.
+/// A participant.
 pub(super) struct Participant {
     pub(super) name: &'static str,
     pub(super) address: &'static str,
     pub(super) role: Role,
-    /// The id of the key.
     pub(super) pkid: &'static str,
     key: PrivateKey,
 }
@@ -59,7 +57,7 @@ impl Participant {
         pkid: &'static str,
     ) -> Result<Self, Failure> {
         let key = PrivateKey::generate(Algorithm::Ed25519)
-            .map_err(|e| Failure::Failed(format!("the system gives no random numbers: {e}")))?;
+            .map_err(|e| Failure::failed(format!("the system gives no random numbers: {e}")))?;
         Ok(Self {
             name,
             address,
@@ -69,7 +67,6 @@ impl Participant {
         })
     }
 
-    /// All three.
     fn all() -> Result<[Self; 3], Failure> {
         Ok([
             Self::new("Ann", ANN, Role::Person, "ann@demo.example")?,
@@ -78,7 +75,7 @@ impl Participant {
         ])
     }
 
-    /// The key as others know it who compared it.
+    /// The key, as pinned by the others.
     fn known(&self) -> KnownKey {
         KnownKey {
             id: self.pkid.to_owned(),
@@ -102,7 +99,6 @@ impl Participant {
             .intent(intent)
     }
 
-    /// The message, signed.
     fn sign(&self, builder: &Builder) -> Result<String, Failure> {
         let signer = Signer {
             key: &self.key,
@@ -115,10 +111,10 @@ impl Participant {
     }
 }
 
-/// The folder, the relay, and what chapters tell each other.
+/// The folder, the relay, and the state that chapters share.
 pub(super) struct World {
     folder: PathBuf,
-    /// Gone with the story, unless it is kept.
+    /// Removed at the end, unless the folder is kept.
     _temporary: Option<tempfile::TempDir>,
     pub(super) data: Data,
     pub(super) url: String,
@@ -127,22 +123,18 @@ pub(super) struct World {
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
     cast: [Participant; 3],
     clients: [Client; 3],
-    /// The relay operator.
     pub(super) admin: Client,
-    /// Whose keys everybody has compared.
+    /// The keys that all participants have compared.
     pub(super) trust: Trust,
     written: usize,
-    /// The conversation.
     pub(super) thread: String,
-    /// The question that it begins with.
     pub(super) question: String,
-    /// A checkpoint that somebody keeps from the middle of the story.
+    /// A checkpoint that Critic keeps from the middle of the story.
     pub(super) held: String,
-    /// When the consent of the person ends.
+    /// When Ann's consent expires.
     pub(super) end: Timestamp,
 }
 
-/// A message that was sent, and what the relay says about it.
 pub(super) struct Posted {
     pub(super) id: String,
     pub(super) text: String,
@@ -151,7 +143,6 @@ pub(super) struct Posted {
     pub(super) receipt: Receipt,
 }
 
-/// Who of the three.
 #[derive(Clone, Copy)]
 pub(super) enum Who {
     Ann,
@@ -159,17 +150,17 @@ pub(super) enum Who {
     Critic,
 }
 
-/// Says what is not as it should be.
+/// Fails with a sentence unless a condition holds.
 pub(super) fn require(is_so: bool, what: impl Into<String>) -> Result<(), Failure> {
     match is_so {
         true => Ok(()),
-        false => Err(Failure::Failed(what.into())),
+        false => Err(Failure::failed(what)),
     }
 }
 
-/// The same for what a relay says.
+/// The same for an answer of the relay.
 pub(super) fn relayed<T>(answer: Result<T, ClientError>, what: &str) -> Result<T, Failure> {
-    answer.map_err(|e| Failure::Failed(format!("{what}: {e}")))
+    answer.map_err(|e| Failure::failed(format!("{what}: {e}")))
 }
 
 impl World {
@@ -191,7 +182,7 @@ impl World {
         let trust = data.trust().update(|trust| {
             for one in &cast {
                 let pinned = trust.pin(one.known());
-                pinned.map_err(|_| Failure::Failed("a new key can't be pinned".into()))?;
+                pinned.map_err(|_| Failure::failed("a new key can't be pinned"))?;
             }
             Ok::<Trust, Failure>(trust.clone())
         })?;
@@ -217,18 +208,14 @@ impl World {
             ..Config::default()
         };
         let relay = start::start(&data, config, store)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .map_err(|e| Failure::Io("the threads of the relay".into(), e))?;
+        let runtime = start::runtime(Some(2))?;
         let (url, running) = runtime.block_on(listen(&relay, &data))?;
         let client = |secret: &String| {
             let client = Client::new(&url).map(|c| c.with_token(secret));
             relayed(client, "the relay has no address")
         };
         let [ann, scout, critic] = secrets.as_slice() else {
-            return Err(Failure::Failed("there are not three participants".into()));
+            return Err(Failure::failed("there are not three participants"));
         };
         Ok(Self {
             clients: [client(ann)?, client(scout)?, client(critic)?],
@@ -250,7 +237,6 @@ impl World {
         })
     }
 
-    /// Where everything is.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -299,9 +285,9 @@ impl World {
             Err(refused @ ClientError::Refused(_)) => return Ok(Err(refused)),
             Err(other) => return relayed(Err(other), "the relay can't be asked"),
         };
-        let receipt = sent.receipt.ok_or_else(|| {
-            Failure::Failed("the relay took the message and gave no receipt".into())
-        })?;
+        let receipt = sent
+            .receipt
+            .ok_or_else(|| Failure::failed("the relay took the message and gave no receipt"))?;
         let document = Document::parse(&text, Reading::Strict);
         let id = document.envelope().message.unwrap_or_default().to_owned();
         Ok(Ok(Posted {
@@ -377,14 +363,14 @@ impl World {
         )
     }
 
-    /// Has the relay sign its log as it is now.
+    /// Makes the relay sign its log now.
     pub(super) fn sign_log(&self) -> Result<(), Failure> {
         let signed = self.run(self.relay.tend_log());
-        signed.map_err(|e| Failure::Failed(format!("the log can't be signed: {e}")))?;
+        signed.map_err(|e| Failure::failed(format!("the log can't be signed: {e}")))?;
         Ok(())
     }
 
-    /// Looks again and again until there is something.
+    /// Polls until `look` finds something.
     pub(super) fn until<T>(
         &self,
         what: &str,
@@ -396,7 +382,7 @@ impl World {
                 return Ok(found);
             }
             if began.elapsed() > PATIENCE {
-                return Err(Failure::Failed(format!(
+                return Err(Failure::failed(format!(
                     "{what}: waited {} seconds for it in vain",
                     PATIENCE.as_secs()
                 )));
@@ -429,25 +415,25 @@ impl World {
     }
 }
 
-/// A folder in which nothing is.
+/// Creates the folder, or checks that it is empty.
 fn empty(folder: &Path) -> Result<PathBuf, Failure> {
     let folder = std::path::absolute(folder).map_err(|e| Failure::at(folder, e))?;
     make_folder(&folder).map_err(|e| Failure::at(&folder, e))?;
     let mut entries = std::fs::read_dir(&folder).map_err(|e| Failure::at(&folder, e))?;
     match entries.next() {
         None => Ok(folder),
-        Some(_) => Err(Failure::Failed(format!(
-            "{} is not empty: name a new folder with --keep",
-            folder.display()
-        ))),
+        Some(_) => Err(
+            Failure::failed(format!("{} is not empty", folder.display()))
+                .help("name a new folder with --keep"),
+        ),
     }
 }
 
 type RunningRelay = (oneshot::Sender<()>, JoinHandle<()>);
 
-/// Has the relay listen and deliver, until it is told to stop.
+/// Starts the server and the deliveries of the relay.
 async fn listen(relay: &Relay, data: &Data) -> Result<(String, RunningRelay), Failure> {
-    let fault = |e| Failure::Io("a port of this machine".into(), e);
+    let fault = |e| Failure::io("a port of this machine", e);
     let listener = tokio::net::TcpListener::bind(relay.config().listen).await;
     let listener = listener.map_err(fault)?;
     let url = format!("http://{}", listener.local_addr().map_err(fault)?);

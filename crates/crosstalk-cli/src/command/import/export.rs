@@ -95,7 +95,7 @@ mod tests {
         assert_eq!((found.len(), read.is_ok()), (1, true));
         assert!(elements("Not JSON").1.is_err());
         assert!(elements("[] []").1.is_err());
-        let stop = each_element(&b"[1, 2]"[..], |_| Err(Failure::Failed("full".into())));
+        let stop = each_element(&b"[1, 2]"[..], |_| Err(Failure::failed("full")));
         assert!(matches!(stop, Err(Ended::Failed(_))));
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn is_json(path: &Path) -> bool {
 
 /// Whether a file is a .zip archive.
 pub(super) fn is_archive(path: &Path) -> bool {
-    // What comes out of a pipe can be read once.
+    // A pipe can be read only once.
     if !path.is_file() {
         return false;
     }
@@ -67,7 +67,7 @@ pub(super) fn is_archive(path: &Path) -> bool {
     read.is_ok() && start == b"PK\x03\x04"
 }
 
-/// What a file is that has no message in it, as the end of a sentence; `fault` is what is wrong with its JSON.
+/// Describes a file without messages, as the end of a sentence; `fault` is the fault in its JSON.
 pub(super) fn kind_of(path: &Path, text: &str, fault: Option<&str>) -> String {
     let start: String = text.trim_start().chars().take(256).collect();
     let start = start.to_ascii_lowercase();

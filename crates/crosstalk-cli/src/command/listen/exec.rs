@@ -1,6 +1,6 @@
-//! A program that answers messages: it gets one on standard input, and what it prints is the answer.
+//! The program that answers messages: it gets one on standard input and prints the answer.
 
-use super::Given;
+use super::ProgramInput;
 use crate::failure::Failure;
 use crate::service::relay::remote::Waiting;
 use crate::view;
@@ -15,26 +15,24 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether a program has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What the variables of all settings begin with.
+/// The prefix of the variables of all settings.
 const SETTINGS_PREFIX: &[u8] = b"CROSSTALK_";
 
-/// A program with its arguments.
 #[derive(Debug)]
 pub(super) struct Program {
     name: String,
     arguments: Vec<String>,
-    given: Given,
+    given: ProgramInput,
     timeout: Duration,
 }
 
 impl Program {
-    /// The one of the command line, if there is one. It has to be there before the first message comes.
+    /// The program of the command line, checked before the first message arrives.
     pub(super) fn new(
         words: &[String],
-        given: Given,
+        given: ProgramInput,
         timeout: Duration,
     ) -> Result<Option<Self>, Failure> {
         let Some((name, arguments)) = words.split_first() else {
@@ -42,9 +40,10 @@ impl Program {
         };
         if !can_run(name, Path::new("."), None) {
             let name = view::line(name);
-            return Err(Failure::Usage(format!(
-                "--exec: the program `{name}` is not there, or can't be run: install it, or write its path"
-            )));
+            return Err(Failure::usage(format!(
+                "--exec: the program `{name}` is not there, or can't be run"
+            ))
+            .help("install it, or write its path"));
         }
         Ok(Some(Self {
             name: name.clone(),
@@ -57,9 +56,9 @@ impl Program {
     fn text(&self, waiting: &Waiting, record: &Record, follow_up: Option<&FollowUp>) -> String {
         let document = Document::parse(&waiting.envelope, Reading::Strict);
         match (self.given, follow_up) {
-            (Given::Envelope, _) => waiting.envelope.clone(),
-            (Given::Prompt, Some(follow_up)) => follow_up_prompt(&waiting.to, follow_up),
-            (Given::Prompt, None) => {
+            (ProgramInput::Envelope, _) => waiting.envelope.clone(),
+            (ProgramInput::Prompt, Some(follow_up)) => follow_up_prompt(&waiting.to, follow_up),
+            (ProgramInput::Prompt, None) => {
                 let sender = speaker(&record.sender, &record.text, 1).into_owned();
                 let record = Record {
                     sender,
@@ -67,12 +66,12 @@ impl Program {
                 };
                 program_prompt(&waiting.to, &record)
             }
-            (Given::Body, _) => format!("{}\n", document.body_text()),
+            (ProgramInput::Body, _) => format!("{}\n", document.body_text()),
         }
     }
 
-    /// What it prints for a message. Nothing of the message is in its arguments; its environment says who the message is
-    /// from.
+    /// Runs the program on a message and returns its output. The message is not in its arguments; the environment names
+    /// the sender.
     pub(super) fn run(
         &self,
         waiting: &Waiting,
@@ -95,7 +94,7 @@ impl Program {
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn()
-            .map_err(|e| Failure::Failed(format!("`{name}` can't be run: {e}")))?;
+            .map_err(|e| Failure::failed(format!("`{name}` can't be run: {e}")))?;
         let text = self.text(waiting, record, follow_up);
         if let Some(mut pipe) = child.stdin.take() {
             // A program that does not read its input closes the pipe; that is its right.
@@ -108,13 +107,13 @@ impl Program {
         let is_well = self.wait(&mut child)?;
         let bytes = said
             .recv_timeout(Duration::from_secs(10))
-            .map_err(|_| Failure::Failed(format!("`{name}` ended, and left its output open")))?
-            .map_err(|e| Failure::Io(format!("the output of {name}"), e))?;
+            .map_err(|_| Failure::failed(format!("`{name}` ended, and left its output open")))?
+            .map_err(|e| Failure::io(format!("the output of {name}"), e))?;
         if !is_well.0 {
-            return Err(Failure::Failed(format!("`{name}` failed ({})", is_well.1)));
+            return Err(Failure::failed(format!("`{name}` failed ({})", is_well.1)));
         }
         if bytes.len() > limit::ENVELOPE_BYTES {
-            return Err(Failure::Refused(
+            return Err(Failure::refused(
                 ErrorCode::TooLarge,
                 format!(
                     "`{name}` printed more than the {} bytes of an envelope",
@@ -123,16 +122,16 @@ impl Program {
             ));
         }
         String::from_utf8(bytes).map_err(|_| {
-            Failure::Refused(
+            Failure::refused(
                 ErrorCode::Format,
                 format!("what `{name}` printed is not UTF-8"),
             )
         })
     }
 
-    /// Waits for its end, and ends it if that takes too long. Whether it ended well, and how.
+    /// Waits for the program and kills it after the timeout. Returns whether it succeeded, and its status.
     fn wait(&self, child: &mut Child) -> Result<(bool, String), Failure> {
-        let io = |e| Failure::Io(self.name.clone(), e);
+        let io = |e| Failure::io(self.name.clone(), e);
         let end = Instant::now() + self.timeout;
         loop {
             if let Some(status) = child.try_wait().map_err(io)? {
@@ -143,7 +142,7 @@ impl Program {
                 let _ = child.kill();
                 child.wait().map_err(io)?;
                 let seconds = self.timeout.as_secs();
-                return Err(Failure::Refused(
+                return Err(Failure::refused(
                     ErrorCode::Timeout,
                     format!(
                         "`{}` did not end within {seconds} seconds, and was ended",
@@ -156,7 +155,7 @@ impl Program {
     }
 }
 
-/// Everything up to a little more than an answer may have; the rest is read and dropped, so that the program can end.
+/// Reads slightly more than the limit of an answer and drops the rest, so that the program can end.
 fn bounded(mut pipe: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = u64::try_from(limit::ENVELOPE_BYTES).unwrap_or(u64::MAX);
@@ -199,10 +198,10 @@ mod tests {
         store.message("M").ok()?
     }
 
-    fn run(words: &[&str], given: Given, seconds: u64) -> Result<String, Failure> {
+    fn run(words: &[&str], given: ProgramInput, seconds: u64) -> Result<String, Failure> {
         let words: Vec<String> = words.iter().map(|w| w.to_string()).collect();
         let program = Program::new(&words, given, Duration::from_secs(seconds))?;
-        let gone = || Failure::Failed("the message is not kept".into());
+        let gone = || Failure::failed("the message is not kept");
         let record = record().ok_or_else(gone)?;
         program.map_or_else(|| Ok(String::new()), |p| p.run(&waiting(), &record, None))
     }
@@ -210,18 +209,21 @@ mod tests {
     #[test]
     fn the_message_comes_on_standard_input_and_nowhere_else() {
         assert_eq!(
-            run(&["cat"], Given::Envelope, 60).unwrap(),
+            run(&["cat"], ProgramInput::Envelope, 60).unwrap(),
             waiting().envelope
         );
-        assert_eq!(run(&["cat"], Given::Body, 60).unwrap(), "$(touch /tmp/x)\n");
-        let prompt = run(&["cat"], Given::Prompt, 60).unwrap();
+        assert_eq!(
+            run(&["cat"], ProgramInput::Body, 60).unwrap(),
+            "$(touch /tmp/x)\n"
+        );
+        let prompt = run(&["cat"], ProgramInput::Prompt, 60).unwrap();
         assert!(prompt.contains("[[A→B v1]]") && prompt.contains("Verification: unsigned"));
         for word in ["chat", "copy and paste", "ask me", "code block"] {
             assert!(!prompt.contains(word), "{word}: {prompt}");
         }
         let around = run(
             &["sh", "-c", "echo \"$0 $# $*\"; env", "x"],
-            Given::Envelope,
+            ProgramInput::Envelope,
             60,
         )
         .unwrap();
@@ -231,23 +233,25 @@ mod tests {
     #[test]
     fn a_program_that_fails_or_hangs_is_no_answer() {
         assert!(
-            run(&["sh", "-c", "echo no; exit 3"], Given::Body, 60)
+            run(&["sh", "-c", "echo no; exit 3"], ProgramInput::Body, 60)
                 .unwrap_err()
                 .to_string()
                 .contains("3")
         );
         assert_eq!(
-            run(&["sleep", "600"], Given::Body, 1).unwrap_err().exit(),
+            run(&["sleep", "600"], ProgramInput::Body, 1)
+                .unwrap_err()
+                .exit(),
             ErrorCode::Timeout.into()
         );
-        assert!(run(&["/no/such/program"], Given::Body, 60).is_err());
+        assert!(run(&["/no/such/program"], ProgramInput::Body, 60).is_err());
         let flood = run(
             &["sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x"],
-            Given::Body,
+            ProgramInput::Body,
             60,
         );
         assert_eq!(flood.unwrap_err().exit(), ErrorCode::TooLarge.into());
         // Input that nobody reads does no harm.
-        assert_eq!(run(&["true"], Given::Body, 60).unwrap(), "");
+        assert_eq!(run(&["true"], ProgramInput::Body, 60).unwrap(), "");
     }
 }

@@ -29,14 +29,14 @@ pub(super) struct Collate {
     /// Only what came before this time
     #[arg(long, value_name = "TIME", value_parser = clock::time)]
     at: Option<Timestamp>,
-    /// The key of a relay, as ed25519:pk=…: its hops tell when an answer came, and who is asked answers under the very
+    /// The key of a relay, as ed25519:pk=…: its hops tell when an answer came, and a voter answers under the very
     /// address, as at the relay; may be given again
     #[arg(long, value_name = "RECORD", value_parser = key)]
     relay_key: Vec<PublicKey>,
     /// The address that a name stands for, as `Names` of the result says; may be given again
     #[arg(long, value_name = "NAME=ADDRESS", value_parser = name)]
     name: Vec<(String, String)>,
-    /// Print the result as the envelope that goes to who asked
+    /// Print the result as the envelope that goes to the asker
     #[arg(long, conflicts_with = "json")]
     envelope: bool,
     /// Print JSON of the form crosstalk.poll/1
@@ -94,18 +94,18 @@ impl Collate {
         let names = is_relay.then_some(&names);
         let collation = collate_named(&papers, wanted, self.at, names, &Proofs::default())
             .map_err(|error| {
-                let advice = match error {
-                    PollError::Several(_) => ": name it with --poll ID",
-                    _ => "",
-                };
-                Failure::Refused(ErrorCode::Format, format!("{error}{advice}"))
+                let failure = Failure::refused(ErrorCode::Format, error.to_string());
+                match error {
+                    PollError::Several(_) => failure.help("name it with --poll ID"),
+                    _ => failure,
+                }
             })?;
         if self.json {
             console.data(json::pretty(&collation)?)?;
         } else if self.envelope {
             let envelopes = collation.to_envelopes(None);
             let envelopes =
-                envelopes.map_err(|e| Failure::Refused(ErrorCode::Format, e.to_string()))?;
+                envelopes.map_err(|e| Failure::refused(ErrorCode::Format, e.to_string()))?;
             console.text(&envelopes.join("\n"))?;
         } else {
             let view = json::value(&collation)?;
@@ -137,7 +137,7 @@ impl Collate {
                     ),
                     false => ("several polls have an id that begins so", &fitting),
                 };
-                Err(Failure::Refused(
+                Err(Failure::refused(
                     ErrorCode::Format,
                     format!("--poll {poll}: {what}: {}", ids.join(", ")),
                 ))

@@ -4,9 +4,9 @@ use crate::clock;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::input::Input;
+use crate::input::typed_text;
 use crate::service::deliver::Delivery;
-use crate::service::recipient::{resolve_each, resolve_typed};
+use crate::service::recipient::{resolve_each, resolve_typed, sender_or_own};
 use crate::service::workspace::Desk;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -14,7 +14,6 @@ use crosstalk_envelope::{Builder, ErrorCode, Timestamp};
 use crosstalk_protocol::compose::{context_of, session_text};
 use crosstalk_protocol::poll::{Kind, OPTIONS, Quorum, range};
 use crosstalk_protocol::store::is_same_party;
-use std::path::Path;
 
 /// Ask several the same question
 ///
@@ -57,7 +56,7 @@ pub(super) struct New {
     /// The name of all voters together, in the direction line
     #[arg(long, value_name = "NAME", default_value = "VOTERS")]
     group: String,
-    /// Where the result goes besides; answers go to who asks
+    /// Where the result goes besides; answers go to the asker
     #[arg(long, value_name = "ADDRESS")]
     result_to: Option<String>,
     /// The asker, in the direction line
@@ -167,10 +166,7 @@ impl New {
         }
         self.require_sense(&kind, &targets)?;
         self.delivery.require_key(&desk)?;
-        let sender = match &self.from {
-            Some(from) => resolve_typed(config, from),
-            None => config.sender()?,
-        };
+        let sender = sender_or_own(config, self.from.as_deref())?;
         let user = match &self.user {
             Some(user) => user.clone(),
             None => config.user()?,
@@ -218,30 +214,19 @@ impl New {
     }
 
     fn question(&self, console: &mut Console) -> Result<String, Failure> {
-        let text = match self.text.as_str() {
-            "-" => {
-                let input = Input::read(Path::new("-"), console)?;
-                let text = input
-                    .text()
-                    .map_err(|(_, fault)| Failure::of_rule(fault.rule, &fault.message))?;
-                text.to_owned()
-            }
-            text => text.to_owned(),
-        };
+        let text = typed_text(console, &self.text)?;
         match text.trim().is_empty() {
-            true => Err(Failure::Failed(
-                "nothing is asked, so nothing was sent".into(),
-            )),
+            true => Err(Failure::failed("nothing is asked, so nothing was sent")),
             false => Ok(text),
         }
     }
 
-    /// Nobody is asked what can't come to anything.
+    /// Rejects a poll that can't have a result.
     fn require_sense(&self, kind: &Kind, targets: &[String]) -> Result<(), Failure> {
         if self.deadline.is_some_and(|t| t <= clock::now()) {
-            return Err(Failure::Refused(
+            return Err(Failure::refused(
                 ErrorCode::Timeout,
-                "nothing was sent: the deadline has passed".into(),
+                "nothing was sent: the deadline has passed",
             ));
         }
         let options: Vec<&str> = self.options.iter().map(|o| o.trim()).collect();
@@ -253,44 +238,55 @@ impl New {
         let needed = quorum.and_then(|q| q.required(targets.len()));
         let needed = needed.filter(|n| usize::try_from(*n).is_ok_and(|n| n > targets.len()));
         let word = kind.as_str();
-        let fault = match (options.len(), kind) {
-            (_, Kind::Open) if !options.is_empty() => {
-                "an open question has no options: leave out --option, or --type open".to_owned()
-            }
-            (1, _) => "one option is no choice: give another --option".to_owned(),
-            (0, kind) if *kind != Kind::Open => {
-                "there is nothing to choose: give each --option".to_owned()
-            }
-            (n, _) if n > OPTIONS => format!("a poll has at most {OPTIONS} options"),
-            _ if options.contains(&"") => "an option says nothing: leave it out".to_owned(),
-            _ if twice.is_some() => {
-                let option = twice.unwrap_or_default();
-                format!("`{option}` is there twice: give each --option once")
-            }
-            _ if asked_twice.is_some() => {
-                let target = asked_twice.unwrap_or_default();
-                format!("{target} is asked twice: give each --target once")
-            }
-            _ if self.range.is_some() && *kind != Kind::Score => {
-                format!("--range says how many points there are, and {word} has none: --type score")
-            }
+        let (what, help) = match (options.len(), kind) {
+            (_, Kind::Open) if !options.is_empty() => (
+                "an open question has no options".to_owned(),
+                "leave out --option, or --type open",
+            ),
+            (1, _) => (
+                "one option is no choice".to_owned(),
+                "give another --option",
+            ),
+            (0, kind) if *kind != Kind::Open => (
+                "there is nothing to choose".to_owned(),
+                "give each --option",
+            ),
+            (n, _) if n > OPTIONS => (
+                format!("a poll has at most {OPTIONS} options"),
+                "leave some out",
+            ),
+            _ if options.contains(&"") => ("an option is empty".to_owned(), "leave it out"),
+            _ if twice.is_some() => (
+                format!("`{}` is given twice", twice.unwrap_or_default()),
+                "give each --option once",
+            ),
+            _ if asked_twice.is_some() => (
+                format!("{} is asked twice", asked_twice.unwrap_or_default()),
+                "give each --target once",
+            ),
+            _ if self.range.is_some() && *kind != Kind::Score => (
+                format!("--range sets points, and a poll of type {word} has none"),
+                "choose --type score",
+            ),
             _ => match (marked, needed) {
                 (Some(option), _) => {
                     let marks: Vec<String> = marks(kind).iter().map(|m| format!("`{m}`")).collect();
-                    format!(
-                        "ballots of type {word} separate options with {}, so `{option}` can't be told apart: write it \
-                         otherwise",
-                        marks.join(" and ")
+                    let marks = marks.join(" and ");
+                    (
+                        format!(
+                            "ballots of type {word} separate options with {marks}, so `{option}` is not clear"
+                        ),
+                        "write it otherwise",
                     )
                 }
-                (None, Some(n)) => format!(
-                    "{n} ballots can't come from the {} who are asked: ask more, or lower --quorum",
-                    targets.len()
+                (None, Some(n)) => (
+                    format!("{n} ballots can't come from {} voters", targets.len()),
+                    "ask more, or lower --quorum",
                 ),
                 (None, None) => return Ok(()),
             },
         };
-        Err(Failure::Usage(fault))
+        Err(Failure::usage(what).help(help))
     }
 }
 

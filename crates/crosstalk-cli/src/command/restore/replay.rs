@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::paragraph::count;
 use crate::service::audit_bundle::BundleFolder;
 use crate::service::relay::data::Data;
-use crate::service::relay::start::start_core;
+use crate::service::relay::start::{runtime, start_core};
 use crosstalk_envelope::{Document, ErrorCode, Intent, PublicKey, Reading, Signature};
 use crosstalk_protocol::audit::bundle::{self, Against, Files};
 use crosstalk_protocol::audit::{Detail, EventKind, Leaf, LogQuery, LogStore as _, NoteKey};
@@ -22,24 +22,22 @@ use crosstalk_store::SqliteStore;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Who revokes tokens that were revoked after the backup, as the log names it.
+/// The name in the log for tokens that a restore revokes.
 const BY: &str = "restore";
-/// How many entries of a log are read at a time.
 const PAGE: usize = 1000;
 
-/// How many steps it takes at most to take traces of erased texts out of the files of the store.
+/// How many steps at most remove the traces of erased texts from the files of the store.
 const MAX_SCRUBS: usize = 100_000;
 
-/// Where revocations come from.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum RevocationSource {
     /// A newer data folder of the same relay.
     Folder(Data),
     /// An audit bundle of it.
     Bundle(PathBuf),
 }
 
-/// What was revoked after a backup.
+/// Revocations after a backup.
 #[derive(Debug, Default)]
 pub(super) struct Revocations {
     /// REVOKEs, by their id, the oldest first.
@@ -55,7 +53,7 @@ pub(super) struct Revocations {
     signers: Vec<KnownKey>,
 }
 
-/// What became of them.
+/// The result of a replay.
 #[derive(Debug, Default)]
 pub(super) struct Replayed {
     /// How many REVOKEs the relay accepted now, or had accepted before.
@@ -67,12 +65,12 @@ pub(super) struct Replayed {
     pub(super) pinned: Vec<String>,
     /// REVOKEs that the relay rejected, and their senders.
     pub(super) rejected: Vec<(String, String)>,
-    /// Consents and keys that still count.
+    /// Consents and keys that are still active.
     pub(super) left: Vec<String>,
 }
 
-impl Source {
-    /// Finds out what a folder is.
+impl RevocationSource {
+    /// Detects whether a folder is a data folder or a bundle.
     pub(super) fn at(path: &Path) -> Result<Self, Failure> {
         let folder = std::path::absolute(path).map_err(|e| Failure::at(path, e))?;
         let data = Data::at(folder.clone());
@@ -81,15 +79,18 @@ impl Source {
         } else if folder.join(bundle::CHECKPOINT).is_file() {
             Ok(Self::Bundle(folder))
         } else {
-            Err(Failure::Usage(format!(
-                "there is neither the data of a relay nor an audit bundle in {}: name the newer data folder, or a folder \
-                 that `crosstalk audit export --out DIR` wrote",
+            Err(Failure::usage(format!(
+                "there is neither the data of a relay nor an audit bundle in {}",
                 path.display()
-            )))
+            ))
+            .help(
+                "name the newer data folder, or a folder \
+                 that `crosstalk audit export --out DIR` wrote",
+            ))
         }
     }
 
-    /// What was revoked after the state of a restored folder, and does not count there.
+    /// The revocations that a restored folder lacks.
     pub(super) fn missing_in(&self, restored: &Data) -> Result<Revocations, Failure> {
         let store = store_of(restored)?;
         let mut found = match self {
@@ -110,7 +111,7 @@ impl Revocations {
             && self.keys.is_empty()
     }
 
-    /// What they are about, in words: how many of what, and their names.
+    /// The revoked items in words: counts and names.
     pub(super) fn describe(&self) -> String {
         let keys = self.keys.iter().map(|k| k.id.as_str());
         let keys: BTreeSet<&str> = keys
@@ -138,7 +139,7 @@ impl Revocations {
         }
     }
 
-    /// Adds what an entry of a log says.
+    /// Adds the revocation in a log entry, if there is one.
     fn add(&mut self, leaf: &Leaf, detail: Option<&Detail>, text: Option<String>) {
         match leaf.kind {
             EventKind::Revoked => {
@@ -168,7 +169,7 @@ impl Revocations {
         }
     }
 
-    /// Leaves out what counts already.
+    /// Removes revocations that are already in effect.
     fn keep_missing(&mut self, store: &SqliteStore, trust: &Trust) -> Result<(), Failure> {
         let mut messages = Vec::new();
         for (id, text) in std::mem::take(&mut self.messages) {
@@ -195,7 +196,7 @@ impl Revocations {
         Ok(())
     }
 
-    /// Replays them into a restored folder. What counts there already stays as it is.
+    /// Replays them into a restored folder.
     pub(super) fn replay(&self, restored: &Data) -> Result<Replayed, Failure> {
         let mut replayed = Replayed::default();
         self.pin_signers(restored, &mut replayed)?;
@@ -265,7 +266,7 @@ impl Revocations {
         Ok(())
     }
 
-    /// Hands the REVOKEs to the restored relay as a stranger would: only their signatures speak for them.
+    /// Hands the REVOKEs to the restored relay as a stranger: only their signatures authorize them.
     fn replay_messages(&self, restored: &Data, replayed: &mut Replayed) -> Result<(), Failure> {
         if self.messages.is_empty() {
             return Ok(());
@@ -273,11 +274,7 @@ impl Revocations {
         let (config, _) = restored.read_config(None)?;
         // Without a key: what the relay signs, it signs when it runs.
         let relay = start_core(restored, config, restored.open()?, None)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .map_err(|e| Failure::Io("the threads of the relay".into(), e))?;
+        let runtime = runtime(Some(1))?;
         let filed = runtime.block_on(async {
             for (id, text) in &self.messages {
                 match relay.receive(text.as_bytes(), &Peer::stranger()).await {
@@ -298,7 +295,7 @@ impl Revocations {
     }
 }
 
-/// Those of some consents that are on record and were not revoked.
+/// The consents that are on record and active.
 fn active_consents(
     store: &SqliteStore,
     names: &BTreeMap<String, Revocation>,
@@ -314,15 +311,15 @@ fn active_consents(
 
 fn store_of(data: &Data) -> Result<SqliteStore, Failure> {
     SqliteStore::open_existing(data.store())?
-        .ok_or_else(|| Failure::Failed(format!("there is no store in {}", data.folder().display())))
+        .ok_or_else(|| Failure::failed(format!("there is no store in {}", data.folder().display())))
 }
 
-/// What the log and the trust file of a newer folder say.
+/// The revocations in the log and the trust file of a newer folder.
 fn from_folder(newer: &Data, restored: &SqliteStore) -> Result<Revocations, Failure> {
     let store = store_of(newer)?;
     let size = restored.log_size()?;
     if size > 0 && store.log_root(size)? != restored.log_root(size)? {
-        return Err(Failure::Failed(format!(
+        return Err(Failure::failed(format!(
             "the relay in {} is not a newer state of the one in the backup: its log does not begin with that of the backup",
             newer.folder().display()
         )));
@@ -377,11 +374,12 @@ fn from_folder(newer: &Data, restored: &SqliteStore) -> Result<Revocations, Fail
     Ok(found)
 }
 
-/// What an audit bundle says. It has to be signed by a key of the restored relay, and to extend its log.
+/// The revocations in an audit bundle, which a key of the restored relay must have signed and which must extend its
+/// log.
 fn from_bundle(path: &Path, restored: &Data, store: &SqliteStore) -> Result<Revocations, Failure> {
     let files = BundleFolder::at(path);
     let unusable = |what: String| {
-        Failure::Refused(
+        Failure::refused(
             ErrorCode::Perm,
             format!(
                 "the bundle {} can't be used, and nothing was changed: {what}",

@@ -16,7 +16,7 @@ pub(crate) enum ClipboardError {
     Empty,
     /// There are files on it.
     Files,
-    /// What is on it is not Unicode text.
+    /// It holds no Unicode text.
     NotText,
     /// The text on it is larger than a paste may be.
     TooLarge,
@@ -97,10 +97,10 @@ impl From<ClipboardError> for Failure {
         let message = fault.to_string();
         match fault {
             ClipboardError::TooLarge | ClipboardError::TooLong(..) => {
-                Self::Refused(ErrorCode::TooLarge, message)
+                Self::refused(ErrorCode::TooLarge, message)
             }
-            ClipboardError::Setting(_) => Self::Usage(message),
-            _ => Self::Failed(message),
+            ClipboardError::Setting(_) => Self::usage(message),
+            _ => Self::failed(message),
         }
     }
 }

@@ -20,7 +20,7 @@ mod platform {
     use std::thread;
     use std::time::Duration;
 
-    /// What the holder needs to know of the environment to reach the display. It stays for days: nothing else of a
+    /// The variables that the holder needs to reach the display. It stays for days: nothing else of a
     /// session, passphrases least of all, stays with it.
     const ENVIRONMENT: [&str; 6] = [
         "DISPLAY",
@@ -127,7 +127,7 @@ mod platform {
         Ok(clipboard.set().wait().text(text)?)
     }
 
-    /// Whoever waits for a copy is not woken by a display that goes away: that is looked for here.
+    /// Looks for a display that goes away, which wakes no waiting copy.
     fn end_with_the_display() {
         let Ok(mut clipboard) = arboard::Clipboard::new() else {
             return;

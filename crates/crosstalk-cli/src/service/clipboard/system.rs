@@ -67,7 +67,7 @@ impl System {
                     return Ok(());
                 }
                 Ok(_) if ended => "another program copied something else; try again".into(),
-                // Whoever had it before may still have it, or may have been asked.
+                // The previous owner may still have it, or may have been asked.
                 _ if !left.is_zero() => {
                     thread::sleep(PAUSE);
                     continue;

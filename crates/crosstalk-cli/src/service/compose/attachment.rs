@@ -1,7 +1,7 @@
 //! Files beside a message: their kind, name and digest (MET-012).
 
 use crate::failure::Failure;
-use crate::service::relay::submit::Attached;
+use crate::service::relay::send::Attached;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{ErrorCode, base64, limit};
 use std::path::Path;
@@ -15,15 +15,15 @@ const MOST_EMBEDDED: usize = 44 * 1024;
 /// the file.
 pub(super) fn describe(path: &Path, embed: bool) -> Result<(String, Attached), Failure> {
     let shown = path.to_string_lossy().into_owned();
-    let facts = std::fs::metadata(path).map_err(|e| Failure::Io(shown.clone(), e))?;
+    let facts = std::fs::metadata(path).map_err(|e| Failure::io(shown.clone(), e))?;
     if !facts.is_file() || facts.len() > MOST {
         let why = format!(
             "{shown} can't be attached: only files of at most {} MiB can",
             MOST >> 20
         );
-        return Err(Failure::Refused(ErrorCode::TooLarge, why));
+        return Err(Failure::refused(ErrorCode::TooLarge, why));
     }
-    let bytes = std::fs::read(path).map_err(|e| Failure::Io(shown.clone(), e))?;
+    let bytes = std::fs::read(path).map_err(|e| Failure::io(shown.clone(), e))?;
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
     let name: String = name.unwrap_or_default();
     let is_plain =
@@ -33,14 +33,17 @@ pub(super) fn describe(path: &Path, embed: bool) -> Result<(String, Attached), F
     let mut value = format!("{};name={name};digest={digest}", kind(path));
     if embed {
         if bytes.len() > MOST_EMBEDDED {
-            return Err(Failure::Refused(
+            return Err(Failure::refused(
                 ErrorCode::TooLarge,
                 format!(
-                    "{shown} has {} bytes, and at most {MOST_EMBEDDED} fit on a line of {}: attach it without --embed, \
-                     and send the file beside the message",
+                    "{shown} has {} bytes, and at most {MOST_EMBEDDED} fit on a line of {}",
                     bytes.len(),
                     limit::LINE_BYTES
                 ),
+            )
+            .help(
+                "attach it without --embed, \
+                     and send the file beside the message",
             ));
         }
         value.push_str(&format!(";data=base64,{}", base64::encode(&bytes)));

@@ -76,7 +76,7 @@ fn goes_on(console: &mut Console) -> Result<bool, Failure> {
     Ok(line.is_some_and(|line| !line.eq_ignore_ascii_case("q")))
 }
 
-/// What Control-D sends.
+/// The character of Control-D.
 const END_OF_INPUT: char = '\u{4}';
 
 /// Says how to copy what was not copied.

@@ -1,7 +1,7 @@
 //! Which question an answer means whose ids are unknown, where several wait for its sender.
 
-use crate::age::age;
 use crate::clock;
+use crate::clock::age;
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::failure::Failure;
 use crate::paragraph::wrap;

@@ -18,7 +18,7 @@ use crosstalk_protocol::poll::Call;
 use crosstalk_protocol::store::{Record, Side, Store as _, Wait, Way, is_same_party, may_answer};
 use crosstalk_store::SqliteStore;
 
-/// Who has to act on a question that somebody else has to answer.
+/// The states of a question that somebody else has to answer.
 const OPEN: [Wait; 2] = [Wait::Them, Wait::Carry];
 
 /// Whether somebody else has to answer a message.
@@ -58,12 +58,11 @@ fn all_asked(questions: &[Record]) -> Vec<String> {
     all
 }
 
-/// What is said where no question is open.
+/// The failure where no question is open.
 pub(super) fn none_open() -> Failure {
-    Failure::Failed(
-        "no message of yours waits for an answer: `crosstalk threads` lists those that this text may answer; name one with \
-         --as-reply-to"
-            .into(),
+    Failure::failed("no message of yours waits for an answer").help(
+        "`crosstalk threads` lists those that this text may answer; name one with \
+         --as-reply-to",
     )
 }
 
@@ -189,9 +188,8 @@ fn latest_to(open: &[Record], all: &[Record], from: &str) -> Result<Record, Fail
     let found = questions.find(|q| asks(q, from)).cloned();
     found.ok_or_else(|| match open {
         [] => none_open(),
-        open => Failure::Usage(format!(
-            "no message here asks {}: name one of {} with --from",
-            escape(from),
+        open => Failure::usage(format!("no message here asks {}", escape(from))).help(format!(
+            "name one of {} with --from",
             view::names(&all_asked(open))
         )),
     })
@@ -227,10 +225,13 @@ pub(super) fn answered(
     let first = names.first().map_or_else(String::new, |n| shell::word(n));
     let file = input.file_argument();
     let file = file.map_or_else(String::new, |file| format!(" {file}"));
-    Err(Failure::Usage(format!(
-        "{} questions are open, and a plain answer does not say whose it is: name who said it with --from NAME, one of {}, as in \
+    Err(Failure::usage(format!(
+        "{} questions are open, and a plain answer does not say whose it is",
+        open.len()
+    ))
+    .help(format!(
+        "name who said it with --from NAME, one of {}, as in \
          `crosstalk paste --as-reply-to {} --from {first}{file}`",
-        open.len(),
         view::names(&names),
         shell::word(reference)
     )))
@@ -282,7 +283,7 @@ pub(super) fn envelope(
 ) -> Result<String, Failure> {
     let body = body_of(input)?;
     if body.is_empty() {
-        return Err(Failure::Failed("there is no text to file".into()));
+        return Err(Failure::failed("there is no text to file"));
     }
     let document = answered.document();
     let sender = speaker(console, desk, (answered, &document), from)?;
@@ -306,7 +307,7 @@ pub(super) fn envelope(
     builder.build().map_err(|e| refused(&e))
 }
 
-/// Who said it: the one whom the message is for, or who wrote it if it is for the person; of those whom a poll asks, the one
+/// Finds the sender: the one whom the message is for, or who wrote it if it is for the person; of those whom a poll asks, the one
 /// who is named.
 fn speaker(
     console: &mut Console,
@@ -335,16 +336,18 @@ fn speaker(
             resolve_typed(&desk.config, &line.unwrap_or_default())
         }
         (None, _) => {
-            return Err(Failure::Usage(format!(
-                "a poll asks several, and a plain answer does not say whose it is: name who said it with --from, one of {asked}"
-            )));
+            return Err(Failure::usage(
+                "a poll asks several, and a plain answer does not say whose it is",
+            )
+            .help(format!("name who said it with --from, one of {asked}")));
         }
     };
     match call.asks(&from) {
         true => Ok(from),
-        false => Err(Failure::Usage(format!(
-            "{} is not among those whom the poll asks: name one of {asked} with --from",
+        false => Err(Failure::usage(format!(
+            "{} is not among those whom the poll asks",
             escape(&from)
-        ))),
+        ))
+        .help(format!("name one of {asked} with --from"))),
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Incoming<'d> {
     trust: Trust,
     lookup: Lookup<'d>,
     mine: Mine,
-    /// What is demanded of consent.
+    /// The demands on consent.
     pub(crate) policy: Policy,
     /// The time at which messages are looked at, if that is not now.
     pub(crate) at: Option<Timestamp>,
@@ -35,7 +35,7 @@ pub(crate) struct Taken {
     pub(crate) arrival: Arrival,
     /// The message that was admitted, and the verdict about it.
     pub(crate) admitted: Admitted,
-    /// What it says about consent.
+    /// The consent that it claims.
     pub(crate) said: Said,
 }
 
@@ -52,7 +52,7 @@ impl<'d> Incoming<'d> {
         })
     }
 
-    /// What is to be kept of an envelope.
+    /// Reads an envelope for the store.
     pub(crate) fn take(
         &mut self,
         console: &mut Console,
@@ -68,7 +68,7 @@ impl<'d> Incoming<'d> {
         let mut verdict = lookup.judge(console, document, &mut self.trust, &question)?;
         let is_open = !matches!(verdict.word(), Word::Verified | Word::Revoked);
         if let Some(own) = self.own_key(verdict.pkid().filter(|_| is_open))? {
-            // What one signed oneself needs nobody to vouch for it.
+            // One's own signature needs no other evidence.
             let question = Question {
                 key: Some(&own),
                 ..question
@@ -134,7 +134,7 @@ impl<'d> Incoming<'d> {
         let sentence = match (learn(document, &mut trial, &question), verdict.word()) {
             (Ok(learned), _) => {
                 self.change(|trust| {
-                    // What others wrote meanwhile may say otherwise; then it is left as they say.
+                    // Another program may have changed the trust file meanwhile; its change stays.
                     let _ = learn(document, trust, &question);
                 })?;
                 Some(learned_sentence(&learned))

@@ -1,10 +1,10 @@
-//! What is told about a message that was pasted.
+//! The report about a message that was pasted.
 
 use super::plain;
 use crate::console::{CYAN, Console, GREEN, RED, styled};
 use crate::failure::Failure;
 use crate::paragraph::{lines, wrap};
-use crate::report::Message;
+use crate::report::{MessageReport, PastedReport, RefusalReport};
 use crate::screen::clip_cells;
 use crate::service::intake::Taken;
 use crate::service::lookup::show_before;
@@ -22,7 +22,7 @@ use crosstalk_protocol::store::{
     Moved, Outcome, Record, Side, Store as _, Wait, Way, is_same_party,
 };
 use crosstalk_store::SqliteStore;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The most columns of a question that is quoted in a note.
 const QUOTED: usize = 40;
@@ -42,7 +42,7 @@ pub(super) struct Told<'t> {
     pub(super) skips_known: bool,
     /// Whether each repair is told by itself.
     pub(super) verbose: bool,
-    /// What became of it where it was here already and answers another message now.
+    /// The move of a message that was here already and answers another one now.
     pub(super) moved: Option<&'t Moved>,
     /// The command that keeps it under another id.
     pub(super) new_id: &'t str,
@@ -95,7 +95,7 @@ impl Told<'_> {
                             )
                         }
                         Some(_) => format!(
-                            "a message that nobody vouches for had this id; it is {} now",
+                            "an unverified message had this id; it is {} now",
                             short(displaced)
                         ),
                     })?;
@@ -199,7 +199,7 @@ impl Told<'_> {
         matches!(self.moved, Some(Moved::Done { .. }))
     }
 
-    /// What a model got wrong: the id of the question once more, sides that were not swapped, a question that is not here.
+    /// Tells the mistakes of a model: the id of the question once more, sides that were not swapped, an unknown question.
     fn remarks(
         &self,
         console: &mut Console,
@@ -359,14 +359,14 @@ impl Told<'_> {
     }
 
     /// For programs.
-    pub(super) fn report(&self) -> Result<Value, Failure> {
-        let (word, id) = match self.outcome {
+    pub(super) fn report(&self) -> Result<PastedReport, Failure> {
+        let (outcome, id) = match self.outcome {
             Outcome::Filed { id, .. } => ("filed", id),
             Outcome::Known { id, .. } if self.is_moved() => ("moved", id),
             Outcome::Known { id, .. } => ("known", id),
             Outcome::Conflict { id, .. } => ("conflict", id),
         };
-        let settled = match self.outcome {
+        let settles = match self.outcome {
             Outcome::Filed { settled, .. } => settled.clone(),
             _ => match self.moved {
                 Some(Moved::Done { settled, .. }) => settled.clone(),
@@ -376,17 +376,17 @@ impl Told<'_> {
         let findings = self.document.diagnostics().iter();
         let repairs = findings.map(|d| json::value(&finding(d, self.lines)));
         let repairs = repairs.collect::<Result<Vec<Value>, Failure>>()?;
-        Ok(json!({
-            "outcome": word,
-            "id": id,
-            "message": self.record.map(Message::new),
-            "settles": settled,
-            "candidates": self.candidates(),
-            "learned": self.learned,
-            "repairs": repairs,
-            "verdict": json::value(&self.taken.admitted.verdict().report())?,
-            "refusal": null,
-        }))
+        Ok(PastedReport {
+            outcome,
+            id: id.clone(),
+            message: self.record.map(MessageReport::new),
+            settles,
+            candidates: self.candidates().to_vec(),
+            learned: self.learned.map(str::to_owned),
+            repairs,
+            verdict: json::value(&self.taken.admitted.verdict().report())?,
+            refusal: None,
+        })
     }
 }
 
@@ -437,16 +437,16 @@ pub(super) fn show_refused(
 }
 
 /// The same for programs.
-pub(super) fn refused(taken: &Taken, refusal: &Refusal) -> Result<Value, Failure> {
-    Ok(json!({
-        "outcome": "refused",
-        "id": taken.arrival.id(),
-        "message": null,
-        "settles": null,
-        "candidates": [],
-        "learned": null,
-        "repairs": [],
-        "verdict": json::value(&taken.admitted.verdict().report())?,
-        "refusal": consent::refusal(refusal),
-    }))
+pub(super) fn refused(taken: &Taken, refusal: &Refusal) -> Result<PastedReport, Failure> {
+    Ok(PastedReport {
+        outcome: "refused",
+        id: taken.arrival.id().to_owned(),
+        message: None,
+        settles: None,
+        candidates: Vec::new(),
+        learned: None,
+        repairs: Vec::new(),
+        verdict: json::value(&taken.admitted.verdict().report())?,
+        refusal: Some(RefusalReport::new(refusal)),
+    })
 }

@@ -1,10 +1,13 @@
-//! The backup of a relay: one tar file with the store, attachments, keys, trust and configuration.
+//! The backup of a relay: one tar file with the store, attachments, keys, trust and configuration; and the checks of its
+//! parts.
 
 use crate::clock;
 use crate::failure::Failure;
 use crate::service::relay::data::Data;
 use crosstalk_envelope::ErrorCode;
+use crosstalk_store::SqliteStore;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -19,7 +22,7 @@ const TITLE_BYTES: u64 = 64 * 1024;
 
 /// What a backup says about itself.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Title {
+pub(crate) struct BackupTitle {
     schema: String,
     pub(crate) made_at: String,
     pub(crate) version: String,
@@ -31,7 +34,7 @@ const FOLDERS: [&str; 2] = ["keys", "blobs"];
 
 fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Failure {
     let shown = path.to_string_lossy().into_owned();
-    move |e| Failure::Io(shown, e)
+    move |e| Failure::io(shown, e)
 }
 
 /// The configuration in a backup.
@@ -46,13 +49,12 @@ pub(crate) fn write(
     to: &File,
     told: &mut dyn FnMut(u64),
 ) -> Result<u64, Failure> {
-    let title = Title {
+    let title = BackupTitle {
         schema: FORM.to_owned(),
         made_at: clock::now().to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let title =
-        serde_json::to_vec_pretty(&title).map_err(|e| Failure::Io(TITLE.into(), e.into()))?;
+    let title = serde_json::to_vec_pretty(&title).map_err(|e| Failure::io(TITLE, e.into()))?;
     let mut tar = Builder::new(io::BufWriter::new(to));
     let mut head = header(u64::try_from(title.len()).unwrap_or(0));
     tar.append_data(&mut head, TITLE, title.as_slice())
@@ -82,7 +84,13 @@ pub(crate) fn write(
             match append(&mut tar, &path, name) {
                 Ok(()) => {}
                 // An attachment that nobody needs any more may go while the copy is made.
-                Err(Failure::Io(_, e)) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(fault)
+                    if fault
+                        .io_error()
+                        .is_some_and(|e| e.kind() == io::ErrorKind::NotFound) =>
+                {
+                    continue;
+                }
                 Err(fault) => return Err(fault),
             }
             if folder == "blobs" {
@@ -94,9 +102,8 @@ pub(crate) fn write(
     let out = tar
         .into_inner()
         .and_then(|b| b.into_inner().map_err(|e| e.into_error()));
-    let out = out.map_err(|e| Failure::Io("the backup".into(), e))?;
-    out.sync_all()
-        .map_err(|e| Failure::Io("the backup".into(), e))?;
+    let out = out.map_err(|e| Failure::io("the backup", e))?;
+    out.sync_all().map_err(|e| Failure::io("the backup", e))?;
     Ok(attachments)
 }
 
@@ -159,14 +166,14 @@ fn is_wanted(path: &Path) -> bool {
 }
 
 fn no_backup(what: &str) -> Failure {
-    Failure::Refused(
+    Failure::refused(
         ErrorCode::Format,
         format!("this is no backup of a relay: {what}"),
     )
 }
 
 /// Unpacks a backup into a folder that is empty.
-pub(crate) fn unpack(from: &Path, into: &Path) -> Result<Title, Failure> {
+pub(crate) fn unpack(from: &Path, into: &Path) -> Result<BackupTitle, Failure> {
     let file = File::open(from).map_err(io_at(from))?;
     let mut tar = tar::Archive::new(io::BufReader::new(file));
     let mut title = None;
@@ -178,17 +185,19 @@ pub(crate) fn unpack(from: &Path, into: &Path) -> Result<Title, Failure> {
         if title.is_none() {
             let mut text = String::new();
             let read = entry.by_ref().take(TITLE_BYTES).read_to_string(&mut text);
-            let found: Option<Title> = read.ok().and_then(|_| serde_json::from_str(&text).ok());
+            let found: Option<BackupTitle> =
+                read.ok().and_then(|_| serde_json::from_str(&text).ok());
             match found.filter(|_| name == Path::new(TITLE)) {
                 Some(found) if found.schema == FORM => title = Some(found),
                 Some(found) => {
-                    return Err(Failure::Refused(
+                    return Err(Failure::refused(
                         ErrorCode::Unsupported,
                         format!(
-                            "the backup has the form {}, and this program reads {FORM}: use a newer one",
+                            "the backup has the form {}, and this program reads {FORM}",
                             found.schema
                         ),
-                    ));
+                    )
+                    .help("use a newer one"));
                 }
                 None => return Err(no_backup("it does not begin as one")),
             }
@@ -223,6 +232,98 @@ pub(crate) fn unpack(from: &Path, into: &Path) -> Result<Title, Failure> {
         Some(_) => Err(no_backup("there is no store in it")),
         None => Err(no_backup("it is empty")),
     }
+}
+
+/// An attachment that is not what its name says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DamagedAttachment {
+    pub(crate) path: PathBuf,
+    pub(crate) message: String,
+}
+
+/// What was found in a folder of attachments.
+#[derive(Debug, Default)]
+pub(crate) struct CheckedAttachments {
+    /// How many attachments there are.
+    pub(crate) count: u64,
+    pub(crate) damaged: Vec<DamagedAttachment>,
+}
+
+/// The digest that the path of an attachment names: the last 64 hexadecimal digits of it.
+fn named(path: &Path, folder: &Path) -> Option<String> {
+    let inner = path.strip_prefix(folder).ok()?.to_str()?;
+    let name = path.file_name()?.to_str()?;
+    let is_hex = |text: &str| {
+        text.len() == 64
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    };
+    let start = name.len().checked_sub(64).and_then(|at| name.get(at..));
+    // The first digits may be the name of a folder.
+    let joined: String = inner.chars().filter(|c| c.is_ascii_hexdigit()).collect();
+    start
+        .filter(|t| is_hex(t))
+        .map(str::to_owned)
+        .or_else(|| is_hex(&joined).then_some(joined))
+}
+
+/// A copy that is not sound is no backup.
+pub(crate) fn check_copy(copy: &Path) -> Result<(), Failure> {
+    let store =
+        SqliteStore::open_existing(copy)?.ok_or_else(|| Failure::failed("the copy is gone"))?;
+    match store.check()?.as_slice() {
+        [] => Ok(()),
+        found => Err(Failure::failed(format!(
+            "the copy of the store is damaged: {}",
+            found.join("; ")
+        ))),
+    }
+}
+
+/// Reads every attachment of a folder, and compares it with the digest in its name. `told` hears how many were read.
+pub(crate) fn check_blobs(
+    folder: &Path,
+    told: &mut dyn FnMut(u64),
+) -> Result<CheckedAttachments, Failure> {
+    let mut found = CheckedAttachments::default();
+    for path in files_below(folder)? {
+        // What is being written has another name.
+        let Some(wanted) = named(&path, folder) else {
+            continue;
+        };
+        let shown = path.to_string_lossy().into_owned();
+        match digest(&path) {
+            Ok(is) if is == format!("sha256:{wanted}") => {}
+            Ok(is) => found.damaged.push(DamagedAttachment {
+                message: format!(
+                    "the attachment {shown} is damaged: its bytes have the digest {is}"
+                ),
+                path,
+            }),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(Failure::io(shown, e)),
+        }
+        found.count += 1;
+        told(found.count);
+    }
+    Ok(found)
+}
+
+/// The digest of a file, whatever its size.
+fn digest(path: &Path) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let (mut file, mut buffer) = (File::open(path)?, vec![0; 1 << 16]);
+    loop {
+        let count = file.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        hash.update(buffer.get(..count).unwrap_or_default());
+    }
+    let bytes: [u8; 32] = hash.finalize().into();
+    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    Ok(format!("sha256:{hex}"))
 }
 
 #[cfg(test)]
@@ -302,5 +403,30 @@ mod tests {
             let fault = unpack(&file, into.path()).unwrap_err();
             assert_eq!(fault.exit(), ErrorCode::Format.into(), "{cut}: {fault}");
         }
+    }
+}
+
+#[cfg(test)]
+mod integrity_tests {
+    use super::*;
+    use crosstalk_envelope::meta::Digest;
+
+    #[test]
+    fn a_damaged_attachment_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let hex = Digest::of(b"hello").to_string().replace("sha256:", "");
+        let one = folder.path().join(&hex);
+        let (start, rest) = hex.split_at(2);
+        let nested = folder.path().join(start).join(rest);
+        std::fs::create_dir(folder.path().join(start)).unwrap();
+        std::fs::write(&one, "hello").unwrap();
+        std::fs::write(&nested, "hello").unwrap();
+        std::fs::write(folder.path().join("upload.tmp"), "x").unwrap();
+        let sound = check_blobs(folder.path(), &mut |_| {}).unwrap();
+        assert_eq!((sound.count, sound.damaged.len()), (2, 0));
+        std::fs::write(&nested, "hullo").unwrap();
+        let found = check_blobs(folder.path(), &mut |_| {}).unwrap();
+        assert_eq!((found.count, found.damaged.len()), (2, 1));
+        assert_eq!(found.damaged[0].path, nested);
     }
 }

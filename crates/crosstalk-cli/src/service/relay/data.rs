@@ -88,28 +88,28 @@ const OWN: [&str; 9] = [
 /// How much of what a relay says about itself is read.
 const MAX_SAID_BYTES: u64 = 512;
 
-/// How often, and how many times, the folder is asked for again while somebody else has it: commands have it for a moment
-/// to see whether a relay runs.
+/// How often, and how many times, a claim is retried: other commands lock the folder for a moment to see whether a
+/// relay runs.
 const CLAIM_RHYTHM: Duration = Duration::from_millis(20);
 const CLAIM_TRIES: u32 = 10;
 
-/// What says that a relay runs, as long as it does.
+/// The lock that says that a relay is running.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct FolderClaim {
     file: File,
 }
 
 /// Why a data folder can't be had alone.
 #[derive(Debug)]
-pub(crate) enum NotAlone {
+pub(crate) enum ClaimError {
     /// A relay runs on it; what it says about itself.
     Running(String),
     /// The disk says no.
     Disk(io::Error),
 }
 
-/// Where a relative path of a configuration is: in the folder of that file. Earlier versions looked in the working directory,
-/// which still counts for a path that is there alone.
+/// Resolves a relative path of a configuration in the folder of that file. Earlier versions used the working directory,
+/// which still works for a file that exists only there.
 fn placed(path: &Path, folder: &Path, working: &Path) -> PathBuf {
     let (own, former) = (folder.join(path), working.join(path));
     if own.exists() || !former.exists() {
@@ -125,32 +125,27 @@ fn placed(path: &Path, folder: &Path, working: &Path) -> PathBuf {
 }
 
 impl Data {
-    /// The one at a place.
     pub(crate) fn at(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// Where it is.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where it is, as it is shown.
     pub(crate) fn shown(&self) -> String {
         shown_path(&self.folder.to_string_lossy()).into_owned()
     }
 
-    /// The store.
     pub(crate) fn store(&self) -> PathBuf {
         self.folder.join("relay.db")
     }
 
-    /// The folder with the attachments.
     pub(crate) fn blobs(&self) -> PathBuf {
         self.folder.join("blobs")
     }
 
-    /// The configuration that counts if no other one is named.
+    /// The default configuration file.
     pub(crate) fn config(&self) -> PathBuf {
         self.folder.join("relay.toml")
     }
@@ -164,7 +159,6 @@ impl Data {
         self.folder.join("serve.lock")
     }
 
-    /// Makes the folders, for their owner alone.
     pub(crate) fn make(&self) -> Result<(), Failure> {
         for folder in [self.folder.clone(), self.blobs()] {
             make_folder(&folder).map_err(|e| Failure::at(&folder, e))?;
@@ -196,10 +190,13 @@ impl Data {
     pub(crate) fn require(&self) -> Result<(), Failure> {
         match self.store().is_file() {
             true => Ok(()),
-            false => Err(Failure::Failed(format!(
-                "there is no relay in {}: `{}` makes one, and --data DIR names another folder",
-                self.folder.display(),
-                self.command("serve"),
+            false => Err(Failure::failed(format!(
+                "there is no relay in {}",
+                self.folder.display()
+            ))
+            .help(format!(
+                "`{}` makes one, and --data DIR names another folder",
+                self.command("serve")
             ))),
         }
     }
@@ -210,7 +207,7 @@ impl Data {
         Ok(SqliteStore::open(self.store())?)
     }
 
-    /// What is configured: the file that is named, else the one of the folder, else what counts without one.
+    /// The configuration: the named file, else that of the folder, else the default.
     pub(crate) fn read_config(
         &self,
         named: Option<&Path>,
@@ -225,11 +222,11 @@ impl Data {
         let at = |e| Failure::at(file, e);
         let opened = open_regular(file).map_err(at)?;
         // Whoever can write it has programs run.
-        require_own(&opened, file).map_err(Failure::Failed)?;
+        require_own(&opened, file).map_err(Failure::failed)?;
         let text = read_bounded(&opened, MAX_FILE_BYTES).map_err(at)?;
         let text = String::from_utf8(text).map_err(|e| at(io::Error::other(e)))?;
         let mut config = Config::parse(&text).map_err(|fault| {
-            Failure::Refused(
+            Failure::refused(
                 ErrorCode::Format,
                 format!("`{shown}`: {}", fault.to_string().trim_end()),
             )
@@ -241,7 +238,7 @@ impl Data {
         Ok((config, Some(file.to_owned())))
     }
 
-    /// Whom the relay believes: a trust file of its own.
+    /// The relay's own trust file.
     pub(crate) fn trust(&self) -> TrustFile {
         TrustFile::new(&Home::at(&self.folder))
     }
@@ -274,12 +271,12 @@ impl Data {
             return Ok(key);
         }
         let made = PrivateKey::generate(Algorithm::Ed25519)
-            .map_err(|e| Failure::Failed(format!("the system gives no random numbers: {e}")))?;
+            .map_err(|e| Failure::failed(format!("the system gives no random numbers: {e}")))?;
         self.keys().create(name, &made, None, clock::now())?;
         Ok(made)
     }
 
-    /// Fails if the log is signed in this name, and the key is gone. With a new key, whoever watches the log would take the
+    /// Fails if the log is signed in this name, and the key is gone. With a new key, those who watch the log would take the
     /// relay for another one.
     pub(crate) fn require_log_key(&self, name: &str, store: &SqliteStore) -> Result<(), Failure> {
         let sealed = store.checkpoint()?;
@@ -288,32 +285,37 @@ impl Data {
             return Ok(());
         }
         let (keys, home) = (self.folder.join("keys"), self.folder.to_string_lossy());
-        Err(Failure::Failed(format!(
-            "the log of the relay is signed with the key of `{0}`, and that key is not in {1}: put its files back from a backup of the \
-             relay. If the key is lost for good, make a new one (`CROSSTALK_HOME={2} crosstalk key new {0}`), and tell those \
-             who watch the log and those who pinned the key",
-            escape(name),
-            keys.display(),
+        let name = escape(name);
+        Err(Failure::failed(format!(
+            "the log of the relay is signed with the key of `{name}`, and that key is not in {}",
+            keys.display()
+        ))
+        .help(format!(
+            "put its files back from a backup of the relay. If the key is lost for good, make a new one \
+             (`CROSSTALK_HOME={} crosstalk key new {name}`), and tell those who watch the log and those who pinned the key",
             shell::word(&home),
         )))
     }
 
-    /// The key that the relay of this folder has signed with. It is never made: with another one, nobody could check what is
-    /// signed.
+    /// The key that the relay of this folder has signed with. It is never created here: signatures of another key could
+    /// not be checked.
     pub(crate) fn require_key(&self, name: &str) -> Result<PrivateKey, Failure> {
         self.find_key(name)?.ok_or_else(|| {
-            Failure::Failed(format!(
-                "the key of the relay `{}` is not in {}: nothing can be signed in its name. Put its files back from a backup of \
-                 the relay; or start the relay once with its options (`{}`), if it never ran here",
+            Failure::failed(format!(
+                "the key of the relay `{}` is not in {}: nothing can be signed in its name",
                 escape(name),
-                self.folder.join("keys").display(),
-                self.command("serve"),
+                self.folder.join("keys").display()
+            ))
+            .help(format!(
+                "put its files back from a backup of \
+                 the relay; or start the relay once with its options (`{}`), if it never ran here",
+                self.command("serve")
             ))
         })
     }
 
-    /// The name of the relay that this folder belongs to: the one that was started here last, else the one that signed the
-    /// log, else the one of the configuration in the folder.
+    /// The name of the relay of this folder: from the last start, else from the signed log, else from the
+    /// configuration.
     pub(crate) fn relay_name(&self, store: &SqliteStore) -> Result<String, Failure> {
         if let Some(name) = self.last_start().name {
             return Ok(name);
@@ -364,8 +366,8 @@ impl Data {
         Ok(listing.keys.iter().map(|k| k.facts.public).collect())
     }
 
-    /// What the last relay here said about itself; it may have ended since. Nothing is locked, so that a relay that starts
-    /// meanwhile is not kept from it.
+    /// The line that the last relay wrote into the lock file; the relay may have ended. Reading takes no lock, so that
+    /// a starting relay is not blocked.
     pub(crate) fn last_said(&self) -> io::Result<Option<String>> {
         let mut said = String::new();
         match open_regular(&self.lock()) {
@@ -390,14 +392,30 @@ impl Data {
         }
     }
 
-    /// Says that a relay runs here, until what is returned is dropped. One at a time.
-    pub(crate) fn claim(&self) -> Result<Running, NotAlone> {
+    /// Claims the folder, or fails with `help` if a relay runs on it.
+    pub(crate) fn require_stopped(&self, help: &str) -> Result<FolderClaim, Failure> {
+        self.claim().map_err(|fault| match fault {
+            ClaimError::Running(said) => {
+                let process = match said.is_empty() {
+                    true => String::new(),
+                    false => format!(" ({said})"),
+                };
+                let folder = self.folder.display();
+                Failure::failed(format!("a relay is already running on {folder}{process}"))
+                    .help(help)
+            }
+            ClaimError::Disk(fault) => Failure::at(&self.folder, fault),
+        })
+    }
+
+    /// Claims the folder for one relay, until the lock is dropped.
+    pub(crate) fn claim(&self) -> Result<FolderClaim, ClaimError> {
         let path = self.lock();
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path).map_err(NotAlone::Disk)?;
+        let file = options.open(&path).map_err(ClaimError::Disk)?;
         let mut locked = file.try_lock();
         for _ in 1..CLAIM_TRIES {
             if !matches!(locked, Err(TryLockError::WouldBlock)) {
@@ -410,20 +428,20 @@ impl Data {
             Ok(()) => {
                 // What a relay that was killed said about itself.
                 let _ = file.set_len(0);
-                Ok(Running { file })
+                Ok(FolderClaim { file })
             }
             Err(TryLockError::WouldBlock) => {
                 let mut said = String::new();
                 // Where it can't be read, nothing is said.
                 let _ = (&file).take(MAX_SAID_BYTES).read_to_string(&mut said);
-                Err(NotAlone::Running(said.trim().to_owned()))
+                Err(ClaimError::Running(said.trim().to_owned()))
             }
-            Err(TryLockError::Error(fault)) => Err(NotAlone::Disk(fault)),
+            Err(TryLockError::Error(fault)) => Err(ClaimError::Disk(fault)),
         }
     }
 }
 
-impl Running {
+impl FolderClaim {
     /// Says where it is, for others who try to start a relay here.
     pub(crate) fn tell(&mut self, text: &str) -> io::Result<()> {
         self.file.set_len(0)?;
@@ -454,7 +472,7 @@ mod tests {
         let mut first = data.claim().unwrap();
         first.tell("process 7, http://127.0.0.1:1").unwrap();
         match data.claim() {
-            Err(NotAlone::Running(said)) => assert_eq!(said, "process 7, http://127.0.0.1:1"),
+            Err(ClaimError::Running(said)) => assert_eq!(said, "process 7, http://127.0.0.1:1"),
             other => panic!("{other:?}"),
         }
         drop(first);

@@ -1,5 +1,5 @@
-//! What the last start of a relay left in its data folder (`last-start.toml`): the name of the relay, the configuration that
-//! it was given, and why it failed if it did. Commands on the folder go by it while no relay runs.
+//! `last-start.toml` in a data folder: the name and the configuration of the last start, and why it failed. Other commands
+//! use it while no relay runs.
 
 use crate::{clock, shell};
 use crosstalk_envelope::unicode::escape;
@@ -9,42 +9,36 @@ use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// The name of the file in the data folder.
 pub(crate) const FILE: &str = "last-start.toml";
-/// The largest file that is read.
 const MAX_BYTES: u64 = 64 * 1024;
-/// How much of a reason is kept.
 const MAX_REASON_CHARS: usize = 4000;
 const TITLE: &str =
     "# Written by `crosstalk serve`. The relay does not read it; other commands do.\n";
 
-/// The last start of a relay on a data folder.
+/// The record of the last start.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(default)]
 pub(crate) struct LastStart {
-    /// When a relay started here.
     pub(crate) started_at: Option<String>,
-    /// The name that it had.
     pub(crate) name: Option<String>,
     /// Its configuration, if that is not `relay.toml` in the folder.
     pub(crate) config: Option<PathBuf>,
-    /// What went wrong after that, or at a start after it.
+    /// The failure after that start, or of a later one.
     pub(crate) failure: Option<FailedStart>,
 }
 
-/// A start that failed.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct FailedStart {
     pub(crate) at: String,
     pub(crate) reason: String,
-    /// The options of that start, which may be others than those of the last one that worked.
+    /// The options of the failed start.
     pub(crate) config: Option<PathBuf>,
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) name: Option<String>,
 }
 
 impl FailedStart {
-    /// One that failed now, for a reason.
+    /// A start that failed now.
     pub(crate) fn new(reason: &str) -> Self {
         Self {
             at: clock::now().to_string(),
@@ -57,7 +51,7 @@ impl FailedStart {
 }
 
 impl LastStart {
-    /// Reads what a data folder says. A folder of an older version says nothing, and so does a file that can't be read.
+    /// Reads the record of a folder; empty if it is missing or unreadable.
     pub(crate) fn read(folder: &Path) -> Self {
         let read = open_regular(&folder.join(FILE)).and_then(|f| read_bounded(&f, MAX_BYTES));
         let text = read.ok().and_then(|bytes| String::from_utf8(bytes).ok());
@@ -65,7 +59,6 @@ impl LastStart {
             .unwrap_or_default()
     }
 
-    /// A start that worked.
     pub(crate) fn succeeded(name: &str, config: Option<PathBuf>) -> Self {
         Self {
             started_at: Some(clock::now().to_string()),
@@ -75,8 +68,7 @@ impl LastStart {
         }
     }
 
-    /// What a start with this name and this configuration does otherwise than the last one that worked. `own` is the
-    /// configuration of the data folder, which counts if no other is named.
+    /// The difference between a start and the last one that succeeded. `own` is the configuration of the data folder.
     pub(crate) fn difference(
         &self,
         name: &str,
@@ -111,7 +103,7 @@ impl LastStart {
         }
     }
 
-    /// Puts it in the place of what the folder said before.
+    /// Replaces the record of the folder.
     pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
         let text = toml::to_string(self).map_err(io::Error::other)?;
         let mut file = tempfile::Builder::new()

@@ -1,4 +1,4 @@
-//! What a relay says while it runs: lines for people on a terminal, JSON for programs.
+//! The log of a running relay: text for people on a terminal, JSON for programs.
 
 use crate::failure::Failure;
 use clap::ValueEnum;
@@ -8,7 +8,6 @@ use tracing_subscriber::layer::{Layered, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry};
 
-/// The form of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// Lines for people
@@ -44,7 +43,7 @@ pub(crate) fn start(format: LogFormat, level: &str) -> Result<(), Failure> {
         .with(filter)
         .with(lines)
         .try_init()
-        .map_err(|e| Failure::Failed(format!("the log can't be started: {e}")))
+        .map_err(|e| Failure::failed(format!("the log can't be started: {e}")))
 }
 
 /// Whether a log could be started with this level or filter.
@@ -54,10 +53,10 @@ pub(crate) fn check(level: &str) -> Result<(), Failure> {
 
 fn require_filter(level: &str) -> Result<Targets, Failure> {
     filter(level).ok_or_else(|| {
-        Failure::Usage(format!(
-            "--log `{level}` is no level: write off, error, warn, info, debug or trace, or levels for parts of the program \
-             as in info,crosstalk_relay=debug"
-        ))
+        Failure::usage(format!("--log `{level}` is no level")).help(
+            "write off, error, warn, info, debug or trace, or levels for parts of the program \
+             as in info,crosstalk_relay=debug",
+        )
     })
 }
 

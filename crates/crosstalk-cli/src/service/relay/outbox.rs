@@ -1,14 +1,25 @@
-//! What still has to be handed to a relay: to which one, with which token and which files.
+//! Messages that are not handed to their relay yet, and the delivery state of those that are.
 
+use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
+use crate::report::ReachReport;
 use crate::service::relay::data::make_folder;
-use crate::service::relay::remote::Remote;
-use crate::service::relay::submit::Attached;
+use crate::service::relay::remote::{Delivered, Remote, Through, Waiting};
+use crate::service::relay::send::Attached;
+use crate::service::settings::Config;
 use crate::service::workspace::Desk;
+use crate::{shell, view};
 use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::{CoreHeader, Document, Intent, Reading};
+use crosstalk_protocol::nearest_address;
+use crosstalk_protocol::relay::{Handler, State};
+use crosstalk_protocol::store::{Record, Way};
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 /// A message that is kept here and was meant for a relay.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
@@ -52,21 +63,20 @@ impl Due {
     }
 }
 
-/// What is due, a file for each message.
+/// The messages that are due, one file each.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox {
     folder: PathBuf,
 }
 
 impl Outbox {
-    /// The one of a person.
     pub(crate) fn of(desk: &Desk) -> Self {
         Self {
             folder: desk.home().as_ref().join("outbox"),
         }
     }
 
-    /// Ids are anything: the name of a file is made of their digest.
+    /// The file of a message; an id may hold any character, so the name is its digest.
     fn place(&self, id: &str) -> PathBuf {
         let digest = Digest::of(id.as_bytes()).to_string();
         let name = digest.trim_start_matches("sha256:");
@@ -99,7 +109,7 @@ impl Outbox {
     /// Remembers that a message which a person has to paste was not copied.
     pub(crate) fn add_uncopied(&self, id: &str) -> Result<(), Failure> {
         let place = self.place_uncopied(id);
-        let fault = |e: io::Error| Failure::Io(place.to_string_lossy().into_owned(), e);
+        let fault = |e: io::Error| Failure::io(place.to_string_lossy().into_owned(), e);
         make_folder(&self.folder).map_err(fault)?;
         std::fs::write(&place, "").map_err(fault)
     }
@@ -115,7 +125,6 @@ impl Outbox {
         let _ = std::fs::remove_file(self.place_uncopied(id));
     }
 
-    /// Forgets a message that is there.
     pub(crate) fn remove(&self, id: &str) -> Result<(), Failure> {
         let place = self.place(id);
         match std::fs::remove_file(&place) {
@@ -139,5 +148,243 @@ impl Outbox {
             .collect();
         ids.sort();
         ids
+    }
+}
+
+/// How long to wait for all relays together.
+const PATIENCE: Duration = Duration::from_secs(2);
+const ASKED: usize = 50;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Reach {
+    /// It was meant for this relay, which did not take it.
+    NotHandedOver(String),
+    /// It is to be pasted, and was not copied.
+    NotCopied,
+    /// A relay has it.
+    AtRelay(Vec<Delivered>),
+    /// This relay could not be asked.
+    Unknown(String),
+}
+
+impl Reach {
+    /// The words for it in JSON, beside the states of a delivery.
+    pub(crate) const WORDS: [&'static str; 5] = [
+        "not_handed_over",
+        "not_copied",
+        "unknown",
+        State::Held.as_str(),
+        State::Quarantined.as_str(),
+    ];
+
+    /// What this machine knows about an own message without asking a relay.
+    pub(crate) fn here(desk: &Desk, record: &Record) -> Option<Self> {
+        let outbox = Outbox::of(desk);
+        match outbox.find(&record.id) {
+            _ if record.way != Way::Sent => None,
+            Some(due) => Some(Self::NotHandedOver(due.relay)),
+            None => outbox.is_uncopied(&record.id).then_some(Self::NotCopied),
+        }
+    }
+
+    /// The same for several messages. The relays of the settings are asked about theirs, all at once and with a short
+    /// deadline.
+    pub(crate) fn of_all(desk: &Desk, records: &[&Record]) -> HashMap<String, Self> {
+        let mut all: HashMap<String, Self> = HashMap::new();
+        let mut at: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for record in records.iter().filter(|r| r.way == Way::Sent) {
+            if let Some(reach) = Self::here(desk, record) {
+                all.insert(record.id.clone(), reach);
+            } else if let Some(relay) = desk.config.relay_for(&record.receiver) {
+                let url = relay.url.clone();
+                all.insert(record.id.clone(), Self::Unknown(url.clone()));
+                at.entry(url).or_default().push(record.id.clone());
+            }
+        }
+        let (tell, told) = mpsc::channel();
+        for (url, ids) in at {
+            // A relay that can't be asked stays unknown.
+            let _ = begin(desk, &url, ids, tell.clone());
+        }
+        drop(tell);
+        let until = Instant::now() + PATIENCE;
+        while let Ok((id, deliveries)) =
+            told.recv_timeout(until.saturating_duration_since(Instant::now()))
+        {
+            match deliveries {
+                Some(deliveries) => all.insert(id, Self::AtRelay(deliveries)),
+                // It was carried by hand.
+                None => all.remove(&id),
+            };
+        }
+        all
+    }
+
+    /// Sentences for people; `id` is the local id.
+    pub(crate) fn sentences(&self, config: &Config, id: &str) -> Vec<String> {
+        match self {
+            Self::NotHandedOver(relay) => vec![format!(
+                "not handed over to {}: `crosstalk relay deliver {id}` tries again",
+                view::line(relay)
+            )],
+            Self::NotCopied => vec![format!(
+                "not copied yet: `crosstalk show {id} --copy` copies it"
+            )],
+            Self::Unknown(relay) => vec![format!("{} can't be asked now", view::line(relay))],
+            Self::AtRelay(deliveries) => deliveries.iter().map(|d| told(config, d)).collect(),
+        }
+    }
+
+    /// The same for programs: the state of the delivery that is the furthest behind.
+    pub(crate) fn report(&self, config: &Config, id: &str) -> ReachReport {
+        let state = match self {
+            Self::NotHandedOver(_) => "not_handed_over",
+            Self::NotCopied => "not_copied",
+            Self::Unknown(_) => "unknown",
+            Self::AtRelay(deliveries) => {
+                let states = deliveries.iter().filter_map(|d| State::parse(&d.state));
+                let behind = states.min_by_key(|s| State::ALL.iter().position(|a| a == s));
+                let is_kept_back = |word: &&str| deliveries.iter().any(|d| d.state == *word);
+                let kept_back = Self::WORDS.into_iter().find(is_kept_back);
+                kept_back.or(behind.map(State::as_str)).unwrap_or("unknown")
+            }
+        };
+        ReachReport {
+            state,
+            notes: self.sentences(config, id),
+        }
+    }
+}
+
+/// The state of a delivery in words.
+fn told(config: &Config, delivery: &Delivered) -> String {
+    let to = view::line(&delivery.to);
+    let reason = delivery.reason.as_deref().map(view::line);
+    match (State::parse(&delivery.state), reason) {
+        (Some(State::Queued), Some(reason)) if delivery.attempts > 0 => {
+            format!("not delivered to {to} yet, and tried again: {reason}")
+        }
+        (Some(State::Queued), _) if delivery.by == Handler::CopyPaste.as_str() => {
+            format!("at the relay, and not carried to {to} yet")
+        }
+        (Some(State::Queued), _) => unread(config, delivery)
+            .unwrap_or_else(|| format!("at the relay, where {to} has not fetched it yet")),
+        (Some(State::Failed), reason) => format!(
+            "not delivered to {to}: {}",
+            reason.unwrap_or_else(|| "dead letter".into())
+        ),
+        (None, _) if delivery.state == State::Held.as_str() => {
+            "at the relay, where a person has to approve it".to_owned()
+        }
+        (Some(State::Acknowledged), _) => format!("{to} has it"),
+        _ => format!("{} ({to})", view::line(&delivery.state)),
+    }
+}
+
+/// Asks a relay about messages, on a thread that is abandoned after the deadline.
+fn begin(
+    desk: &Desk,
+    url: &str,
+    ids: Vec<String>,
+    tell: mpsc::Sender<(String, Option<Vec<Delivered>>)>,
+) -> Result<(), Failure> {
+    let through = Through::new(Some(url.to_owned()), None);
+    let remote: Remote = through.connect(&desk.config, None)?.with_deadline(PATIENCE);
+    let ask = move || {
+        for id in ids.into_iter().take(ASKED) {
+            let deliveries = match remote.status(&id) {
+                Ok(status) => Some(status.deliveries),
+                Err(trouble) if trouble.is_unknown() => None,
+                Err(_) => continue,
+            };
+            // Nobody listens any more if the time is over.
+            if tell.send((id, deliveries)).is_err() {
+                return;
+            }
+        }
+    };
+    let begun = std::thread::Builder::new().spawn(ask);
+    begun.map(drop).map_err(|e| Failure::io("a thread", e))
+}
+
+/// The hint that an inbox was never read, with the address that may have been meant: one that the relay may name to
+/// this caller, or one of the settings.
+pub(crate) fn unread(config: &Config, delivery: &Delivered) -> Option<String> {
+    if !delivery.never_read {
+        return None;
+    }
+    let own = || {
+        let addresses = config.names().iter().map(|(_, address)| address);
+        nearest_address(&delivery.to, addresses)
+    };
+    let meant = delivery.did_you_mean.as_deref().or_else(own);
+    let to = view::line(&delivery.to);
+    Some(match meant {
+        Some(meant) => format!(
+            "No one has read {to} yet; did you mean {}?",
+            view::line(meant)
+        ),
+        None => format!("No one has read {to} yet."),
+    })
+}
+
+/// How many of the latest messages to people are looked through for the ESCALATE of a conversation.
+const LOOKED_THROUGH: usize = 50;
+
+/// Follows a message at a relay, and tells each piece of news once.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    told: BTreeSet<String>,
+}
+
+impl Watch {
+    /// Reports news about a message, each once. Says nothing if the relay does not report the state.
+    pub(crate) fn tell(
+        &mut self,
+        console: &mut Console,
+        config: &Config,
+        remote: &Remote,
+        id: &str,
+    ) -> Result<(), Failure> {
+        let Ok(status) = remote.status(id) else {
+            return Ok(());
+        };
+        let mut news: Vec<String> = Vec::new();
+        for delivery in &status.deliveries {
+            news.extend(unread(config, delivery));
+            let to = view::line(&delivery.to);
+            if let Some(reason) = delivery.reason.as_ref().filter(|_| delivery.attempts > 0) {
+                news.push(format!("{to}: {}.", view::line(reason)));
+            }
+            if delivery.by == Handler::CopyPaste.as_str()
+                && delivery.state == State::Queued.as_str()
+            {
+                let url = shell::word(remote.url());
+                news.push(format!(
+                    "It waits for a person who carries it to {to}: `crosstalk carry --relay {url}`."
+                ));
+            }
+        }
+        let to_people = remote
+            .search("to:human", LOOKED_THROUGH)
+            .unwrap_or_default();
+        let is_passed_on = |m: &&Waiting| {
+            let document = Document::parse(&m.envelope, Reading::Strict);
+            document.header(CoreHeader::Parent) == Some(id)
+                && document.envelope().meaning() == Some(Intent::Escalate)
+        };
+        for asked in to_people.iter().filter(is_passed_on) {
+            news.push(format!(
+                "{} has asked a person, {}, and waits for the reply.",
+                view::line(&asked.from),
+                view::line(&asked.to)
+            ));
+        }
+        for sentence in news {
+            if self.told.insert(sentence.clone()) {
+                console.talk(&format!("{}\n", styled(YELLOW, &sentence)))?;
+            }
+        }
+        Ok(())
     }
 }

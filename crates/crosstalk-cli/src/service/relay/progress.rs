@@ -1,13 +1,12 @@
-//! How far a long piece of work is, on a terminal.
+//! A progress line on a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
-/// A line on the terminal that says what is done; nothing where nobody looks.
+/// A progress line on a terminal.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Starts with a piece of work.
     pub(crate) fn start(what: &'static str) -> Self {
         let bar = ProgressBar::no_length();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {pos}{len}") {
@@ -25,25 +24,21 @@ impl Progress {
         Self(bar)
     }
 
-    /// So much of all is done.
     pub(crate) fn at(&self, done: u64, all: u64) {
         self.0.set_length(all);
         self.0.set_position(done);
     }
 
-    /// So much is done.
     pub(crate) fn count(&self, done: u64) {
         self.0.set_position(done);
     }
 
-    /// Goes on with the next piece.
     pub(crate) fn next(&self, what: &'static str) {
         self.0.unset_length();
         self.0.set_position(0);
         self.0.set_message(what);
     }
 
-    /// Everything is done.
     pub(crate) fn end(&self) {
         self.0.finish_and_clear();
     }

@@ -1,30 +1,30 @@
-//! A relay over the network, as the commands use it.
+//! A relay over the network: the client, its errors in plain words, and the pauses between retries.
 
+use crate::console::{Console, DIM, styled};
 use crate::failure::Failure;
 use crate::service::lookup::is_long_enough;
-use crate::service::relay::error::Trouble;
 use crate::service::settings::{Config, base_url};
+use crate::{shell, view};
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::audit::{Hash, LogEntry, LogQuery, NoteKey, Receipt};
-use crosstalk_relay::client::{Blocking, Client, ClientError, Inbox, Sent};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// A message that waits at a relay for a person.
 pub(crate) use crosstalk_relay::client::Approval as Held;
-/// How far a message is on its way to somebody.
 pub(crate) use crosstalk_relay::client::DeliveryStatus as Delivered;
-/// A message at a relay.
 pub(crate) use crosstalk_relay::client::Message as Waiting;
-use crosstalk_relay::client::{Consent, ConsentRecord, Letter, Status, Verdict};
+use crosstalk_relay::client::{
+    Blocking, Client, ClientError, Consent, ConsentRecord, Inbox, Letter, Sent, Status, Verdict,
+};
+use crosstalk_relay::outbound::OutboundError;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The relay of this machine, where nothing else is configured.
 pub(crate) const LOCAL: &str = "http://127.0.0.1:8799";
 /// The longest token file, in bytes.
 const TOKEN_FILE: u64 = 4096;
-/// How much longer than it was asked to a relay may take to say that there is no answer yet.
+/// How much longer than asked a relay may take to answer a request that waits.
 const GRACE: Duration = Duration::from_secs(10);
 /// The largest file that is fetched, in bytes.
 const LARGEST: u64 = 256 << 20;
@@ -46,17 +46,17 @@ impl Through {
         Self { relay, token_file }
     }
 
-    /// A relay by a URL that may be empty: then that of the settings.
+    /// A relay by its URL; an empty one means that of the settings.
     pub(crate) fn of(url: &str, token_file: Option<PathBuf>) -> Result<Self, Failure> {
         let relay = match url {
             "" => None,
-            url => Some(base_url(url).map_err(Failure::Usage)?),
+            url => Some(base_url(url).map_err(Failure::usage)?),
         };
         Ok(Self { relay, token_file })
     }
 
-    /// The relay for an address: the one that is named, else the one of the settings that is for the address, else the
-    /// first of the settings, else the one on this machine.
+    /// The relay for an address: the named one, else the one of the settings for this address, else the first of the
+    /// settings, else the one on this machine.
     pub(crate) fn connect(
         &self,
         config: &Config,
@@ -77,7 +77,6 @@ impl Through {
         Ok(remote)
     }
 
-    /// Whether a relay is named.
     pub(crate) const fn is_named(&self) -> bool {
         self.relay.is_some()
     }
@@ -94,20 +93,19 @@ impl Through {
     }
 }
 
-/// Reads a token out of a file.
 pub(crate) fn read_token(file: &Path) -> Result<String, Failure> {
     use std::io::Read as _;
     let shown = file.to_string_lossy().into_owned();
     let mut text = String::new();
     std::fs::File::open(file)
         .and_then(|f| f.take(TOKEN_FILE).read_to_string(&mut text))
-        .map_err(|e| Failure::Io(shown.clone(), e))?;
+        .map_err(|e| Failure::io(shown.clone(), e))?;
     let token = text.trim();
     let is_one = !token.is_empty() && token.chars().all(|c| c.is_ascii_graphic());
     match is_one {
         true => Ok(token.to_owned()),
         // Whatever it is, it is not shown.
-        false => Err(Failure::Refused(
+        false => Err(Failure::refused(
             ErrorCode::Format,
             format!(
                 "{shown} holds no token: it has to be the one line that was printed when the token was made"
@@ -116,7 +114,15 @@ pub(crate) fn read_token(file: &Path) -> Result<String, Failure> {
     }
 }
 
-/// A relay.
+/// Methods of [`Client`] that a [`Remote`] has as well; what goes wrong then names the relay.
+macro_rules! forward {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)+) => {
+        $(pub(crate) fn $name(&self, $($argument: $type),*) -> Result<$answer, Trouble> {
+            self.ask(async |client| client.$name($($argument),*).await)
+        })+
+    };
+}
+
 pub(crate) struct Remote {
     url: String,
     /// The file with its token, where the settings don't say it.
@@ -128,12 +134,12 @@ pub(crate) struct Remote {
 impl Remote {
     fn open(url: &str, token: Option<String>) -> Result<Self, Failure> {
         let mut client =
-            Client::new(url).map_err(|fault| Failure::Usage(format!("{url}: {fault}")))?;
+            Client::new(url).map_err(|fault| Failure::usage(format!("{url}: {fault}")))?;
         let has_token = token.is_some();
         if let Some(token) = token {
             client = client.with_token(token);
         }
-        let client = Blocking::new(client).map_err(|e| Failure::Io("the network".into(), e))?;
+        let client = Blocking::new(client).map_err(|e| Failure::io("the network", e))?;
         Ok(Self {
             url: url.to_owned(),
             token_file: None,
@@ -150,7 +156,6 @@ impl Remote {
         }
     }
 
-    /// Where it is.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -175,6 +180,25 @@ impl Remote {
         })
     }
 
+    forward! {
+        fn search(words: &str, limit: usize) -> Vec<Waiting>;
+        fn message(id: &str) -> Waiting;
+        fn status(id: &str) -> Status;
+        fn poll(id: &str) -> serde_json::Value;
+        fn close_poll(id: &str) -> serde_json::Value;
+        fn checkpoint() -> String;
+        fn log_key() -> NoteKey;
+        fn inclusion(index: u64, size: u64) -> Vec<Hash>;
+        fn consistency(from: u64, to: u64) -> Vec<Hash>;
+        fn receipt(id: &str) -> Receipt;
+        fn entries(asked: &LogQuery) -> (u64, Vec<LogEntry>);
+        fn has_blob(digest: Digest) -> bool;
+        fn consent(id: &str) -> ConsentRecord;
+        fn courier(limit: usize) -> Vec<Waiting>;
+        fn approval(id: &str) -> Held;
+        fn requeue(id: &str) -> u64;
+    }
+
     /// Hands a message over. When this returns, the relay has it on disk.
     pub(crate) fn receive(&self, text: &str) -> Result<Sent, Trouble> {
         self.ask(async |c| c.send(text).await)
@@ -186,7 +210,7 @@ impl Remote {
         self.ask(async |c| c.clone().with_deadline(GRACE).ask(text, wait).await)
     }
 
-    /// What an address has got and not acknowledged.
+    /// The unacknowledged messages of an address.
     pub(crate) fn inbox(
         &self,
         address: &str,
@@ -201,18 +225,13 @@ impl Remote {
         })
     }
 
-    /// The latest messages with some words, of those that the caller may read.
-    pub(crate) fn search(&self, words: &str, limit: usize) -> Result<Vec<Waiting>, Trouble> {
-        self.ask(async |c| c.search(words, limit).await)
-    }
-
-    /// Says that messages came.
+    /// Acknowledges a message.
     pub(crate) fn acknowledge(&self, address: &str, id: &str) -> Result<(), Trouble> {
         self.ask(async |c| c.acknowledge(address, &[id]).await)
             .map(drop)
     }
 
-    /// Says that the program that answers a message failed, and is tried again or not.
+    /// Reports that the program failed on a message.
     pub(crate) fn report_failure(
         &self,
         address: &str,
@@ -224,73 +243,15 @@ impl Remote {
             .map(drop)
     }
 
-    /// A message, as it is at the relay now.
-    pub(crate) fn message(&self, id: &str) -> Result<Waiting, Trouble> {
-        self.ask(async |c| c.message(id).await)
-    }
-
-    /// How far a message is.
-    pub(crate) fn status(&self, id: &str) -> Result<Status, Trouble> {
-        self.ask(async |c| c.status(id).await)
-    }
-
-    /// How a poll stands.
-    pub(crate) fn poll(&self, id: &str) -> Result<serde_json::Value, Trouble> {
-        self.ask(async |c| c.poll(id).await)
-    }
-
-    /// Closes a poll. Its result.
-    pub(crate) fn close_poll(&self, id: &str) -> Result<serde_json::Value, Trouble> {
-        self.ask(async |c| c.close_poll(id).await)
-    }
-
-    /// The latest checkpoint of its log.
-    pub(crate) fn checkpoint(&self) -> Result<String, Trouble> {
-        self.ask(async |c| c.checkpoint().await)
-    }
-
-    /// The key that it says it signs checkpoints with.
-    pub(crate) fn log_key(&self) -> Result<NoteKey, Trouble> {
-        self.ask(async |c| c.log_key().await)
-    }
-
-    /// The proof of an entry.
-    pub(crate) fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Hash>, Trouble> {
-        self.ask(async |c| c.inclusion(index, size).await)
-    }
-
-    /// The proof from an older checkpoint.
-    pub(crate) fn consistency(&self, from: u64, to: u64) -> Result<Vec<Hash>, Trouble> {
-        self.ask(async |c| c.consistency(from, to).await)
-    }
-
-    /// The receipt of a message.
-    pub(crate) fn receipt(&self, id: &str) -> Result<Receipt, Trouble> {
-        self.ask(async |c| c.receipt(id).await)
-    }
-
-    /// Entries of its log, and how many there are.
-    pub(crate) fn entries(&self, asked: &LogQuery) -> Result<(u64, Vec<LogEntry>), Trouble> {
-        self.ask(async |c| c.entries(asked).await)
-    }
-
-    /// Hands a file over.
     pub(crate) fn put_blob(&self, bytes: Vec<u8>) -> Result<(), Trouble> {
         self.ask(async |c| c.put_blob(bytes.into()).await).map(drop)
     }
 
-    /// Whether a file is there.
-    pub(crate) fn has_blob(&self, digest: Digest) -> Result<bool, Trouble> {
-        self.ask(async |c| c.has_blob(digest).await)
-    }
-
-    /// A file, as its digest says.
     pub(crate) fn blob(&self, digest: Digest) -> Result<Vec<u8>, Trouble> {
         self.ask(async |c| c.get_blob(digest, LARGEST).await)
             .map(Into::into)
     }
 
-    /// Consents on record there.
     pub(crate) fn consents(
         &self,
         by: Option<&str>,
@@ -300,31 +261,16 @@ impl Remote {
         self.ask(async |c| c.consents(by, holding, limit).await)
     }
 
-    /// A consent on record there, and what depends on it.
-    pub(crate) fn consent(&self, id: &str) -> Result<ConsentRecord, Trouble> {
-        self.ask(async |c| c.consent(id).await)
-    }
-
-    /// What waits for a person to carry it.
-    pub(crate) fn courier(&self, limit: usize) -> Result<Vec<Waiting>, Trouble> {
-        self.ask(async |c| c.courier(limit).await)
-    }
-
-    /// Says that a message was carried, or why not.
+    /// Reports that a message was carried, or why not.
     pub(crate) fn carried(&self, id: &str, to: &str, failed: Option<&str>) -> Result<(), Trouble> {
         self.ask(async |c| c.carried(id, to, failed).await)
             .map(drop)
     }
 
-    /// What waits for whoever asks to decide.
+    /// The held messages that the caller may decide.
     pub(crate) fn approvals(&self, limit: u32) -> Result<Vec<Held>, Trouble> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         self.ask(async |c| c.approvals(limit).await)
-    }
-
-    /// A message that waits, or what was decided about it.
-    pub(crate) fn approval(&self, id: &str) -> Result<Held, Trouble> {
-        self.ask(async |c| c.approval(id).await)
     }
 
     /// Approves a message by the digests of what was seen, or refuses it with a reason.
@@ -343,22 +289,17 @@ impl Remote {
         self.ask(async |c| c.decide(id, &verdict).await)
     }
 
-    /// Deliveries that were given up.
+    /// The dead letters.
     pub(crate) fn dead(&self, limit: u32) -> Result<Vec<Letter>, Trouble> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         self.ask(async |c| c.dead(limit).await)
     }
-
-    /// Has a delivery tried again that was given up. How many.
-    pub(crate) fn requeue(&self, id: &str) -> Result<u64, Trouble> {
-        self.ask(async |c| c.requeue(id).await)
-    }
 }
 
-/// How many entries of a relay are looked through for one that begins as asked for.
+/// How many entries are searched for an id by its beginning.
 pub(crate) const LOOKED_THROUGH: u16 = 500;
 
-/// What an id means at a relay: the entry with this id, else the only one whose id begins with it.
+/// The entry with this id, else the only one whose id begins with it.
 pub(crate) fn find_by_prefix<T>(
     prefix: &str,
     get: impl Fn(&str) -> Result<T, Trouble>,
@@ -379,6 +320,225 @@ pub(crate) fn find_by_prefix<T>(
     }
 }
 
+/// An error between this program and a relay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) url: String,
+    pub(crate) fault: ClientError,
+}
+
+impl Trouble {
+    pub(crate) fn code(&self) -> ErrorCode {
+        self.fault.code().unwrap_or(ErrorCode::Route)
+    }
+
+    /// Whether the same request may succeed later.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.fault.is_temporary()
+    }
+
+    /// Whether the message may have arrived although the connection ended before the relay confirmed it.
+    pub(crate) fn may_have_arrived(&self) -> bool {
+        match &self.fault {
+            ClientError::Outbound(OutboundError::Broken { was_sent, .. }) => *was_sent,
+            ClientError::Outbound(OutboundError::Late(_)) | ClientError::Unreadable { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the relay answered 404.
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(&self.fault, ClientError::Refused(refused) if refused.status == 404)
+    }
+
+    /// Whether the token may not send as the address; the relay never accepts the same message.
+    pub(crate) fn is_wrong_sender(&self) -> bool {
+        let is_it = |detail: &str| detail.contains("use a token for this address");
+        matches!(&self.fault, ClientError::Refused(refused) if refused.status == 403 && is_it(&refused.detail))
+    }
+
+    /// Whether the relay denied the request.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(&self.fault, ClientError::Refused(refused) if matches!(refused.status, 401 | 403))
+    }
+
+    /// After how many seconds the relay wants to be asked again.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        match &self.fault {
+            ClientError::Refused(refused) => refused.retry_after.map(|d| d.as_secs()),
+            _ => None,
+        }
+    }
+}
+
+/// Explains an unknown issuer, with the state of SSL_CERT_FILE.
+fn unknown_issuer() -> String {
+    let Some(file) = std::env::var_os("SSL_CERT_FILE") else {
+        return "no authority that this system trusts signed its certificate. For an authority of your own, set SSL_CERT_FILE to \
+                the file with its certificate"
+            .into();
+    };
+    let shown = view::line(&file.to_string_lossy());
+    match std::fs::read(&file) {
+        Err(fault) => format!(
+            "SSL_CERT_FILE names {shown}, which can't be read: {fault}. Name the file with the certificate of the authority, \
+             or unset it"
+        ),
+        Ok(bytes) if !String::from_utf8_lossy(&bytes).contains(PEM_CERTIFICATE) => format!(
+            "SSL_CERT_FILE names {shown}, which has no certificate in it. Name a PEM file: it has a line {PEM_CERTIFICATE}"
+        ),
+        Ok(_) => format!(
+            "no authority in {shown} (SSL_CERT_FILE) signed its certificate. Name the file with the certificate of the one \
+             that did"
+        ),
+    }
+}
+
+/// The first line of a certificate in a PEM file.
+const PEM_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
+
+/// Explains a TLS error; nothing for other errors.
+fn certificate(fault: &OutboundError) -> Option<String> {
+    let OutboundError::Unreachable { reason, .. } = fault else {
+        return None;
+    };
+    let has = |words: &[&str]| words.iter().any(|w| reason.contains(w));
+    let what = if has(&["UnknownIssuer"]) {
+        return Some(format!("{} ({reason})", unknown_issuer()));
+    } else if has(&["CaUsedAsEndEntity"]) {
+        "its certificate is that of an authority, and not one for a server: give the relay a certificate for its name \
+         that the authority signed, and name the authority with SSL_CERT_FILE here"
+    } else if has(&["NotValidForName", "not valid for name"]) {
+        "its certificate is for another name: call the relay by the name that stands in the certificate"
+    } else if has(&["NotValidYet", "not valid yet"]) {
+        "its certificate is not valid yet: compare the clocks"
+    } else if has(&["Expired", "expired"]) {
+        "its certificate has expired: the relay needs a new one"
+    } else if has(&["InvalidContentType", "corrupt message"]) {
+        "it does not speak TLS there: write http:// instead of https://"
+    } else if has(&["invalid peer certificate"]) {
+        "its certificate can't be trusted"
+    } else {
+        return None;
+    };
+    Some(format!("{what} ({reason})"))
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = &self.url;
+        let refused = match &self.fault {
+            ClientError::Refused(refused) => refused,
+            ClientError::Outbound(fault) if certificate(fault).is_some() => {
+                let what = certificate(fault).unwrap_or_default();
+                return write!(f, "{url} (E-ROUTE): {what}");
+            }
+            ClientError::Outbound(fault @ OutboundError::Broken { .. })
+                if url.starts_with("http://") =>
+            {
+                return write!(
+                    f,
+                    "{url} (E-ROUTE): {fault}. If it speaks TLS there, write https:// instead of http://"
+                );
+            }
+            ClientError::Outbound(fault) => {
+                return write!(
+                    f,
+                    "{} (E-ROUTE): {fault}. Is a relay running there? `crosstalk serve` starts one on this machine",
+                    url
+                );
+            }
+            fault => return write!(f, "{url}: {fault}"),
+        };
+        write!(f, "{url} says {}: {}", self.code(), refused.reason)?;
+        for line in refused.detail.lines().filter(|l| !l.trim().is_empty()) {
+            write!(f, "\n  {line}")?;
+        }
+        if self.is_wrong_sender() {
+            f.write_str(
+                "\n  Or use an address of your token: `--from ADDR`, or permanently `crosstalk config set sender ADDR`; `--for \
+                 ADDR` names an inbox.",
+            )?;
+        }
+        if refused.status == 401 {
+            let url = shell::word(url);
+            write!(
+                f,
+                "\n  If you have a token, `crosstalk relay add {url} --token-file FILE` keeps it here."
+            )?;
+        }
+        match self.retry_after() {
+            Some(seconds) => write!(f, "\n  Try again in {seconds} seconds."),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Self {
+        Self::refused(trouble.code(), trouble.to_string())
+    }
+}
+
+/// Pauses between retries; each is twice as long as the one before.
+#[derive(Debug)]
+pub(crate) struct Pause {
+    longest: u64,
+    /// The sentence behind the error.
+    sentence: &'static str,
+    seconds: u64,
+    said: Option<Trouble>,
+}
+
+impl Pause {
+    /// Pauses of at most so many seconds; `sentence` says what happens after one.
+    pub(crate) const fn new(longest: u64, sentence: &'static str) -> Self {
+        Self {
+            longest,
+            sentence,
+            seconds: 0,
+            said: None,
+        }
+    }
+
+    /// Reports the error once and sleeps, but not past `end`.
+    pub(crate) fn take(
+        &mut self,
+        console: &mut Console,
+        trouble: &Trouble,
+        end: Option<Instant>,
+    ) -> Result<(), Failure> {
+        self.seconds = (self.seconds * 2).clamp(1, self.longest);
+        if self.said.as_ref() != Some(trouble) {
+            console.note(&format!("{trouble}; {}", self.sentence))?;
+            console.flush()?;
+            self.said = Some(trouble.clone());
+        }
+        let asked = trouble.retry_after().unwrap_or(0).min(3600);
+        let seconds = self.seconds.max(asked);
+        // Not all who wait come back at the same moment.
+        let part = random() >> 24;
+        let pause = Duration::from_secs(seconds) / 2 + Duration::from_secs(seconds) * part / 512;
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        std::thread::sleep(left.map_or(pause, |left| left.min(pause)));
+        Ok(())
+    }
+
+    /// Reports that the relay is back.
+    pub(crate) fn over(&mut self, console: &mut Console) -> Result<(), Failure> {
+        if self.said.take().is_some() {
+            console.talk(&styled(DIM, "The relay is there again.\n"))?;
+        }
+        self.seconds = 0;
+        Ok(())
+    }
+}
+
+/// Anything from 0 to `u32::MAX`.
+pub(crate) fn random() -> u32 {
+    getrandom::u32().unwrap_or(u32::MAX / 2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -393,6 +553,64 @@ mod tests {
             std::fs::write(&file, wrong).unwrap();
             let fault = read_token(&file).unwrap_err().to_string();
             assert!(!fault.contains("secret"), "{fault}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod error_tests {
+    use super::*;
+    use crosstalk_relay::client::Refused;
+    use std::time::Duration;
+
+    #[test]
+    fn a_refusal_says_code_reason_place_and_way_out() {
+        let trouble = Trouble {
+            url: "http://r".into(),
+            fault: ClientError::Refused(Box::new(Refused {
+                status: 403,
+                code: Some(ErrorCode::Perm),
+                reason: "You may not".into(),
+                detail: "Line 3, column 7: no.\nWhat to do: ask.".into(),
+                retry_after: Some(Duration::from_secs(5)),
+            })),
+        };
+        assert_eq!(
+            trouble.to_string(),
+            "http://r says E-PERM: You may not\n  Line 3, column 7: no.\n  What to do: ask.\n  Try again in 5 seconds."
+        );
+        assert_eq!(Failure::from(trouble).exit(), ErrorCode::Perm.into());
+    }
+
+    #[test]
+    fn tls_is_told_in_words() {
+        for (reason, words) in [
+            ("invalid peer certificate: UnknownIssuer", "SSL_CERT_FILE"),
+            (
+                "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))",
+                "that of an authority",
+            ),
+            (
+                "invalid peer certificate: certificate not valid for name \"a\"",
+                "another name",
+            ),
+            (
+                "received corrupt message of type InvalidContentType",
+                "http://",
+            ),
+        ] {
+            let trouble = Trouble {
+                url: "https://r".into(),
+                fault: ClientError::Outbound(OutboundError::Unreachable {
+                    url: "https://r".into(),
+                    reason: reason.into(),
+                }),
+            };
+            let text = trouble.to_string();
+            assert!(
+                text.contains(words) && !text.contains("crosstalk serve"),
+                "{text}"
+            );
         }
     }
 }

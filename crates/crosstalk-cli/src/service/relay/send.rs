@@ -1,29 +1,29 @@
-//! A message on its way out by a relay: which relay, what became of it, and its answer.
+//! Hands a message to a relay, uploads its attachments, and waits for the answer.
 
 use crate::console::{Console, DIM, GREEN, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::report::{FailureReport, HandedReport};
 use crate::service::dns::Look;
 use crate::service::intake::{AssignedIds, Intake};
-use crate::service::relay::error::Trouble;
-use crate::service::relay::hint::Watch;
 use crate::service::relay::inbox::take;
-use crate::service::relay::outbox::{Due, Outbox};
-use crate::service::relay::remote::{Remote, Through, Waiting};
-use crate::service::relay::submit::{Attached, Handed, upload};
+use crate::service::relay::outbox::{Due, Outbox, Watch};
+use crate::service::relay::remote::{Pause, Remote, Through, Trouble, Waiting};
 use crate::service::settings::{Config, base_url};
 use crate::service::workspace::Desk;
 use crate::shell;
 use clap::Args;
 use crosstalk_envelope::json::message_of;
+use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, ErrorCode, Intent, Reading};
 use crosstalk_protocol::store::Way;
-use serde_json::{Value, json};
+use crosstalk_relay::client::Sent;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-/// How many messages of an inbox are looked at for an answer, and how many at once.
+/// How many pages of an inbox are searched for an answer, and their size.
 const PAGES: usize = 10;
 const PAGE: u32 = 100;
 
@@ -54,10 +54,13 @@ impl ByRelay {
         let configured = config.relay_for(receiver).is_some();
         if self.no_relay || (self.relay.is_none() && !configured) {
             return match self.wait {
-                Some(_) => Err(Failure::Usage(format!(
-                    "--wait needs a relay, and none is configured for {receiver}: name one with --relay URL, or `crosstalk \
-                     relay add URL`"
-                ))),
+                Some(_) => Err(Failure::usage(format!(
+                    "--wait needs a relay, and none is configured for {receiver}"
+                ))
+                .help(
+                    "name one with --relay URL, or `crosstalk \
+                     relay add URL`",
+                )),
                 None => Ok(None),
             };
         }
@@ -70,12 +73,11 @@ impl ByRelay {
 pub(crate) struct Parcel<'p> {
     pub(crate) text: &'p str,
     pub(crate) files: &'p [Attached],
-    /// How many seconds to wait for the answer.
     pub(crate) wait: Option<u64>,
 }
 
 impl Parcel<'_> {
-    /// Where it was meant to go is kept until it is there.
+    /// Hands the message over. The outbox keeps its destination until the relay has it.
     fn hand_over(
         &self,
         console: &mut Console,
@@ -112,7 +114,7 @@ impl Parcel<'_> {
         Ok(handed)
     }
 
-    /// Why a message is not at the relay as far as it is known here, and what to do; `id` is how it is called here.
+    /// The failure that the relay may not have the message; `id` is the local id.
     fn not_taken(handed: &Handed, trouble: Trouble, id: &str) -> (Failure, Exit) {
         let (what, next) = match handed.is_unclear() {
             true => (
@@ -133,12 +135,11 @@ impl Parcel<'_> {
             ),
         };
         let fault = Failure::from(trouble);
-        let failure = Failure::Failed(format!("{what}: {fault}\nThe message is kept: {next}"));
+        let failure = Failure::failed(format!("{what}: {fault}\nThe message is kept")).help(next);
         (failure, fault.exit())
     }
 
-    /// Hands it over and tells about it; `id` is how the message is called here. What goes wrong is told, too: the
-    /// message is kept.
+    /// Hands the message over and reports the result, also a failure, since the message is kept; `id` is the local id.
     pub(crate) fn hand(
         &self,
         console: &mut Console,
@@ -158,9 +159,10 @@ impl Parcel<'_> {
         let handed = match self.hand_over(console, desk, remote, Some(&mut watch)) {
             Ok(handed) => handed,
             Err(fault) => {
-                let failure = Failure::Failed(format!(
-                    "not handed over: {fault}\nThe message is kept: `crosstalk relay deliver {id}` hands it over again"
-                ));
+                let failure =
+                    Failure::failed(format!("not handed over: {fault}\nThe message is kept")).help(
+                        format!("`crosstalk relay deliver {id}` hands it over again"),
+                    );
                 console.failure(&failure)?;
                 return Ok(fault.exit());
             }
@@ -188,7 +190,7 @@ impl Parcel<'_> {
             }
             (Some(trouble), _) => {
                 let fault = Failure::from(trouble.clone());
-                console.failure(&Failure::Failed(format!(
+                console.failure(&Failure::failed(format!(
                     "the relay at {url} has the message, and its answer can't be waited for: {fault}"
                 )))?;
                 Ok(fault.exit())
@@ -227,21 +229,30 @@ impl Parcel<'_> {
         }
     }
 
-    /// The same for programs: what became of it, and how it ends.
+    /// The same for programs: a report and the exit code.
     pub(crate) fn hand_quietly(
         &self,
         console: &mut Console,
         desk: &Desk,
         remote: &Remote,
-    ) -> Result<(Value, Exit), Failure> {
-        let url = remote.url();
-        let told = |exit: Exit, why: String| Some(json!({"exit": exit.code(), "message": why}));
+    ) -> Result<(HandedReport, Exit), Failure> {
+        let url = remote.url().to_owned();
+        let told = |exit: Exit, message: String| {
+            let exit = exit.code().into();
+            Some(FailureReport { exit, message })
+        };
         let handed = match self.hand_over(console, desk, remote, None) {
             Ok(handed) => handed,
             Err(fault) => {
-                let error = told(fault.exit(), fault.to_string());
-                let value = json!({"url": url, "taken": false, "held": false, "answer": null, "parsed_answer": null, "error": error});
-                return Ok((value, fault.exit()));
+                let report = HandedReport {
+                    url,
+                    taken: Some(false),
+                    held: false,
+                    answer: None,
+                    parsed_answer: None,
+                    error: Some(FailureReport::new(&fault)),
+                };
+                return Ok((report, fault.exit()));
             }
         };
         let taken = (!handed.is_unclear()).then_some(handed.is_taken);
@@ -261,15 +272,19 @@ impl Parcel<'_> {
             (None, None) if self.wait.is_some() => (None, ErrorCode::Timeout.into()),
             (None, None) => (None, Exit::SUCCESS),
         };
-        let parsed = handed.answer.as_deref().map(message_of);
-        let value = json!({
-            "url": url, "taken": taken, "held": handed.is_held, "answer": handed.answer, "parsed_answer": parsed, "error": error,
-        });
-        Ok((value, exit))
+        let report = HandedReport {
+            url,
+            taken,
+            held: handed.is_held,
+            parsed_answer: handed.answer.as_deref().map(message_of),
+            answer: handed.answer,
+            error,
+        };
+        Ok((report, exit))
     }
 }
 
-/// Shows and keeps what the receiver of a message asks back, with how to answer it. False if nothing was asked.
+/// Shows and keeps the questions that the receiver asks back. Returns whether there were any.
 fn take_question_back(
     console: &mut Console,
     desk: &Desk,
@@ -296,7 +311,7 @@ fn take_question_back(
     Ok(found)
 }
 
-/// Keeps an answer here, as one that was pasted is kept, and acknowledges it. How it ends, and why, if it is a refusal.
+/// Keeps an answer like a pasted message and acknowledges it. Returns the exit code, and the reason of a rejection.
 fn file_answer(
     console: &mut Console,
     desk: &Desk,
@@ -330,7 +345,7 @@ fn file_answer(
     Ok((exit.worst(ends), refusal.map(|(_, why)| why)))
 }
 
-/// How it ends if the answer is an ERROR or a NACK, and why.
+/// The exit code and the reason, if the answer is an ERROR or a NACK.
 fn refusal(answer: &Document<'_>) -> Option<(Exit, String)> {
     let envelope = answer.envelope();
     let word = match envelope.meaning()? {
@@ -350,7 +365,7 @@ fn refusal(answer: &Document<'_>) -> Option<(Exit, String)> {
     ))
 }
 
-/// What the relay has for an answer that carries no id: the entry in the inbox of who asked.
+/// The inbox entry of an answer that carries no id.
 fn entry_of(remote: &Remote, answer: &Document<'_>) -> Option<Waiting> {
     let wanted = answer.digest().ok()?;
     let mut cursor = None::<String>;
@@ -373,7 +388,128 @@ fn entry_of(remote: &Remote, answer: &Document<'_>) -> Option<Waiting> {
     None
 }
 
-/// Whether what ended so is in the store: it is, unless it could not be read or another message has its id.
+/// Whether a message that ended with this code is in the store.
 pub(crate) fn is_kept(exit: Exit) -> bool {
     exit == Exit::SUCCESS || exit.code() >= crate::exit::FIRST_CONTACT
+}
+
+/// The longest time that a relay holds one request for an answer, in seconds.
+const LONGEST: u64 = 60;
+/// The shortest; each request is twice as long as the one before.
+const SHORTEST: u64 = 1;
+/// The longest pause before a relay that can't be reached is asked again for the answer, in seconds.
+const LONGEST_PAUSE: u64 = 5;
+/// The pause after a relay ended a wait early because it shuts down.
+const CLOSING: Duration = Duration::from_millis(500);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Attached {
+    pub(crate) path: PathBuf,
+    pub(crate) digest: Digest,
+}
+
+/// The state of a message that was handed to a relay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Handed {
+    /// Whether the relay confirmed the message.
+    pub(crate) is_taken: bool,
+    /// Whether it is held there for approval.
+    pub(crate) is_held: bool,
+    pub(crate) answer: Option<String>,
+    /// The last error.
+    pub(crate) trouble: Option<Trouble>,
+}
+
+impl Handed {
+    /// Hands a message over without waiting for its answer.
+    pub(crate) fn over(remote: &Remote, text: &str) -> Self {
+        let mut handed = Self::default();
+        match remote.receive(text) {
+            Ok(sent) => handed.note(sent),
+            Err(trouble) => handed.trouble = Some(trouble),
+        }
+        handed
+    }
+
+    fn note(&mut self, sent: Sent) {
+        self.is_taken = true;
+        self.trouble = None;
+        match sent.receipt {
+            Some(receipt) => self.is_held = receipt.is_held,
+            None => self.answer = Some(sent.answer),
+        }
+    }
+
+    /// Whether it is unknown if the relay has the message.
+    pub(crate) fn is_unclear(&self) -> bool {
+        let may_have_arrived = |trouble: &Trouble| trouble.may_have_arrived();
+        !self.is_taken && self.trouble.as_ref().is_some_and(may_have_arrived)
+    }
+
+    /// Waits for the answer, also while the relay can't be reached: it accepts the same message once, however often it
+    /// comes. `tell` is called between requests, soon at first, to report news before the time is over.
+    pub(crate) fn wait(
+        &mut self,
+        console: &mut Console,
+        (remote, text): (&Remote, &str),
+        seconds: u64,
+        mut tell: impl FnMut(&mut Console) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut slice = SHORTEST;
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut pause = Pause::new(LONGEST_PAUSE, "waiting for the relay to come back");
+        while self.answer.is_none() {
+            let begun = Instant::now();
+            let left = end.saturating_duration_since(begun);
+            if left.is_zero() {
+                break;
+            }
+            let held = left.as_secs().clamp(1, slice);
+            slice = (slice * 2).min(LONGEST);
+            match remote.receive_and_wait(text, held) {
+                Ok(sent) => {
+                    pause.over(console)?;
+                    let has_waited = sent.has_waited;
+                    self.note(sent);
+                    if !has_waited {
+                        break;
+                    }
+                    if self.answer.is_none() && begun.elapsed() < Duration::from_secs(held) {
+                        std::thread::sleep(CLOSING.min(left));
+                    }
+                    if self.answer.is_none() {
+                        tell(console)?;
+                    }
+                }
+                Err(trouble) => {
+                    let is_temporary = trouble.is_temporary();
+                    if is_temporary {
+                        pause.take(console, &trouble, Some(end))?;
+                    }
+                    self.trouble = Some(trouble);
+                    if !is_temporary {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Uploads the files of a message. What the relay has already stays as it is.
+pub(crate) fn upload(remote: &Remote, files: &[Attached]) -> Result<(), Failure> {
+    for file in files {
+        let shown = || file.path.to_string_lossy().into_owned();
+        let bytes = std::fs::read(&file.path).map_err(|e| Failure::io(shown(), e))?;
+        if Digest::of(&bytes) != file.digest {
+            return Err(Failure::failed(format!(
+                "{} was changed since the message was written",
+                shown()
+            ))
+            .help("send a new message"));
+        }
+        remote.put_blob(bytes)?;
+    }
+    Ok(())
 }

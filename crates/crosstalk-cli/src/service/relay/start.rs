@@ -1,18 +1,22 @@
-//! Starts the part of a relay that has no network, on its data folder.
+//! Starts a relay on its data folder with the adapters of this program, and creates its tokens.
 
+use crate::clock;
 use crate::failure::Failure;
 use crate::service::relay::data::Data;
-use crate::service::relay::keyring::TrustRing;
-use crate::service::relay::resolver::DnsResolver;
-use crosstalk_dns::Options;
-use crosstalk_envelope::{PrivateKey, Timestamp};
-use crosstalk_protocol::relay::{RelayStore, TokenRecord};
+use crosstalk_dns::{Dns, Options, SetupError};
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::{PrivateKey, Timestamp, base64};
+use crosstalk_protocol::Trust;
+use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
+use crosstalk_protocol::relay::{RelayStore, Role, TokenRecord};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Relay, Setup};
-use crosstalk_relay::port::Resolver;
-use crosstalk_store::SqliteStore;
+use crosstalk_relay::port::{Keyring, Later, Resolver};
+use crosstalk_store::{SqliteStore, TrustFile, TrustStoreError};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::runtime::Runtime;
 
 /// Starts the part of the relay that has no network, with its key.
 pub(crate) fn start(data: &Data, config: Config, store: SqliteStore) -> Result<Relay, Failure> {
@@ -49,7 +53,7 @@ pub(crate) fn start_core(
     Ok(Relay::start(setup)?)
 }
 
-/// What asks name servers. None hears of anything, unless the configuration speaks of other domains.
+/// The resolver; none is asked unless the configuration enables federation.
 pub(crate) fn resolver(config: &Config) -> Result<Option<Arc<dyn Resolver>>, Failure> {
     let federation = &config.federation;
     let asks = federation.enabled || federation.accept || federation.dns.is_some();
@@ -62,16 +66,159 @@ pub(crate) fn resolver(config: &Config) -> Result<Option<Arc<dyn Resolver>>, Fai
     })
 }
 
-/// Now, to the millisecond: a relay orders by it.
+/// A runtime with some threads; without a number, one for each core.
+pub(crate) fn runtime(threads: Option<usize>) -> Result<Runtime, Failure> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        builder.worker_threads(threads);
+    }
+    let built = builder.enable_all().thread_name("relay").build();
+    built.map_err(|e| Failure::io("the threads of the relay", e))
+}
+
+/// The current time in milliseconds; a relay orders by it.
 pub(crate) fn precise() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     Timestamp::from_millis(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(0)))
 }
 
-/// How many tokens count now.
-pub(crate) fn active(store: &SqliteStore) -> Result<usize, Failure> {
+/// Whether a token was neither revoked nor has expired.
+pub(crate) fn is_active(token: &TokenRecord, now: Timestamp) -> bool {
+    token.revoked_at.is_none() && token.expires_at.is_none_or(|end| end > now)
+}
+
+pub(crate) fn count_active_tokens(store: &SqliteStore) -> Result<usize, Failure> {
     let now = precise();
-    let counts =
-        |t: &&TokenRecord| t.revoked_at.is_none() && t.expires_at.is_none_or(|end| end > now);
-    Ok(store.tokens()?.iter().filter(counts).count())
+    let tokens = store.tokens()?;
+    Ok(tokens.iter().filter(|t| is_active(t, now)).count())
+}
+
+/// The trust file behind the relay's port.
+#[derive(Debug)]
+pub(crate) struct TrustRing {
+    file: TrustFile,
+}
+
+impl TrustRing {
+    pub(crate) fn new(file: TrustFile) -> Self {
+        Self { file }
+    }
+}
+
+impl Keyring for TrustRing {
+    fn read(&self) -> Result<Trust, String> {
+        self.file.read().map_err(|e| e.to_string())
+    }
+
+    fn update(&self, change: &mut dyn FnMut(&mut Trust)) -> Result<Trust, String> {
+        let after = self.file.update(|trust| {
+            change(trust);
+            Ok::<Trust, TrustStoreError>(trust.clone())
+        });
+        after.map_err(|e| e.to_string())
+    }
+}
+
+pub(crate) struct DnsResolver(Dns);
+
+impl DnsResolver {
+    /// Asks a name server, else those of the system.
+    pub(crate) fn new(server: Option<SocketAddr>, options: Options) -> Result<Self, SetupError> {
+        match server {
+            Some(address) => Dns::server(address, options),
+            None => Dns::system(options),
+        }
+        .map(Self)
+    }
+}
+
+impl Resolver for DnsResolver {
+    fn keys<'l>(&'l self, domain: &'l str) -> Later<'l, DnsAnswer> {
+        Box::pin(self.0.keys(domain))
+    }
+
+    fn addresses<'l>(&'l self, name: &'l str, domain: &'l str) -> Later<'l, AddressAnswer> {
+        Box::pin(self.0.addresses(name, domain))
+    }
+
+    fn relays<'l>(&'l self, domain: &'l str) -> Later<'l, Result<Vec<String>, String>> {
+        Box::pin(self.0.relays(domain))
+    }
+
+    fn hosts<'l>(&'l self, host: &'l str) -> Later<'l, Result<Vec<IpAddr>, String>> {
+        Box::pin(self.0.hosts(host))
+    }
+}
+
+/// The command that lets one agent in, for its own address.
+pub(crate) const NARROW_TOKEN: &str = "token create NAME --role agent --for ADDRESS";
+
+/// Who creates and revokes tokens on the data folder, as the log names them.
+pub(crate) const OPERATOR: &str = "operator";
+
+/// A new token that never expires, and its secret. The token holds a digest of the secret only.
+pub(crate) fn new_token(
+    name: String,
+    role: Role,
+    addresses: Vec<String>,
+) -> Result<(TokenRecord, String), Failure> {
+    let secret = new_secret()?;
+    let token = TokenRecord {
+        name,
+        hash: Digest::of(secret.as_bytes()),
+        role,
+        addresses,
+        courier: Vec::new(),
+        created_at: clock::now(),
+        expires_at: None,
+        revoked_at: None,
+        last_used_at: None,
+    };
+    Ok((token, secret))
+}
+
+fn new_secret() -> Result<String, Failure> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|e| Failure::failed(format!("the system gives no random numbers: {e}")))?;
+    let text = base64::encode(&bytes);
+    let text = text
+        .trim_end_matches('=')
+        .replace('+', "-")
+        .replace('/', "_");
+    Ok(format!("xt_{text}"))
+}
+
+#[cfg(test)]
+mod keyring_tests {
+    use super::*;
+    use crosstalk_store::Home;
+
+    #[test]
+    fn what_is_changed_is_there_for_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        let ring = TrustRing::new(TrustFile::new(&home));
+        assert_eq!(ring.read().unwrap(), Trust::default());
+        let after = ring.update(&mut |trust| {
+            trust.remove("nobody", None);
+        });
+        assert_eq!(after.unwrap(), TrustFile::new(&home).read().unwrap());
+        std::fs::write(home.trust(), "this is not TOML").unwrap();
+        assert!(ring.read().unwrap_err().contains("trust.toml"));
+    }
+}
+
+#[cfg(test)]
+mod token_tests {
+    use super::*;
+
+    #[test]
+    fn secrets_have_their_form_and_differ() {
+        let (one, other) = (new_secret().unwrap(), new_secret().unwrap());
+        assert_ne!(one, other);
+        assert_eq!(one.len(), 46);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        assert!(one.starts_with("xt_") && one.chars().all(is_plain), "{one}");
+    }
 }

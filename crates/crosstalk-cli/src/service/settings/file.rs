@@ -1,33 +1,37 @@
-//! The text of the settings: TOML, with the line of each entry.
+//! Reads the settings file with the line of each entry, and edits it without touching the rest.
 
 use super::relay::{self, RELAY, RelaySetting};
-use super::setting::{Key, NAMES, PROFILE, SETTINGS, Setting, Value, nearest};
+use super::table::{Key, Kind, NAMES, PROFILE, SETTINGS, Setting, Value, nearest};
+use crate::failure::Failure;
+use crosstalk_envelope::name::same_name;
 use crosstalk_protocol::Names;
+use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+pub(super) use toml_edit::Table;
+use toml_edit::{Array, DocumentMut, Item, TableLike};
 
-/// What a text says.
 #[derive(Debug, Default)]
 pub(crate) struct FileText {
-    pub(crate) values: Vec<Entry>,
+    pub(crate) values: Vec<SettingEntry>,
     pub(crate) names: Vec<NameEntry>,
     pub(crate) relays: Vec<RelaySetting>,
     pub(crate) profiles: Vec<String>,
-    /// What is not known, each with its line.
+    /// Unknown keys, each with its line.
     pub(crate) warnings: Vec<(usize, String)>,
 }
 
-/// One setting, of everybody or of a profile.
+/// A setting, of the file or of a profile.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct SettingEntry {
     pub(crate) profile: Option<String>,
     pub(crate) key: Key,
     pub(crate) value: Value,
     pub(crate) line: usize,
 }
 
-/// One name, of everybody or of a profile.
+/// A name, of the file or of a profile.
 #[derive(Debug)]
 pub(crate) struct NameEntry {
     pub(crate) profile: Option<String>,
@@ -36,16 +40,15 @@ pub(crate) struct NameEntry {
     pub(crate) line: usize,
 }
 
-/// What is wrong with a text, and in which line.
+/// A fault and its line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct FileFault {
     pub(crate) line: usize,
     pub(crate) message: String,
 }
 
-/// Reads a text.
-pub(crate) fn read(text: &str) -> Result<FileText, Fault> {
-    let document = DeTable::parse(text).map_err(|fault| Fault {
+pub(crate) fn read(text: &str) -> Result<FileText, FileFault> {
+    let document = DeTable::parse(text).map_err(|fault| FileFault {
         line: line_of(text, fault.span().unwrap_or_default()),
         message: format!("this is not TOML: {}", fault.message().trim_end()),
     })?;
@@ -90,10 +93,10 @@ impl FileTextReader<'_> {
         table: &DeTable<'_>,
         profile: Option<&str>,
         prefix: &str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), FileFault> {
         for (line, short, item) in self.entries(table) {
             let name = format!("{prefix}{short}");
-            let wrong = |message: String| Fault { line, message };
+            let wrong = |message: String| FileFault { line, message };
             if name == RELAY {
                 let relays = relay::read(self.text, item, profile, &mut self.found.warnings)?;
                 self.found.relays.extend(relays);
@@ -131,7 +134,7 @@ impl FileTextReader<'_> {
             })?;
             let checked = setting.check(&value);
             checked.map_err(|what| wrong(format!("`{name}` {what}")))?;
-            self.found.values.push(Entry {
+            self.found.values.push(SettingEntry {
                 profile: profile.map(str::to_owned),
                 key: setting.key,
                 value,
@@ -141,9 +144,9 @@ impl FileTextReader<'_> {
         Ok(())
     }
 
-    fn profiles(&mut self, table: &DeTable<'_>) -> Result<(), Fault> {
+    fn profiles(&mut self, table: &DeTable<'_>) -> Result<(), FileFault> {
         for (line, name, item) in self.entries(table) {
-            let inner = item.get_ref().as_table().ok_or_else(|| Fault {
+            let inner = item.get_ref().as_table().ok_or_else(|| FileFault {
                 line,
                 message: no_profile(&format!("profile.{name}"), name),
             })?;
@@ -153,10 +156,10 @@ impl FileTextReader<'_> {
         Ok(())
     }
 
-    fn names(&mut self, table: &DeTable<'_>, profile: Option<&str>) -> Result<(), Fault> {
+    fn names(&mut self, table: &DeTable<'_>, profile: Option<&str>) -> Result<(), FileFault> {
         let mut seen = Names::default();
         for (line, name, item) in self.entries(table) {
-            let wrong = |message: String| Err(Fault { line, message });
+            let wrong = |message: String| Err(FileFault { line, message });
             let Some(address) = item.get_ref().as_str() else {
                 return wrong(format!("`names.{name}` has to be an address: a text"));
             };
@@ -201,6 +204,266 @@ fn value(item: &DeValue<'_>) -> Result<Value, &'static str> {
         DeValue::Integer(_) | DeValue::Float(_) => Err("a number"),
         DeValue::Datetime(_) => Err("a time"),
         DeValue::Table(_) => Err("a table"),
+    }
+}
+
+/// The first line of a file that this program creates.
+const TITLE: &str = "# Settings of Crosstalk. `crosstalk config show` lists them all.\n\n";
+
+/// A key of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) profile: Option<String>,
+    pub(crate) what: TargetKind,
+}
+
+impl fmt::Display for Target {
+    /// As the key is written on the command line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(profile) = &self.profile {
+            write!(f, "{PROFILE}.{profile}.")?;
+        }
+        match &self.what {
+            TargetKind::Setting(name) => f.write_str(name),
+            TargetKind::Name(name) => write!(f, "{NAMES}.{name}"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TargetKind {
+    Setting(&'static str),
+    Name(String),
+}
+
+impl Target {
+    /// Parses `user`, `redact.names`, `names.CLAUDE`, `profile.work.user` and so on. `profile` applies if the key names
+    /// none.
+    pub(crate) fn parse(text: &str, profile: Option<&str>) -> Result<Self, Failure> {
+        let inner = below(text, PROFILE);
+        let (profile, rest) = match inner.and_then(|inner| inner.split_once('.')) {
+            Some((name, rest)) => (Some(name), rest),
+            None => (profile, text),
+        };
+        let target = |what| Self {
+            profile: profile.map(str::to_owned),
+            what,
+        };
+        if let Some(name) = below(rest, NAMES) {
+            return Ok(target(TargetKind::Name(name.to_owned())));
+        }
+        let known = |s: &&Setting| profile.is_none() || s.is_of_profiles();
+        match Setting::find(rest).filter(known) {
+            Some(setting) => Ok(target(TargetKind::Setting(setting.name))),
+            None => {
+                let all = SETTINGS.iter().filter(known).map(|s| s.name);
+                let near = nearest(rest, all.clone());
+                Err(Failure::usage(match near {
+                    Some(near) => format!("there is no setting `{text}`; is it `{near}`?"),
+                    None => {
+                        let all: Vec<&str> = all.collect();
+                        format!(
+                            "there is no setting `{text}`: there are {}, names.NAME and profile.PROFILE.SETTING",
+                            all.join(", ")
+                        )
+                    }
+                }))
+            }
+        }
+    }
+
+    /// A name of the table, of a profile if one is given.
+    pub(crate) fn of_name(name: &str, profile: Option<&str>) -> Self {
+        Self {
+            profile: profile.map(str::to_owned),
+            what: TargetKind::Name(name.to_owned()),
+        }
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        match &self.what {
+            TargetKind::Name(name) => Some(name),
+            TargetKind::Setting(_) => None,
+        }
+    }
+
+    pub(crate) fn key(&self) -> Option<Key> {
+        match &self.what {
+            TargetKind::Name(_) => None,
+            TargetKind::Setting(name) => Setting::find(name).map(|s| s.key),
+        }
+    }
+
+    /// The way to it through the tables of the file.
+    fn path(&self) -> (Vec<&str>, &str) {
+        let mut tables = Vec::new();
+        if let Some(profile) = &self.profile {
+            tables.extend([PROFILE, profile]);
+        }
+        let last = match &self.what {
+            TargetKind::Name(name) => {
+                tables.push(NAMES);
+                name
+            }
+            TargetKind::Setting(name) => match name.split_once('.') {
+                Some((group, inner)) => {
+                    tables.push(group);
+                    inner
+                }
+                None => name,
+            },
+        };
+        (tables, last)
+    }
+
+    /// The value that some arguments give it.
+    pub(crate) fn value(&self, values: &[String]) -> Result<Value, Failure> {
+        let what = match &self.what {
+            TargetKind::Name(_) => None,
+            TargetKind::Setting(name) => Setting::find(name),
+        };
+        let kind = what.map(|s| s.kind);
+        let text = match (values, kind) {
+            (values, Some(Kind::List(_))) => values.join(","),
+            ([only], _) => only.clone(),
+            _ => {
+                return Err(
+                    Failure::usage("this takes one value").help("put it in quotation marks")
+                );
+            }
+        };
+        match what {
+            None => Ok(Value::Text(text)),
+            Some(setting) => setting
+                .parse(&text)
+                .map_err(|what| Failure::usage(format!("`{}` {what}", setting.name))),
+        }
+    }
+}
+
+/// The rest after a table and a dot.
+fn below<'t>(text: &'t str, table: &str) -> Option<&'t str> {
+    text.strip_prefix(table)?.strip_prefix('.')
+}
+
+fn document(text: &str) -> Result<DocumentMut, Failure> {
+    text.parse().map_err(|fault: toml_edit::TomlError| {
+        Failure::failed(format!(
+            "the settings are not TOML, and stay as they are: {}",
+            fault.to_string().trim_end()
+        ))
+        .help("repair them with `crosstalk config edit`")
+    })
+}
+
+pub(crate) fn put(text: &str, target: &Target, value: &Value) -> Result<String, Failure> {
+    change(text, |root| {
+        let (tables, last) = target.path();
+        let mut table: &mut dyn TableLike = root;
+        for name in tables {
+            let entry = table.entry(name).or_insert_with(|| {
+                let mut new = Table::new();
+                new.set_implicit(true);
+                Item::Table(new)
+            });
+            table = entry
+                .as_table_like_mut()
+                .ok_or_else(|| Failure::failed(format!("`{name}` is no table in the settings")))?;
+        }
+        let last = written_name(table, last, &target.what);
+        let mut new = toml_value(value);
+        match table.get_mut(&last).and_then(Item::as_value_mut) {
+            Some(old) => {
+                // What stands around it stays: a comment behind it, above all.
+                *new.decor_mut() = old.decor().clone();
+                *old = new;
+            }
+            None => {
+                table.insert(&last, Item::Value(new));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The text after a change. A text without any setting gets a title, unless it has comments.
+pub(super) fn change(
+    text: &str,
+    change: impl FnOnce(&mut Table) -> Result<(), Failure>,
+) -> Result<String, Failure> {
+    let mut document = document(text)?;
+    let is_empty = document.as_table().is_empty();
+    // Comments of a file that has nothing else come before what is added.
+    let title = match document.trailing().as_str() {
+        Some(comments) if is_empty && !comments.trim().is_empty() => {
+            format!("{}\n\n", comments.trim_end())
+        }
+        _ if is_empty => TITLE.to_owned(),
+        _ => String::new(),
+    };
+    if is_empty {
+        document.set_trailing("");
+    }
+    change(document.as_table_mut())?;
+    let after = document.to_string();
+    // The title ends with an empty line; the first table needs no other one.
+    let after = match title.is_empty() {
+        true => after.as_str(),
+        false => after.trim_start_matches('\n'),
+    };
+    Ok(format!("{title}{after}"))
+}
+
+/// The text without a value; nothing if it is not there.
+pub(crate) fn take(text: &str, target: &Target) -> Result<Option<String>, Failure> {
+    let mut document = document(text)?;
+    let (tables, last) = target.path();
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    for name in tables {
+        let inner = table.get_mut(name).and_then(Item::as_table_like_mut);
+        let Some(inner) = inner else { return Ok(None) };
+        table = inner;
+    }
+    let last = written_name(table, last, &target.what);
+    Ok(table.remove(&last).map(|_| document.to_string()))
+}
+
+/// A name as the table has it: the same one in upper and lower case.
+fn written_name(table: &dyn TableLike, name: &str, what: &TargetKind) -> String {
+    let is_name = matches!(what, TargetKind::Name(_));
+    let found = table
+        .iter()
+        .map(|(n, _)| n)
+        .find(|n| is_name && same_name(n, name));
+    found.unwrap_or(name).to_owned()
+}
+
+fn toml_value(value: &Value) -> toml_edit::Value {
+    match value {
+        Value::Text(text) => text.as_str().into(),
+        Value::Switch(on) => (*on).into(),
+        Value::List(list) => {
+            let array: Array = list.iter().map(String::as_str).collect();
+            array.into()
+        }
+    }
+}
+
+pub(crate) fn stored(text: &str, target: &Target) -> Option<Value> {
+    let found = read(text).ok()?;
+    let profile = |p: &Option<String>| *p == target.profile;
+    match &target.what {
+        TargetKind::Name(name) => {
+            let mut names = found.names.into_iter();
+            let entry = names.find(|e| profile(&e.profile) && same_name(&e.name, name))?;
+            Some(Value::Text(entry.address))
+        }
+        TargetKind::Setting(name) => {
+            let key = Setting::find(name)?.key;
+            let mut values = found.values.into_iter();
+            let entry = values.find(|e| profile(&e.profile) && e.key == key)?;
+            Some(entry.value)
+        }
     }
 }
 
@@ -294,5 +557,96 @@ mod tests {
             assert!(fault.message.contains(message), "{text}: {}", fault.message);
             assert_eq!(fault.line, line, "{text}");
         }
+    }
+}
+
+#[cfg(test)]
+mod edit_tests {
+    use super::*;
+
+    fn target(text: &str) -> Target {
+        Target::parse(text, None).unwrap()
+    }
+
+    fn set(text: &str, key: &str, value: &str) -> String {
+        let target = target(key);
+        let value = target.value(&[value.to_owned()]).unwrap();
+        let after = put(text, &target, &value).unwrap();
+        assert_eq!(stored(&after, &target), Some(value), "{after}");
+        after
+    }
+
+    #[test]
+    fn comments_and_order_stay() {
+        let text = "# top\nuser = 'x' # me\n\n# signing\nsign=false\n\n[names] # people\nCLAUDE = \"claude://a\"  # home\n\n[profile.work]\n";
+        assert_eq!(set(text, "user", "kalle"), text.replace("'x'", "\"kalle\""));
+        assert_eq!(set(text, "sign", "on"), text.replace("=false", "=true"));
+        assert_eq!(
+            set(text, "names.claude", "claude://b"),
+            text.replace("//a", "//b")
+        );
+        assert_eq!(
+            set(text, "fence", "no"),
+            text.replace("sign=false\n", "sign=false\nfence = false\n")
+        );
+        assert_eq!(
+            set(text, "profile.work.redact.names", "A,B"),
+            format!("{text}\n[profile.work.redact]\nnames = [\"A\", \"B\"]\n")
+        );
+        assert_eq!(
+            set(text, "names.BROTHER AI", "claude://c"),
+            text.replace("# home\n", "# home\n\"BROTHER AI\" = \"claude://c\"\n")
+        );
+    }
+
+    #[test]
+    fn a_new_file_begins_with_a_word_about_it() {
+        assert_eq!(set("", "user", "k"), format!("{TITLE}user = \"k\"\n"));
+        assert_eq!(
+            set("# mine\n# alone\n", "names.A", "claude://x"),
+            "# mine\n# alone\n\n[names]\nA = \"claude://x\"\n"
+        );
+        let twice = set(&set("", "profile.a.user", "k"), "profile.a.sign", "yes");
+        assert_eq!(
+            twice,
+            format!("{TITLE}[profile.a]\nuser = \"k\"\nsign = true\n")
+        );
+    }
+
+    #[test]
+    fn taking_out_leaves_the_rest() {
+        let text = "user = \"x\"\nsign = true\n[names]\nA = \"claude://a\"\n";
+        let without = |key: &str| take(text, &target(key)).unwrap();
+        assert_eq!(without("user").unwrap(), text.replace("user = \"x\"\n", ""));
+        assert_eq!(
+            without("names.a").unwrap(),
+            text.replace("A = \"claude://a\"\n", "")
+        );
+        assert_eq!(without("fence"), None);
+        assert_eq!(without("profile.a.user"), None);
+    }
+
+    #[test]
+    fn keys_of_the_command_line() {
+        assert_eq!(
+            target("profile.work.names.A.B"),
+            Target {
+                profile: Some("work".into()),
+                what: TargetKind::Name("A.B".into())
+            }
+        );
+        let chosen = Target::parse("sign", Some("work")).unwrap();
+        assert_eq!(chosen.profile.as_deref(), Some("work"));
+        for (key, said) in [
+            ("usr", "is it `user`?"),
+            ("banana", "there are default_profile, user"),
+            ("profile.a.default_profile", "there is no setting"),
+            ("profile", "there is no setting"),
+        ] {
+            let fault = Target::parse(key, None).unwrap_err().to_string();
+            assert!(fault.contains(said), "{key}: {fault}");
+        }
+        assert!(target("user").value(&["a".into(), "b".into()]).is_err());
+        assert!(target("me").value(&["a".into(), "b".into()]).is_ok());
     }
 }

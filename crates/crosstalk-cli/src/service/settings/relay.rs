@@ -1,8 +1,7 @@
 //! The relays of the settings: `[[relay]]`, each with the addresses that it is for.
 
-use super::edit::{self, Table};
-use super::file::{Fault, line_of};
-use super::setting::{PROFILE, nearest};
+use super::file::{FileFault, Table, change, line_of};
+use super::table::{PROFILE, nearest};
 use crate::failure::Failure;
 use crosstalk_protocol::relay::Pattern;
 use serde::Deserialize;
@@ -11,19 +10,16 @@ use toml::Spanned;
 use toml::de::{DeValue, Deserializer};
 use toml_edit::{ArrayOfTables, Item, TableLike};
 
-/// The name of the tables.
 pub(crate) const RELAY: &str = "relay";
 const KEYS: [&str; 3] = ["url", "token_file", "for"];
 
-/// A relay, and what is sent by it.
+/// A relay, and the addresses that it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RelaySetting {
     pub(crate) profile: Option<String>,
     /// Where it is, without a slash at the end.
     pub(crate) url: String,
-    /// The file with the bearer token.
     pub(crate) token_file: Option<PathBuf>,
-    /// For which addresses it is.
     pub(crate) addresses: Vec<Pattern>,
     pub(crate) line: usize,
 }
@@ -35,7 +31,6 @@ impl RelaySetting {
         fitting.map(Pattern::specificity).max()
     }
 
-    /// Whether it is for every address.
     pub(crate) fn is_for_all(&self) -> bool {
         self.addresses.iter().any(Pattern::is_all)
     }
@@ -57,7 +52,7 @@ pub(super) fn choose<'r>(relays: &'r [RelaySetting], address: &str) -> Option<&'
     ranked.max_by_key(|(rank, _)| *rank).map(|(_, relay)| relay)
 }
 
-/// Where a relay is: `https://relay.example`, without a slash at the end. Where it takes messages in is known.
+/// Parses the URL of a relay: `https://relay.example`, without a slash at the end.
 pub(crate) fn base_url(text: &str) -> Result<String, String> {
     let wrong = |what: &str| {
         Err(format!(
@@ -85,7 +80,7 @@ pub(crate) fn base_url(text: &str) -> Result<String, String> {
     Ok(url.to_owned())
 }
 
-/// Whether only this machine hears what is sent to a relay.
+/// Whether a URL is on this machine.
 pub(crate) fn is_local(url: &str) -> bool {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or_default();
@@ -99,7 +94,7 @@ pub(crate) fn is_local(url: &str) -> bool {
     is_number || host.eq_ignore_ascii_case("localhost")
 }
 
-/// Whether a secret can be read by others on its way to a relay.
+/// Whether others can read a secret on its way to a relay.
 pub(crate) fn is_open(url: &str) -> bool {
     !url.get(..8)
         .is_some_and(|start| start.eq_ignore_ascii_case("https://"))
@@ -126,19 +121,18 @@ enum Addresses {
     Several(Vec<String>),
 }
 
-/// Reads the relays of a table of the file.
 pub(super) fn read(
     text: &str,
     item: &Spanned<DeValue<'_>>,
     profile: Option<&str>,
     warnings: &mut Vec<(usize, String)>,
-) -> Result<Vec<RelaySetting>, Fault> {
+) -> Result<Vec<RelaySetting>, FileFault> {
     let tables = item.get_ref().as_array().and_then(|list| {
         let tables = list.iter();
         let tables = tables.map(|t| t.get_ref().as_table().map(|table| (t.span(), table)));
         tables.collect::<Option<Vec<_>>>()
     });
-    let tables = tables.ok_or_else(|| Fault {
+    let tables = tables.ok_or_else(|| FileFault {
         line: line_of(text, item.span()),
         message: "`relay` has to be a list of tables, as in [[relay]] with a `url`".to_owned(),
     })?;
@@ -155,7 +149,7 @@ pub(super) fn read(
             warnings.push((line, warning));
         }
         let table = Deserializer::from(Spanned::new(span, table.clone()));
-        let table = RelayTable::deserialize(table).map_err(|fault| Fault {
+        let table = RelayTable::deserialize(table).map_err(|fault| FileFault {
             line: fault.span().map_or(line, |span| line_of(text, span)),
             message: format!("a [[relay]]: {}", fault.message().trim_end()),
         })?;
@@ -165,8 +159,8 @@ pub(super) fn read(
 }
 
 impl RelayTable {
-    fn check(self, profile: Option<&str>, line: usize) -> Result<RelaySetting, Fault> {
-        let wrong = |message: String| Fault { line, message };
+    fn check(self, profile: Option<&str>, line: usize) -> Result<RelaySetting, FileFault> {
+        let wrong = |message: String| FileFault { line, message };
         let url = self.url;
         let url = url.ok_or_else(|| wrong("a [[relay]] needs a `url`".into()))?;
         let url = base_url(&url).map_err(|what| wrong(format!("`relay.url` {what}")))?;
@@ -189,7 +183,7 @@ impl RelayTable {
 
 /// The text with a relay added, or in place of the one with the same URL.
 pub(crate) fn put_relay(text: &str, relay: &RelaySetting) -> Result<String, Failure> {
-    edit::change(text, |root| {
+    change(text, |root| {
         let list = tables(root, relay.profile.as_deref())?;
         let mut table = Table::new();
         table.insert("url", relay.url.as_str().into());
@@ -228,7 +222,7 @@ pub(crate) fn take_relay(
     profile: Option<&str>,
 ) -> Result<Option<String>, Failure> {
     let mut removed = false;
-    let after = edit::change(text, |root| {
+    let after = change(text, |root| {
         let list = tables(root, profile)?;
         if let Some(at) = position(list, url) {
             list.remove(at);
@@ -260,7 +254,7 @@ fn tables<'t>(
         });
         table = entry
             .as_table_like_mut()
-            .ok_or_else(|| Failure::Failed(format!("`{name}` is no table in the settings")))?;
+            .ok_or_else(|| Failure::failed(format!("`{name}` is no table in the settings")))?;
     }
     // A list in one line becomes tables of their own.
     if let Some(array) = table.get(RELAY).and_then(Item::as_array) {
@@ -274,10 +268,10 @@ fn tables<'t>(
         .or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
     entry
         .as_array_of_tables_mut()
-        .ok_or_else(|| Failure::Failed("`relay` is no list of tables in the settings".into()))
+        .ok_or_else(|| Failure::failed("`relay` is no list of tables in the settings"))
 }
 
-/// Where a token file is: beside the settings, if it has no folder of its own.
+/// The path of a token file, relative to the settings.
 pub(crate) fn token_path(config: &Path, file: &Path) -> PathBuf {
     config
         .parent()

@@ -27,7 +27,11 @@ fn send(ann: &Person, body: &str) -> String {
 fn what_waits_is_shown_exactly_and_decided_once() {
     let (ann, _relay) = setting("approve");
     let nothing = ann.does(&["approve"]);
-    assert!(nothing.err.contains("nothing waits"), "{}", nothing.err);
+    assert!(
+        nothing.err.contains("No messages are held"),
+        "{}",
+        nothing.err
+    );
     let id = send(&ann, "Delete \u{202e}everything.");
     let inbox = ["inbox", "--relay", "--for", "gemini://app/1", "--json"];
     assert!(!ann.does(&inbox).out.contains(&id));
@@ -50,7 +54,7 @@ fn what_waits_is_shown_exactly_and_decided_once() {
     assert_eq!(wrong.code, 14, "{}", wrong.err);
     assert!(!ann.does(&inbox).out.contains(&id));
     let done = ann.does(&["approve", &id, "--yes"]);
-    assert!(done.err.contains("approved"), "{}", done.err);
+    assert!(done.err.contains("Approved"), "{}", done.err);
     assert!(ann.does(&inbox).out.contains(&id));
     for again in [
         ann.run(&["approve", &id, "--yes"]),

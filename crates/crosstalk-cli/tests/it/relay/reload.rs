@@ -438,7 +438,7 @@ fn a_changed_configuration_counts_without_a_restart() {
     // By itself.
     let names = "[names]\nBOT = \"claude://code/api\"\n";
     std::fs::write(&file, format!("answer_within = 60\n{names}")).unwrap();
-    let line = served.logs("the new configuration counts from now on");
+    let line = served.logs("reloaded the configuration");
     assert!(line.contains("\"changed\":\"names\""), "{line}");
     assert!(resolve().contains("claude://code/api"), "{}", resolve());
 
@@ -478,7 +478,7 @@ fn a_changed_configuration_counts_without_a_restart() {
         line.contains("\"settings\":\"name, limits.connections\""),
         "{line}"
     );
-    let line = served.logs("the new configuration counts from now on");
+    let line = served.logs("reloaded the configuration");
     assert!(
         line.contains("\"changed\":\"answer_within, limits, names\""),
         "{line}"
@@ -491,7 +491,7 @@ fn a_changed_configuration_counts_without_a_restart() {
     let line = served.logs("need a restart");
     assert!(line.contains("SIGHUP"), "{line}");
     std::fs::write(&file, "# As at the start.\n").unwrap();
-    let line = served.logs("the new configuration counts from now on");
+    let line = served.logs("reloaded the configuration");
     assert!(line.contains("\"changed\":\"limits\""), "{line}");
     served.clear();
     served.signal("HUP");

@@ -201,7 +201,11 @@ fn what_was_revoked_after_a_backup_is_named_and_replayed_from_the_folder() {
         "--replay-from",
         &third,
     ]);
-    assert!(again.err.contains("Nothing was revoked"), "{}", again.err);
+    assert!(
+        again.err.contains("No revocation after this backup"),
+        "{}",
+        again.err
+    );
     ann.does(&["fsck", "--data", &fourth]);
 }
 

@@ -1,22 +1,260 @@
-//! `crosstalk audit verify`: a bundle or a receipt, checked without the relay.
+//! `crosstalk audit export` and `verify`: audit bundles and receipts, which are checked without the relay.
 
-use super::key;
+use super::source::{LogArgument, LogSource, known_keys, log_key};
 use crate::console::{Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
-use crate::json;
 use crate::paragraph::{count, wrap};
 use crate::schema::AUDIT_VERIFY;
 use crate::service::audit_bundle::BundleFolder;
 use crate::service::relay::progress::Progress;
+use crate::{clock, json};
 use clap::Args;
+use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Word;
-use crosstalk_protocol::audit::bundle::{self, Against, Checked, Files as _, Trouble, Wrong};
-use crosstalk_protocol::audit::{NoteKey, Receipt, ReceiptError};
+use crosstalk_protocol::audit::bundle::{
+    self, Against, Checked, Contents, Files as _, Trouble, Wrong, write,
+};
+use crosstalk_protocol::audit::{
+    Checkpoint, EventKind, Hash, LogEntry, LogQuery, Note, NoteKey, Receipt, ReceiptError,
+};
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often, and how many times, the export waits for the log to record that a message was erased.
+const RHYTHM: Duration = Duration::from_secs(1);
+const TRIES: u32 = 10;
+
+/// Write the log of a relay as a folder of text files that anyone can check offline
+///
+/// Everything up to the latest signed checkpoint: the entries, the messages as they were taken, the checkpoint and the public
+/// key. With --thread, --message, --since or --until a part of it, each entry with its proof. Needs the data folder of the
+/// relay, or with --relay the token of an admin.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk audit export --out bundle/\n  crosstalk audit export --relay https://relay.acme.example --token-file admin.token --out bundle/\n  crosstalk audit export --thread 01K74V6R0074 --checkpoint held.note --out part/\n\nExit codes: 0 written, 1 the folder is not empty, nothing is signed yet, or nothing is of the message, thread or time."
+)]
+pub(super) struct ExportBundle {
+    #[command(flatten)]
+    place: LogArgument,
+    /// The folder: a new or an empty one
+    #[arg(long, short, value_name = "DIR")]
+    out: PathBuf,
+    /// Only messages of this thread, and what happened to them: its id, or the beginning of it
+    #[arg(long, value_name = "ID")]
+    thread: Option<String>,
+    /// Only this message, and what happened to it: its id, or the beginning of it
+    #[arg(long, value_name = "ID")]
+    message: Option<String>,
+    /// Not before this time
+    #[arg(long, value_name = "TIME", value_parser = clock::time)]
+    since: Option<Timestamp>,
+    /// Not after this time
+    #[arg(long, value_name = "TIME", value_parser = clock::time)]
+    until: Option<Timestamp>,
+    /// With a proof that the log extends this older checkpoint; can be given several times
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Vec<PathBuf>,
+    /// Leave out the details: recipients, credentials and reasons
+    #[arg(long)]
+    no_details: bool,
+}
+
+impl ExportBundle {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let mut source = self.place.open(console)?;
+        let key = source.key()?;
+        require_empty(&self.out)?;
+        let progress = Progress::start("reading the log");
+        let is_part = self.thread.is_some()
+            || self.message.is_some()
+            || self.since.is_some()
+            || self.until.is_some();
+        let mut asked = LogQuery {
+            thread: source.thread(console, self.thread.as_deref())?,
+            id: source.message(console, self.message.as_deref())?,
+            since: self.since,
+            until: self.until,
+            most: usize::MAX,
+            ..LogQuery::default()
+        };
+        let mut tries = 0;
+        let (note, signed, mut entries) = loop {
+            let (note, signed) = signed(&mut source, &key)?;
+            asked.to = Some(signed.size);
+            asked.texts = Some(clock::exact());
+            let mut entries = source.entries(&asked, &mut |n| progress.at(n, signed.size))?;
+            if is_part {
+                complete(&source, &mut entries, &asked)?;
+            }
+            if is_whole(&entries) {
+                break (note, signed, entries);
+            }
+            tries += 1;
+            if tries == TRIES {
+                return Err(Failure::failed(
+                    "a message has expired, and the log does not record its erasure yet",
+                )
+                .help("try again in a minute"));
+            }
+            std::thread::sleep(RHYTHM);
+        };
+        if is_part && entries.is_empty() {
+            return Err(source.nothing(&asked));
+        }
+        let mut proofs = None;
+        let mut consistency = Vec::new();
+        if is_part {
+            progress.next("proving entries");
+            let mut all = Vec::with_capacity(entries.len());
+            for (done, entry) in (1..).zip(&entries) {
+                all.push(source.inclusion(entry.index, signed.size)?);
+                progress.at(done, entries.len() as u64);
+            }
+            proofs = Some(all);
+            for file in &self.checkpoint {
+                consistency.push(older(&source, file, signed.size)?);
+            }
+        }
+        if self.no_details {
+            entries.iter_mut().for_each(|e| e.detail = None);
+        }
+        progress.next("writing files");
+        let files = write(&Contents {
+            key: &key,
+            note: &note,
+            entries: &entries,
+            proofs: proofs.as_deref(),
+            consistency: &consistency,
+        });
+        let messages = entries.iter().filter(|e| e.text.is_some()).count();
+        let all = files.len() as u64;
+        BundleFolder::at(&self.out).write(&files, &mut |done| progress.at(done, all))?;
+        progress.end();
+        let shown = self.out.to_string_lossy();
+        console.talk(&format!(
+            "{} of {}, {}, up to {}: {}\nCheck it anywhere with `crosstalk audit verify {}`; give the key by another way.\n",
+            entries_of(entries.len()),
+            key.name(),
+            count(messages, "message"),
+            signed.size,
+            shown_path(&shown),
+            shown_path(&shown),
+        ))?;
+        Ok(Exit::SUCCESS)
+    }
+}
+
+fn entries_of(number: usize) -> String {
+    match number {
+        1 => "1 entry".to_owned(),
+        n => format!("{n} entries"),
+    }
+}
+
+/// A file that is already in the folder would count as part of the bundle.
+fn require_empty(folder: &Path) -> Result<(), Failure> {
+    let mut entries = match std::fs::read_dir(folder) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(|e| Failure::at(folder, e))?,
+    };
+    match entries.next() {
+        Some(_) => Err(
+            Failure::failed(format!("{} is not empty", folder.display())).help("name a new folder"),
+        ),
+        None => Ok(()),
+    }
+}
+
+fn signed(source: &mut LogSource, key: &NoteKey) -> Result<(String, Checkpoint), Failure> {
+    source.expire()?;
+    let note = source.checkpoint()?;
+    let parsed = Note::parse(&note);
+    let claimed = parsed.as_ref().ok().and_then(|n| n.claim().ok());
+    match (parsed.and_then(|n| n.open(key)), claimed) {
+        (Ok(signed), _) => Ok((note, signed)),
+        (Err(_), Some(claim)) if claim.origin != key.name() => {
+            Err(source.renamed(&claim.origin, key.name()))
+        }
+        (Err(fault), _) => Err(Failure::failed(format!("the checkpoint: {fault}"))),
+    }
+}
+
+/// Whether each accepted message has its text or the entry that says it was erased.
+fn is_whole(entries: &[LogEntry]) -> bool {
+    let message = |e: &LogEntry| (e.leaf.id.clone(), e.leaf.canonical);
+    let mut ends = HashMap::new();
+    for entry in entries {
+        if matches!(entry.leaf.kind, EventKind::Erased | EventKind::Accepted) {
+            ends.insert(message(entry), entry.index);
+        }
+    }
+    entries.iter().all(|e| {
+        let is_taken = e.leaf.kind == EventKind::Accepted;
+        let is_last = ends.get(&message(e)) == Some(&e.index);
+        !(is_taken && is_last && e.text.is_none())
+    })
+}
+
+/// Adds, for each message that was erased, the entry that says so.
+fn complete(
+    source: &LogSource,
+    entries: &mut Vec<LogEntry>,
+    whole: &LogQuery,
+) -> Result<(), Failure> {
+    let is_gone = |e: &&LogEntry| e.leaf.kind == EventKind::Accepted && e.text.is_none();
+    let gone: Vec<String> = entries
+        .iter()
+        .filter(is_gone)
+        .filter_map(|e| e.leaf.id.clone())
+        .collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let mut all: BTreeMap<u64, LogEntry> = std::mem::take(entries)
+        .into_iter()
+        .map(|e| (e.index, e))
+        .collect();
+    for id in gone {
+        let asked = LogQuery {
+            id: Some(id),
+            to: whole.to,
+            kinds: vec![EventKind::Erased, EventKind::Accepted],
+            most: usize::MAX,
+            texts: whole.texts,
+            ..LogQuery::default()
+        };
+        for entry in source.entries(&asked, &mut |_| {})? {
+            all.entry(entry.index).or_insert(entry);
+        }
+    }
+    *entries = all.into_values().collect();
+    Ok(())
+}
+
+/// The root at the size of an older checkpoint, and the proof from there.
+fn older(source: &LogSource, file: &Path, size: u64) -> Result<(u64, Hash, Vec<Hash>), Failure> {
+    let text = std::fs::read_to_string(file).map_err(|e| Failure::at(file, e))?;
+    let claim = Note::parse(&text).and_then(|n| n.claim());
+    let claim = claim.map_err(|e| Failure::failed(format!("{}: {e}", file.display())))?;
+    if claim.size > size {
+        return Err(Failure::failed(format!(
+            "{} has {} entries, and the log ends at {size}: it was cut",
+            file.display(),
+            claim.size
+        ))
+        .help("keep that file, and ask the relay operator"));
+    }
+    Ok((
+        claim.size,
+        claim.root,
+        source.consistency(claim.size, size)?,
+    ))
+}
 
 /// Check a bundle, or the receipt of a message: no relay and no network is needed
 ///
@@ -27,7 +265,7 @@ use std::path::PathBuf;
 #[command(
     after_help = "Examples:\n  crosstalk audit verify bundle/ --key relay.key\n  crosstalk audit verify bundle/ --key relay.key --checkpoint held.note\n  crosstalk audit verify receipt.tlog-proof --message sent.aict --key relay.key\n\nExit codes: 0 everything holds, 20 it holds, and the key came with it, 24 something does not hold, 30 the log was\nrewritten: two checkpoints that do not fit together, 12 it is no bundle, or the message is none, 1 a file can't be read."
 )]
-pub(super) struct Verify {
+pub(super) struct VerifyBundle {
     /// The folder of a bundle, or the file of a receipt
     #[arg(value_name = "PATH")]
     path: PathBuf,
@@ -45,7 +283,7 @@ pub(super) struct Verify {
     json: bool,
 }
 
-impl Verify {
+impl VerifyBundle {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         match self.path.is_dir() {
             true => self.bundle(console),
@@ -56,9 +294,9 @@ impl Verify {
     /// The key to check with, for the log of a name.
     fn trusted(&self, own: Option<&NoteKey>, name: &str) -> Result<Option<NoteKey>, Failure> {
         if let Some(text) = &self.key {
-            return key::given(text, name).map(Some);
+            return log_key(text, name).map(Some);
         }
-        let known = key::known(name)?;
+        let known = known_keys(name)?;
         let mut keys = known.into_iter().filter_map(|k| NoteKey::new(name, k).ok());
         Ok(match own {
             // Of several, the one that it is signed with.
@@ -170,7 +408,7 @@ impl Verify {
         console.show(&out)?;
         if !is_trusted {
             let advice = format!(
-                "Whoever made the bundle could have made the key. Compare it with what {} says elsewhere, and give it with --key:\n  {}\n",
+                "The author of the bundle could have made the key. Compare it with what {} says elsewhere, and give it with --key:\n  {}\n",
                 escape(&checked.checkpoint.origin),
                 escape(&checked.key.to_string())
             );
@@ -237,7 +475,7 @@ impl Verify {
         let text = read(&self.path)?;
         let Some(file) = &self.message else {
             let message = "a receipt is checked against its message: give it with --message FILE";
-            return Err(Failure::Usage(message.into()));
+            return Err(Failure::usage(message));
         };
         let message = read(file)?;
         let broken = |what: String| Wrong {
@@ -260,9 +498,10 @@ impl Verify {
         let claim = crosstalk_protocol::audit::Note::parse(&receipt.note).and_then(|n| n.claim());
         let origin = claim.map(|c| c.origin).unwrap_or_default();
         let Some(key) = self.trusted(None, &origin)? else {
-            return Err(Failure::Usage(format!(
-                "there is no key of `{origin}` here: give it with --key, or pin it"
-            )));
+            return Err(
+                Failure::usage(format!("there is no key of `{origin}` here"))
+                    .help("give it with --key, or pin it"),
+            );
         };
         let opened = receipt
             .open(&key)

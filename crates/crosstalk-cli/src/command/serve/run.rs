@@ -1,28 +1,158 @@
-//! Reads configuration and certificate again while the relay runs: on SIGHUP, and when a file has changed. SIGHUP makes the
-//! relay look at the trust file as well; when that file changes, the relay notices by itself.
+//! Runs a relay until a signal or its store ends it. Configuration, certificate and trust file are read again on SIGHUP and
+//! when they change.
 
-use super::Overrides;
+use super::{StartOptions, warn_about_routes};
+use crate::failure::Failure;
 use crate::service::relay::data::Data;
+use crate::service::relay::start::NARROW_TOKEN;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_relay::config::{Config, Tls};
 use crosstalk_relay::core::Relay;
+use crosstalk_relay::delivery::{self, Delivery};
 use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
-use crosstalk_relay::server::{self, ServerTls};
+use crosstalk_relay::outbound::{Outbound, Roots};
+use crosstalk_relay::server::{self, ServeError, ServerOptions, ServerTls};
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 
-/// How often the files are looked at.
-pub(super) const LOOK: Duration = Duration::from_secs(2);
+/// How long deliveries may take after the relay was told to stop.
+const GRACE: Duration = Duration::from_secs(10);
+/// The exit code of a process that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// Serves until a signal comes; then everything that was begun is finished. A second signal ends the process at once.
+pub(super) async fn run_until_signal(
+    relay: &Relay,
+    listener: TcpListener,
+    tls: Option<ServerTls>,
+    data: &Data,
+    reloader: Reloader,
+    mut signals: Signals,
+) -> Result<(), Failure> {
+    let work = super::work_folder(data);
+    let outbound = Outbound::new(relay.resolver().cloned(), Roots::system());
+    let delivery = Delivery::start(relay, delivery::Setup { work, outbound });
+    let reloader = Arc::new(Mutex::new(reloader));
+    let shutdown = async move {
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // A disk that does not answer must not keep the relay from its end: what reads files is not waited for.
+        let mut reading: Option<JoinHandle<()>> = None;
+        let mut is_asked = false;
+        loop {
+            tokio::select! {
+                signal = signals.next() => match signal {
+                    Signal::End => break,
+                    Signal::Reload => is_asked = true,
+                },
+                _ = look.tick() => {}
+            }
+            if reading.as_ref().is_some_and(|r| !r.is_finished()) {
+                continue;
+            }
+            let reloader = Arc::clone(&reloader);
+            let is_asked = std::mem::take(&mut is_asked);
+            // If it panics, the next look says more.
+            reading = Some(tokio::task::spawn_blocking(move || {
+                let mut reloader = reloader.lock().unwrap_or_else(PoisonError::into_inner);
+                match is_asked {
+                    true => reloader.reload("SIGHUP"),
+                    false => reloader.look(),
+                }
+            }));
+        }
+        tracing::info!(
+            "stopping: what was begun is finished first; a second signal ends it at once"
+        );
+        tokio::spawn(async move {
+            while signals.next().await == Signal::Reload {}
+            std::process::exit(INTERRUPTED);
+        });
+        delivery.stop(GRACE).await;
+    };
+    let options = ServerOptions {
+        data: data.folder().to_owned(),
+        tls,
+        shutdown,
+    };
+    match server::serve(relay.clone(), listener, options).await {
+        Ok(()) => Ok(()),
+        Err(ServeError::Store(fault)) => Err(fault.into()),
+        Err(ServeError::NoCredentials(listen)) => {
+            Err(super::no_credentials(listen, &data.command(NARROW_TOKEN)))
+        }
+        Err(ServeError::Io(fault)) => Err(Failure::io("the relay", fault)),
+    }
+}
+
+/// A signal to the process.
+#[derive(Debug, PartialEq, Eq)]
+enum Signal {
+    End,
+    #[cfg_attr(not(unix), allow(dead_code, reason = "there is no such signal"))]
+    Reload,
+}
+
+#[cfg(unix)]
+pub(super) struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    pub(super) fn new() -> Result<Self, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let listen = |kind| signal(kind).map_err(|e| Failure::io("the signals", e));
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.interrupt.recv() => Signal::End,
+            _ = self.terminate.recv() => Signal::End,
+            _ = self.hangup.recv() => Signal::Reload,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    pub(super) fn new() -> Result<Self, Failure> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) -> Signal {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        Signal::End
+    }
+}
+
+const LOOK: Duration = Duration::from_secs(2);
 
 /// What is in the files: a digest each of the content and the mode, or why they can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Contents {
+pub(super) struct FileDigests {
     config: Result<Digest, io::ErrorKind>,
     tls: Option<[Result<Digest, io::ErrorKind>; 2]>,
 }
 
-impl Contents {
+impl FileDigests {
     /// The files that a relay starts with. Both are taken before the files are read: what changes in between is then read again.
     pub(super) fn new(config: Result<Digest, io::ErrorKind>, tls: Option<&Tls>) -> Self {
         Self {
@@ -33,20 +163,22 @@ impl Contents {
 }
 
 /// The digest of the configuration, or why it can't be read.
-pub(super) fn config_digest(overrides: &Overrides, data: &Data) -> Result<Digest, io::ErrorKind> {
+pub(super) fn config_digest(
+    overrides: &StartOptions,
+    data: &Data,
+) -> Result<Digest, io::ErrorKind> {
     digest(&overrides.file.clone().unwrap_or_else(|| data.config()))
 }
 
-/// What is read again.
 pub(super) struct Reloader {
     relay: Relay,
     data: Data,
-    overrides: Overrides,
+    overrides: StartOptions,
     tls: Option<ServerTls>,
     /// The files as of the last look.
-    seen: Contents,
+    seen: FileDigests,
     /// The files as of the last time that they were used.
-    used: Contents,
+    used: FileDigests,
     /// Whether there was a file with the configuration since the start.
     has_file: bool,
     /// Whether the configuration could not be used the last time.
@@ -57,9 +189,9 @@ impl Reloader {
     pub(super) fn new(
         relay: Relay,
         data: Data,
-        overrides: Overrides,
+        overrides: StartOptions,
         tls: Option<ServerTls>,
-        read: Contents,
+        read: FileDigests,
     ) -> Self {
         Self {
             relay,
@@ -73,9 +205,9 @@ impl Reloader {
         }
     }
 
-    /// Looks at the files. What has changed is used when two looks find the same: a certificate and its key are two files,
-    /// and nobody replaces both at once.
-    pub(super) fn look(&mut self) {
+    /// Looks at the files, and uses a change when two looks find the same: a certificate and its key are two files and
+    /// are not replaced at once.
+    fn look(&mut self) {
         let now = self.contents();
         let is_settled = now == self.seen;
         self.seen = now;
@@ -84,8 +216,8 @@ impl Reloader {
         }
     }
 
-    /// Reads everything again, and says what became of it.
-    pub(super) fn reload(&mut self, why: &str) {
+    /// Reads all files again and logs the result.
+    fn reload(&mut self, why: &str) {
         self.seen = self.contents();
         self.relay.look_at_keys();
         let config = self.overrides.config(&self.data);
@@ -130,7 +262,7 @@ impl Reloader {
         }
     }
 
-    /// Whether something is to be said about it.
+    /// Uses the new state; returns whether it logged something.
     fn use_config(&self, config: Config, why: &str) -> bool {
         let reload = match self.relay.reload(config) {
             Ok(reload) => reload,
@@ -141,8 +273,8 @@ impl Reloader {
         };
         if !reload.changed.is_empty() {
             let changed = reload.changed.join(", ");
-            tracing::info!(why, changed, "the new configuration counts from now on");
-            super::warn_about_routes(&self.relay.config(), &self.data);
+            tracing::info!(why, changed, "reloaded the configuration");
+            warn_about_routes(&self.relay.config(), &self.data);
             // What was held up by the old one may go on.
             self.relay.wake();
         }
@@ -151,13 +283,13 @@ impl Reloader {
             tracing::warn!(
                 why,
                 settings,
-                "these settings have changed and need a restart: the old ones count until then"
+                "these settings have changed and need a restart; the old ones apply until then"
             );
         }
         !reload.changed.is_empty() || !reload.needs_restart.is_empty()
     }
 
-    /// Whether something is to be said about it.
+    /// Uses the new state; returns whether it logged something.
     fn use_certificate(&self, why: &str) -> bool {
         let config = self.relay.config();
         let (Some(files), Some(running)) = (&config.tls, &self.tls) else {
@@ -190,9 +322,9 @@ impl Reloader {
         self.overrides.command("--check", &self.data)
     }
 
-    fn contents(&self) -> Contents {
+    fn contents(&self) -> FileDigests {
         let config = config_digest(&self.overrides, &self.data);
-        Contents::new(config, self.relay.config().tls.as_ref())
+        FileDigests::new(config, self.relay.config().tls.as_ref())
     }
 }
 

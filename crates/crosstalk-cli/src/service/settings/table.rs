@@ -1,4 +1,4 @@
-//! The settings: one table that reading, showing and changing them goes by.
+//! The table of settings, which reading, showing and changing them use.
 
 use crosstalk_envelope::{Builder, is_key_id};
 use crosstalk_protocol::dns::host_fault;
@@ -6,47 +6,18 @@ use crosstalk_protocol::edit_distance;
 use crosstalk_protocol::relay::Pattern;
 use std::fmt;
 
-/// A setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(
-    clippy::enum_variant_names,
-    reason = "the settings are named as in the file, and two are about keys to sign with"
-)]
-pub(crate) enum Key {
-    DefaultProfile,
-    User,
-    Sender,
-    Me,
-    Context,
-    Sign,
-    Key,
-    WithKey,
-    Fence,
-    Primer,
-    Clipboard,
-    Editor,
-    Ids,
-    Pin,
-    Domain,
-    Dns,
-    RedactNames,
-    ConsentSigned,
-    ConsentAuthorities,
-}
-
-/// What there is to know about a setting.
 pub(crate) struct Setting {
     pub(crate) key: Key,
     /// As it is written in the file and on the command line.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// What counts if nobody says anything, if that is the same everywhere.
+    /// The default, if it is the same everywhere.
     default: Fixed,
     /// What it is for, in a line.
     pub(crate) about: &'static str,
 }
 
-/// What the values of a setting look like.
+/// The kind of values.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     /// One line that passes a check.
@@ -71,7 +42,6 @@ enum Fixed {
     Word(&'static str),
 }
 
-/// The value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Text(String),
@@ -79,155 +49,82 @@ pub(crate) enum Value {
     Switch(bool),
 }
 
-/// Every setting, in the order in which they are shown.
-pub(crate) const SETTINGS: &[Setting] = &[
-    Setting {
-        key: Key::DefaultProfile,
-        name: "default_profile",
-        kind: Kind::Text(one_line),
-        default: Fixed::None,
-        about: "the profile that counts if none is chosen",
-    },
-    Setting {
-        key: Key::User,
-        name: "user",
-        kind: Kind::Text(one_line),
-        default: Fixed::None,
-        about: "the person in whose name you write",
-    },
-    Setting {
-        key: Key::Sender,
-        name: "sender",
-        kind: Kind::Text(direction),
-        default: Fixed::None,
-        about: "who you are in the first line of a message: a name or an address",
-    },
-    Setting {
-        key: Key::Me,
-        name: "me",
-        kind: Kind::List(one_line),
-        default: Fixed::Empty,
-        about: "further names and addresses that are yours",
-    },
-    Setting {
-        key: Key::Context,
-        name: "context",
-        kind: Kind::Text(one_line),
-        default: Fixed::None,
-        about: "what new threads are about; else the first words of the text",
-    },
-    Setting {
-        key: Key::Sign,
-        name: "sign",
-        kind: Kind::Switch,
-        default: Fixed::Switch(false),
-        about: "sign what you send",
-    },
-    Setting {
-        key: Key::Key,
-        name: "key",
-        kind: Kind::Text(key_id),
-        default: Fixed::None,
-        about: "the id of the key to sign with",
-    },
-    Setting {
-        key: Key::WithKey,
-        name: "with_key",
-        kind: Kind::SwitchOr("first"),
-        default: Fixed::Word("first"),
-        about: "put your public key into signed messages; first: into the first one of a thread",
-    },
-    Setting {
-        key: Key::Fence,
-        name: "fence",
-        kind: Kind::Switch,
-        default: Fixed::Switch(false),
-        about: "write messages in a code block, for chats that collapse line breaks",
-    },
-    Setting {
-        key: Key::Primer,
-        name: "primer",
-        kind: Kind::SwitchOr("first"),
-        default: Fixed::Word("first"),
-        about: "copy the text of `crosstalk prompt` along; first: with the first message of a thread, until the chat has answered with an envelope",
-    },
-    Setting {
-        key: Key::Clipboard,
-        name: "clipboard",
-        kind: Kind::Word(&["auto", "system", "terminal", "none"]),
-        default: Fixed::Word("auto"),
-        about: "which clipboard to use",
-    },
-    Setting {
-        key: Key::Editor,
-        name: "editor",
-        kind: Kind::Text(one_line),
-        default: Fixed::None,
-        about: "the program to write with, and its arguments",
-    },
-    Setting {
-        key: Key::Ids,
-        name: "ids",
-        kind: Kind::Word(&["ulid", "uuid"]),
-        default: Fixed::Word("ulid"),
-        about: "the form of new ids",
-    },
-    Setting {
-        key: Key::Pin,
-        name: "pin",
-        kind: Kind::Switch,
-        default: Fixed::Switch(true),
-        about: "remember the key of a sender at first contact, when you paste",
-    },
-    Setting {
-        key: Key::Domain,
-        name: "domain",
-        kind: Kind::Text(host),
-        default: Fixed::None,
-        about: "the domain that lists the addresses of simple names",
-    },
-    Setting {
-        key: Key::Dns,
-        name: "dns",
-        kind: Kind::Switch,
-        default: Fixed::Switch(false),
-        about: "ask the DNS for addresses without --dns",
-    },
-    Setting {
-        key: Key::RedactNames,
-        name: "redact.names",
-        kind: Kind::List(one_line),
-        default: Fixed::Empty,
-        about: "names that `redact` takes out",
-    },
-    Setting {
-        key: Key::ConsentSigned,
-        name: "consent.signed",
-        kind: Kind::List(one_line),
-        default: Fixed::Empty,
-        about: "scopes whose consent has to be signed with a trusted key; * is every sensitive one",
-    },
-    Setting {
-        key: Key::ConsentAuthorities,
-        name: "consent.authorities",
-        kind: Kind::List(pattern),
-        default: Fixed::Empty,
-        about: "who may withdraw what others granted: addresses, or patterns with a * at the end",
-    },
-];
+/// Defines the settings: the key in the source and in the file, the kind, the default, and a line for people.
+macro_rules! settings {
+    ($($key:ident $name:literal: $kind:ident$(($check:expr))?, $default:ident$(($value:expr))?, $about:literal;)+) => {
+        /// A setting.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[allow(
+            clippy::enum_variant_names,
+            reason = "the settings are named as in the file, and two are about keys to sign with"
+        )]
+        pub(crate) enum Key {
+            $($key),+
+        }
+
+        /// Every setting, in the order in which they are shown.
+        pub(crate) const SETTINGS: &[Setting] = &[
+            $(Setting {
+                key: Key::$key,
+                name: $name,
+                kind: Kind::$kind$(($check))?,
+                default: Fixed::$default$(($value))?,
+                about: $about,
+            }),+
+        ];
+    };
+}
+
+settings! {
+    DefaultProfile "default_profile": Text(one_line), None,
+        "the profile that counts if none is chosen";
+    User "user": Text(one_line), None,
+        "the person in whose name you write";
+    Sender "sender": Text(direction), None,
+        "who you are in the first line of a message: a name or an address";
+    Me "me": List(one_line), Empty,
+        "further names and addresses that are yours";
+    Context "context": Text(one_line), None,
+        "what new threads are about; else the first words of the text";
+    Sign "sign": Switch, Switch(false),
+        "sign what you send";
+    Key "key": Text(key_id), None,
+        "the id of the key to sign with";
+    WithKey "with_key": SwitchOr("first"), Word("first"),
+        "put your public key into signed messages; first: into the first one of a thread";
+    Fence "fence": Switch, Switch(false),
+        "write messages in a code block, for chats that collapse line breaks";
+    Primer "primer": SwitchOr("first"), Word("first"),
+        "copy the text of `crosstalk prompt` along; first: with the first message of a thread, until the chat has answered with an envelope";
+    Clipboard "clipboard": Word(&["auto", "system", "terminal", "none"]), Word("auto"),
+        "which clipboard to use";
+    Editor "editor": Text(one_line), None,
+        "the program to write with, and its arguments";
+    Ids "ids": Word(&["ulid", "uuid"]), Word("ulid"),
+        "the form of new ids";
+    Pin "pin": Switch, Switch(true),
+        "remember the key of a sender at first contact, when you paste";
+    Domain "domain": Text(host), None,
+        "the domain that lists the addresses of simple names";
+    Dns "dns": Switch, Switch(false),
+        "ask the DNS for addresses without --dns";
+    RedactNames "redact.names": List(one_line), Empty,
+        "names that `redact` takes out";
+    ConsentSigned "consent.signed": List(one_line), Empty,
+        "scopes whose consent has to be signed with a trusted key; * is every sensitive one";
+    ConsentAuthorities "consent.authorities": List(pattern), Empty,
+        "who may withdraw what others granted: addresses, or patterns with a * at the end";
+}
 
 /// The table of names, and what its entries are called on the command line.
 pub(crate) const NAMES: &str = "names";
-/// The tables of profiles.
 pub(crate) const PROFILE: &str = "profile";
 
 impl Setting {
-    /// The setting of this name.
     pub(crate) fn find(name: &str) -> Option<&'static Self> {
         SETTINGS.iter().find(|s| s.name == name)
     }
 
-    /// The variable that sets it.
     pub(crate) fn variable(&self) -> String {
         match self.key {
             Key::DefaultProfile => "CROSSTALK_PROFILE".to_owned(),
@@ -243,7 +140,7 @@ impl Setting {
         self.key != Key::DefaultProfile
     }
 
-    /// The value without anybody's word; nothing if it depends.
+    /// The default value; nothing if it depends on the machine.
     pub(crate) fn default(&self) -> Option<Value> {
         match self.default {
             Fixed::None => None,
@@ -284,7 +181,6 @@ impl Setting {
 }
 
 impl fmt::Display for Kind {
-    /// What is allowed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(_) => f.write_str("a text"),
@@ -306,7 +202,6 @@ impl fmt::Display for Value {
     }
 }
 
-/// The parts of a list.
 fn items(text: &str) -> Vec<String> {
     let items = text.split(',').map(str::trim).filter(|i| !i.is_empty());
     items.map(str::to_owned).collect()
@@ -330,7 +225,7 @@ fn one_line(text: &str) -> Result<(), String> {
     }
 }
 
-/// What can stand in a direction line: tried out, since the grammar is the only place that knows.
+/// Checks a name for the direction line with the grammar itself.
 pub(crate) fn direction(text: &str) -> Result<(), String> {
     one_line(text)?;
     let tried = Builder::new(text, "X")
@@ -371,7 +266,6 @@ fn host(text: &str) -> Result<(), String> {
     }
 }
 
-/// The known name that is nearest to one that is not known, if it is near.
 pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let name = name.to_ascii_lowercase().replace('-', "_");
     known
