@@ -278,7 +278,7 @@ fn filed(relay: &Relay) -> Result<(u64, f64)> {
     let store = SqliteStore::open_existing(relay.store())
         .map_err(Error::other)?
         .ok_or_else(|| Error::other("the relay has no store"))?;
-    let left = || store.filing().map(|f| f.left).map_err(Error::other);
+    let left = || store.index_progress().map(|f| f.left).map_err(Error::other);
     let first = left()?;
     while left()? > 0 {
         if began.elapsed() > PATIENCE {

@@ -7,7 +7,7 @@ use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{
     Algorithm, Document, PrivateKey, PublicKey, Reading, Timestamp, authenticate, scan,
 };
-use crosstalk_protocol::{KnownKey, Origin, Question, Standing, Trust, verify};
+use crosstalk_protocol::{KeyStanding, KnownKey, Origin, Trust, VerifyContext, verify};
 use ed25519_dalek::Signer as _;
 use std::hint::black_box;
 
@@ -169,7 +169,7 @@ fn is_trusted(text: &str, trust: &Trust) -> bool {
     let mut verdicts = found
         .documents
         .iter()
-        .map(|d| verify(d, trust, &Question::at(NOW)));
+        .map(|d| verify(d, trust, &VerifyContext::at(NOW)));
     verdicts.all(|v| v.verified().is_some())
 }
 
@@ -183,7 +183,7 @@ fn trust(key: PublicKey) -> Trust {
         how: Origin::Manual,
         by: None,
         senders: Vec::new(),
-        standing: Standing::Active,
+        standing: KeyStanding::Active,
         credential: None,
     });
     trust

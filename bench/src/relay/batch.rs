@@ -7,8 +7,10 @@ use super::{Bench, filed, whole};
 use crate::goal;
 use crosstalk_envelope::{Document, Reading, Timestamp, id};
 use crosstalk_protocol::consent::Proof;
-use crosstalk_protocol::relay::{Admission, Candidate, Peer, RelayStore as _, Rules, Taken, admit};
-use crosstalk_protocol::{Question, Trust, verify};
+use crosstalk_protocol::relay::{
+    AcceptOutcome, Admission, AdmissionCandidate, Peer, RelayRules, RelayStore as _, admit,
+};
+use crosstalk_protocol::{Trust, VerifyContext, verify};
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::folder::Folder;
 use std::io::{Error, Result};
@@ -68,9 +70,12 @@ fn loop_of(bench: &Bench, time: Duration) -> Result<f64> {
     while spent < time {
         let batch = (0..BATCH).map(admission).collect::<Result<Vec<_>>>()?;
         let began = Instant::now();
-        let outcomes = store.take(&batch).map_err(Error::other)?;
+        let outcomes = store.accept_batch(&batch).map_err(Error::other)?;
         spent += began.elapsed();
-        if outcomes.iter().any(|o| !matches!(o, Taken::New { .. })) {
+        if outcomes
+            .iter()
+            .any(|o| !matches!(o, AcceptOutcome::Accepted { .. }))
+        {
             return Err(Error::other("the store refused a message"));
         }
         taken += BATCH;
@@ -83,12 +88,12 @@ fn admission(number: usize) -> Result<Admission> {
     let text = envelope(&id::new_ulid(), &thread, number, &inbox(number % 16));
     let document = Document::parse(&text, Reading::Strict);
     let at = Timestamp::from_millis(i64::try_from(now_millis()).unwrap_or(0));
-    let candidate = Candidate {
+    let candidate = AdmissionCandidate {
         document: &document,
-        verdict: &verify(&document, &Trust::default(), &Question::at(at)),
+        verdict: &verify(&document, &Trust::default(), &VerifyContext::at(at)),
         proof: Proof::default(),
         peer: &Peer::local(),
         at,
     };
-    admit(candidate, &Rules::default()).map_err(|refusal| Error::other(format!("{refusal:?}")))
+    admit(candidate, &RelayRules::default()).map_err(|refusal| Error::other(format!("{refusal:?}")))
 }

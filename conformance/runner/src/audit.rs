@@ -3,9 +3,9 @@
 use super::{Reply, input};
 use crosstalk_conform::CaseQuestion;
 use crosstalk_envelope::{Document, PublicKey, Reading, base64};
-use crosstalk_protocol::audit::bundle::{self, Against, Trouble};
+use crosstalk_protocol::audit::bundle::{self, Against, BundleFault};
 use crosstalk_protocol::audit::{
-    Detail, Hash, Leaf, Note, NoteKey, Receipt, Tree, extends, is_included, leaf_hash,
+    EventDetail, Hash, Leaf, LogReceipt, Note, NoteKey, Tree, extends, is_included, leaf_hash,
 };
 use crosstalk_protocol::relay::trace as trace_of;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ fn checked(input: &Value) -> Result<Value, Value> {
         held: &held,
     };
     let checked = bundle::check(&files, &against, &mut |_, _| {}).map_err(|wrong| {
-        let is_fork = matches!(wrong.trouble, Trouble::Fork(_));
+        let is_fork = matches!(wrong.trouble, BundleFault::Fork(_));
         json!({"file": wrong.file, "fork": is_fork, "why": wrong.what})
     })?;
     Ok(
@@ -79,7 +79,7 @@ pub(super) fn audit(what: &str, input: &Value) -> Result<Value, Value> {
         }
         "detail" => {
             let salt = base64::decode(text(&input["salt"])).unwrap();
-            let detail = Detail::parse(text(&input["detail"]));
+            let detail = EventDetail::parse(text(&input["detail"]));
             let detail = detail.ok_or_else(|| refuse("no detail"))?;
             Ok(json!({"digest": detail.digest(&salt).to_string()}))
         }
@@ -113,7 +113,7 @@ pub(super) fn audit(what: &str, input: &Value) -> Result<Value, Value> {
         "checkpoint" => checkpoint(text(&input["note"]), text(&input["key"])),
         "receipt" => {
             let key = NoteKey::parse(text(&input["key"])).map_err(refuse)?;
-            let receipt = Receipt::parse(text(&input["receipt"])).map_err(refuse)?;
+            let receipt = LogReceipt::parse(text(&input["receipt"])).map_err(refuse)?;
             let opened = receipt.open(&key).map_err(refuse)?;
             receipt.is_of(text(&input["message"])).map_err(refuse)?;
             Ok(json!({"index": receipt.index, "size": opened.size}))
@@ -128,7 +128,7 @@ pub(super) fn trace(q: &CaseQuestion) -> Reply {
     let document = Document::parse(&text, Reading::Strict);
     let key = q.get("key").map(|k| PublicKey::parse_record(k).unwrap());
     let steps = trace_of(&document, &|_| key.into_iter().collect());
-    let hop = |step: &crosstalk_protocol::relay::Step| {
+    let hop = |step: &crosstalk_protocol::relay::HopStep| {
         json!({
             "by": step.hop.as_ref().map(|h| &h.received_by),
             "signature": step.signed.as_str(),

@@ -2,11 +2,11 @@
 
 use super::{Reply, decoded, input, need, time, words};
 use crosstalk_conform::CaseQuestion;
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::{Document, Intent, Reading};
 use crosstalk_protocol::consent::{
-    Assurance, Border, Claim, Grant, Party, Policy, Proof, Setting, Terms, check, check_leaving,
-    check_redacted, is_brief, judge, withdraw,
+    Assurance, BorderPolicy, Claim, ConsentContext, Grant, Party, Policy, Proof, Terms, check,
+    check_leaving, check_redacted, is_brief, judge, plan_revocation,
 };
 use crosstalk_protocol::relay::Pattern;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn take(
     (proof, may_grant): (Proof, bool),
     (q, policy): (&CaseQuestion, &Policy),
     ledger: &mut Vec<Grant>,
-) -> Result<(Terms, bool), Refusal> {
+) -> Result<(Terms, bool), Rejection> {
     let document = Document::parse(text, Reading::Strict);
     let at = time(need(q, "at"));
     let claim = Claim::of(&document);
@@ -33,7 +33,7 @@ fn take(
         let assurance = proof.assurance;
         check(
             claim,
-            &Setting {
+            &ConsentContext {
                 at,
                 policy,
                 assurance,
@@ -66,7 +66,7 @@ fn take(
         at,
     };
     let is_authority = policy.is_authority(document.sender());
-    let Some(withdrawal) = withdraw(&claim, &party, ledger, is_authority)? else {
+    let Some(withdrawal) = plan_revocation(&claim, &party, ledger, is_authority)? else {
         let terms = judge(&claim, &party, ledger)?;
         for grant in &terms.grants {
             ledger.retain(|g| g.id != grant.id);
@@ -97,8 +97,8 @@ pub(super) fn consent(q: &CaseQuestion) -> Reply {
     let policy = Policy {
         signed: words(q, "signed").into_iter().map(str::to_owned).collect(),
         border: match q.get("border") == Some("all") {
-            true => Border::All,
-            false => Border::Sensitive,
+            true => BorderPolicy::All,
+            false => BorderPolicy::Sensitive,
         },
         authorities: q
             .get("authority")

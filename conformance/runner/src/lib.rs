@@ -19,13 +19,13 @@ use crosstalk_envelope::id::{IdForm, new_ulid, new_uuid_v7};
 use crosstalk_envelope::json::{builders, finding, report};
 use crosstalk_envelope::meta::Integrity;
 use crosstalk_envelope::registry::{Rule, SchemeForm, SchemeKind, rule};
-use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
+use crosstalk_envelope::reply::{self, ReceivedIds, Rejection};
 use crosstalk_envelope::{
     Address, Diagnosis, Diagnostic, Document, Edit, ErrorCode, LineIndex, Migrator, Reading, Scan,
     Schemes, Timestamp, decode, diagnose, fence, scan,
 };
 use crosstalk_protocol::poll::{Paper, collate};
-use crosstalk_protocol::redact::{Found, PiiKind, Rules, redact, redact_envelope};
+use crosstalk_protocol::redact::{FoundPii, PiiKind, RedactionRules, redact, redact_envelope};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::panic::catch_unwind;
@@ -164,7 +164,7 @@ fn parse(q: &CaseQuestion) -> Value {
         let mut found = Scan::default();
         match document.is_accepted() {
             true => found.documents.push(document),
-            false => found.refused = document.diagnostics().to_vec(),
+            false => found.rejected = document.diagnostics().to_vec(),
         }
         found
     } else {
@@ -272,8 +272,8 @@ fn integrity(q: &CaseQuestion) -> Reply {
 fn migrate(q: &CaseQuestion) -> Reply {
     let text = input(q)?;
     let found = scan(&text, Reading::Strict);
-    if !found.refused.is_empty() {
-        return Err(findings(&found.refused, &text));
+    if !found.rejected.is_empty() {
+        return Err(findings(&found.rejected, &text));
     }
     let (mut migrator, mut out) = (Migrator::default(), String::new());
     for document in &found.documents {
@@ -304,13 +304,13 @@ fn answer_envelope(q: &CaseQuestion) -> Reply {
     let builder = match need(q, "reply") {
         "error" => {
             let code = ErrorCode::from_wire(need(q, "code")).unwrap();
-            reply::error(&envelope, &ids, &Refusal::new(code, "It failed.", ""))
+            reply::error(&envelope, &ids, &Rejection::new(code, "It failed.", ""))
         }
         "ack" => reply::ack(&envelope, &ids, "brother"),
         "nack" => reply::nack(&envelope, &ids, "brother", "not now"),
         "respond" => reply::respond(&envelope, &ids, "brother", "Done."),
         "system" => {
-            let refusal = Refusal::from_findings(document.diagnostics(), &text).unwrap();
+            let refusal = Rejection::from_findings(document.diagnostics(), &text).unwrap();
             reply::error_from_system(Some(&document), &refusal)
         }
         other => panic!("the reply `{other}` is unknown"),
@@ -335,13 +335,13 @@ fn exit(q: &CaseQuestion) -> u8 {
 
 fn redacted(q: &CaseQuestion) -> Reply {
     let (text, only) = (input(q)?, words(q, "only"));
-    let rules = Rules::default().with_names(words(q, "names"));
+    let rules = RedactionRules::default().with_names(words(q, "names"));
     let kinds = only.iter().map(|word| PiiKind::from_wire(word).unwrap());
     let rules = match only.is_empty() {
         true => rules,
         false => rules.only(&kinds.collect::<Vec<_>>()),
     };
-    let reply = |text: String, found: &[Found]| {
+    let reply = |text: String, found: &[FoundPii]| {
         let found: Vec<String> = found.iter().map(|f| f.kind.to_string()).collect();
         Ok(json!({"output": text, "found": found}))
     };

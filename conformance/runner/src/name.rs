@@ -2,11 +2,11 @@
 
 use crosstalk_conform::CaseQuestion;
 use crosstalk_protocol::dns::{AddressAnswer, Dnssec, address_name};
-use crosstalk_protocol::{Names, Step, name_to_ask};
+use crosstalk_protocol::{NameStep, NameTable, name_to_ask};
 use serde_json::{Value, json};
 
 pub(super) fn resolve(text: &str, q: &CaseQuestion) -> Value {
-    let mut names = Names::default();
+    let mut names = NameTable::default();
     for (name, address) in q.value("names").as_object().unwrap() {
         names.add(name, address.as_str().unwrap()).unwrap();
     }
@@ -52,18 +52,18 @@ fn answer(at: &str, dns: &Value) -> AddressAnswer {
     }
 }
 
-fn step(step: &Step) -> Value {
+fn step(step: &NameStep) -> Value {
     let mut value = json!({"step": step.as_str()});
     match step {
-        Step::Url { address } => value["address"] = json!(address),
-        Step::Table { name, address } => {
+        NameStep::Url { address } => value["address"] = json!(address),
+        NameStep::Table { name, address } => {
             value["name"] = json!(name);
             value["address"] = json!(address);
         }
-        Step::NotInTable { name } | Step::TooLong { name } | Step::Person { name } => {
+        NameStep::NotInTable { name } | NameStep::TooLong { name } | NameStep::Person { name } => {
             value["name"] = json!(name);
         }
-        Step::Dns {
+        NameStep::Dns {
             address,
             others,
             wrong,
@@ -75,7 +75,7 @@ fn step(step: &Step) -> Value {
             value["wrong"] = json!(wrong.len());
             value["dnssec"] = json!(dnssec.as_str());
         }
-        Step::NotInDns { dnssec, .. } => value["dnssec"] = json!(dnssec.as_str()),
+        NameStep::NotInDns { dnssec, .. } => value["dnssec"] = json!(dnssec.as_str()),
         _ => {}
     }
     value

@@ -10,7 +10,7 @@ use crosstalk_envelope::{
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
 use crosstalk_protocol::rotation::key_block;
 use crosstalk_protocol::{
-    Question as Check, Trust, Unlearned, learn as learn_from, verify as verify_with,
+    Trust, Unlearned, VerifyContext as Check, learn as learn_from, verify as verify_with,
 };
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ pub(super) fn verify(q: &CaseQuestion) -> Reply {
     };
     let found = scan(&text, Reading::Paste);
     if found.documents.is_empty() {
-        return Err(findings(&found.refused, &text));
+        return Err(findings(&found.rejected, &text));
     }
     let verdict = |document: &Document<'_>| {
         let report = verify_with(document, &trust, &check).report();

@@ -37,7 +37,7 @@ endpoints! {
         parameters: &[&ID],
         request: Some(RequestBody {
             description: "The decision.",
-            content: &[BodyForm::json::<Decision>()],
+            content: &[BodyForm::json::<DecisionRequest>()],
         }),
         response: Response::ok("What was decided.", &[BodyForm::json::<Approval>()]),
         own_errors: &[409],
@@ -72,7 +72,7 @@ pub struct Approval {
     /// The credential that it was handed in with.
     pub handed_in_by: String,
     /// The recipients, if it is approved.
-    pub recipients: Vec<Recipient>,
+    pub recipients: Vec<RecipientView>,
     /// Why it waits.
     pub why: String,
     /// The addresses of the people who may decide; any person, if there are none.
@@ -91,13 +91,13 @@ pub struct Approval {
     #[schemars(with = "Option<schema::Envelope>")]
     pub envelope: Option<String>,
     /// The decision.
-    pub decided: Option<Decided>,
+    pub decided: Option<DecisionView>,
 }
 
 /// A recipient of a message, and the way there.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Recipient")]
-pub struct Recipient {
+pub struct RecipientView {
     /// The address.
     #[schemars(with = "schema::Address")]
     pub to: String,
@@ -109,7 +109,7 @@ pub struct Recipient {
 /// A decision.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Decided")]
-pub struct Decided {
+pub struct DecisionView {
     /// The decision.
     #[schemars(extend("enum" = ["approved", "refused", "lapsed"]))]
     pub decision: String,
@@ -133,7 +133,7 @@ pub struct Approvals {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Decision")]
-pub struct Decision {
+pub struct DecisionRequest {
     /// The digest of its canonical form.
     #[schemars(with = "schema::Digest")]
     pub digest: String,
@@ -149,7 +149,7 @@ pub struct Decision {
 
 /// A decision about a held message: the digests are those of the message that the person looked at.
 #[derive(Clone, Copy, Debug)]
-pub struct Verdict<'v> {
+pub struct ApprovalDecision<'v> {
     /// The digest of its canonical form.
     pub digest: Digest,
     /// The digest of its text, byte for byte.
@@ -171,12 +171,16 @@ impl Client {
     }
 
     /// Approves or refuses a message.
-    pub async fn decide(&self, id: &str, verdict: &Verdict<'_>) -> Result<Approval, ClientError> {
+    pub async fn decide(
+        &self,
+        id: &str,
+        verdict: &ApprovalDecision<'_>,
+    ) -> Result<Approval, ClientError> {
         let decision = match verdict.refused {
             None => "approve",
             Some(_) => "refuse",
         };
-        let decision = Decision {
+        let decision = DecisionRequest {
             digest: verdict.digest.to_string(),
             raw: verdict.raw.to_string(),
             decision: decision.to_owned(),

@@ -5,40 +5,40 @@ use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
 use crate::message::ID;
 use crate::schema::{self, MAX_ID_CHARS};
-use crate::{BodyForm, Kind, Media, Response};
+use crate::{BodyForm, Media, ParameterKind, Response};
 use crosstalk_envelope::base64;
-use crosstalk_protocol::audit::{Detail, Hash, Leaf, LogEntry, LogQuery, NoteKey, Receipt};
+use crosstalk_protocol::audit::{EventDetail, Hash, Leaf, LogEntry, LogQuery, LogReceipt, NoteKey};
 use http::header::ACCEPT;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 parameters! {
     /// The entry.
-    INDEX = required "index", Kind::count();
+    INDEX = required "index", ParameterKind::count();
     /// How many entries the tree has; those of the latest checkpoint if nothing is said.
-    SIZE = query "size", Kind::count();
+    SIZE = query "size", ParameterKind::count();
     /// How many entries the older checkpoint has.
-    OLDER = required "from", Kind::count();
+    OLDER = required "from", ParameterKind::count();
     /// How many the newer has; those of the latest if nothing is said.
-    NEWER = query "to", Kind::count();
+    NEWER = query "to", ParameterKind::count();
     /// From this index on.
-    FROM = query "from", Kind::count();
+    FROM = query "from", ParameterKind::count();
     /// Up to this index, which is not among them.
-    TO = query "to", Kind::count();
+    TO = query "to", ParameterKind::count();
     /// Only these kinds, with commas between them.
-    KIND = query "kind", Kind::text::<schema::Word>(MAX_ID_CHARS);
+    KIND = query "kind", ParameterKind::text::<schema::Word>(MAX_ID_CHARS);
     /// Not before this time.
-    SINCE = query "since", Kind::text::<schema::Word>(MAX_ID_CHARS);
+    SINCE = query "since", ParameterKind::text::<schema::Word>(MAX_ID_CHARS);
     /// Not after this time.
-    UNTIL = query "until", Kind::text::<schema::Word>(MAX_ID_CHARS);
+    UNTIL = query "until", ParameterKind::text::<schema::Word>(MAX_ID_CHARS);
     /// Only of this message.
-    MESSAGE = query "message", Kind::text::<schema::Word>(MAX_ID_CHARS);
+    MESSAGE = query "message", ParameterKind::text::<schema::Word>(MAX_ID_CHARS);
     /// Only of messages of this thread.
-    THREAD = query "thread", Kind::text::<schema::Word>(MAX_ID_CHARS);
+    THREAD = query "thread", ParameterKind::text::<schema::Word>(MAX_ID_CHARS);
     /// With the texts of messages.
-    TEXTS = query "texts", Kind::Flag { default: None };
+    TEXTS = query "texts", ParameterKind::Flag { default: None };
     /// The last ones instead of the first ones.
-    NEWEST = query "newest", Kind::Flag { default: None };
+    NEWEST = query "newest", ParameterKind::Flag { default: None };
 }
 
 endpoints! {
@@ -166,7 +166,7 @@ impl From<LogEntry> for LogEntryView {
 impl LogEntryView {
     fn entry(self) -> Option<LogEntry> {
         let salt = self.salt.map(|s| base64::decode(&s).ok_or(()));
-        let detail = self.detail.map(|d| Detail::parse(&d).ok_or(()));
+        let detail = self.detail.map(|d| EventDetail::parse(&d).ok_or(()));
         let (salt, detail) = (salt.transpose().ok()?, detail.transpose().ok()?);
         Some(LogEntry {
             index: self.index,
@@ -221,9 +221,9 @@ impl Client {
     }
 
     /// The receipt of a message.
-    pub async fn receipt(&self, id: &str) -> Result<Receipt, ClientError> {
+    pub async fn receipt(&self, id: &str) -> Result<LogReceipt, ClientError> {
         let target = RequestTarget::of(&RECEIPT).segment(id);
-        self.text_of(target, |t| Receipt::parse(t).ok()).await
+        self.text_of(target, |t| LogReceipt::parse(t).ok()).await
     }
 
     /// Entries of the log, and how many there are in all.
@@ -240,7 +240,7 @@ impl Client {
             .query_if(&THREAD, asked.thread.as_deref())
             .query_if(&TEXTS, asked.texts.is_some().then_some(true))
             .query_if(&NEWEST, asked.newest.then_some(true))
-            .query(&LIMIT, asked.most.clamp(1, 500));
+            .query(&LIMIT, asked.limit.clamp(1, 500));
         let call = self.call(target)?;
         let answer = self.run(call.header(ACCEPT, Media::Json.name())?).await?;
         let read: LogEntries = serde_json::from_slice(&answer.body)

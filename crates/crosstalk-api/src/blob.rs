@@ -3,7 +3,7 @@
 use crate::client::{Client, ClientError, RequestTarget, unreadable};
 use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_ID_CHARS};
-use crate::{BodyForm, Kind, Media, RequestBody, Response};
+use crate::{BodyForm, Media, ParameterKind, RequestBody, Response};
 use bytes::Bytes;
 use crosstalk_envelope::meta::Digest;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 parameters! {
     /// The digest of an attachment.
-    DIGEST = segment "digest", Kind::text::<schema::Digest>(MAX_ID_CHARS);
+    DIGEST = segment "digest", ParameterKind::text::<schema::Digest>(MAX_ID_CHARS);
 }
 
 endpoints! {
@@ -81,7 +81,7 @@ impl Client {
         let target = RequestTarget::of(&HEAD_BLOB).segment(&digest.to_string());
         match self.run(self.call(target)?).await {
             Ok(_) => Ok(true),
-            Err(ClientError::Refused(refused)) if refused.status == 404 => Ok(false),
+            Err(ClientError::Rejected(refused)) if refused.status == 404 => Ok(false),
             Err(error) => Err(error),
         }
     }

@@ -20,19 +20,23 @@
 mod error;
 mod stream;
 
-pub use crate::approval::{Approval, Decided, Decision, Recipient, Verdict};
+pub use crate::approval::{
+    Approval, ApprovalDecision, DecisionRequest, DecisionView, RecipientView,
+};
 pub use crate::blob::Blob;
-pub use crate::consent::{Consent, ConsentEnd, ConsentRecord, UnderConsent};
-pub use crate::delivery::Letter;
+pub use crate::consent::{ConsentEnd, ConsentRecord, ConsentView, UnderConsent};
+pub use crate::delivery::DeadLetterView;
 pub use crate::directory::{AgentInfo, Resolved};
-pub use crate::inbox::{Acked, Inbox};
-pub use crate::message::{DeliveryStatus, Message, Messages, Status};
-pub use crate::thread::{Node, Thread, ThreadTree};
-pub use crate::token::{NewToken, Token};
-pub use error::{ClientError, Refused, one_line, refusal};
-pub use stream::Stream;
+pub use crate::inbox::{Acked, InboxPage};
+pub use crate::message::{DeliveryStatus, MessageStatus, MessageView, Messages};
+pub use crate::thread::{ThreadNode, ThreadTree, ThreadView};
+pub use crate::token::{NewToken, TokenView};
+pub use error::{ClientError, RejectedRequest, one_line, rejection_of};
+pub use stream::InboxStream;
 
-use crate::outbound::{Answer, Call, HttpConnection, Outbound, OutboundError, Roots, Url};
+use crate::outbound::{
+    HttpCall, HttpConnection, HttpResponse, Outbound, OutboundError, Roots, Url,
+};
 use crate::{Endpoint, Media, Method, Parameter};
 use crosstalk_envelope::{Document, Intent, Reading};
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -64,18 +68,18 @@ pub struct Client {
 
 /// The answer of a relay to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct SendResult {
     /// The envelope: an ACK of the relay, or what the recipient answered.
     pub answer: String,
     /// The receipt, if the answer is the ACK of the relay.
-    pub receipt: Option<Receipt>,
+    pub receipt: Option<RelayReceipt>,
     /// Whether the relay waited for the answer, as it was asked to.
     pub has_waited: bool,
 }
 
 /// The receipt of a relay for a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
+pub struct RelayReceipt {
     /// The digest of the message.
     pub digest: String,
     /// Its place in the log.
@@ -88,7 +92,7 @@ pub struct Receipt {
     pub is_held: bool,
 }
 
-impl Sent {
+impl SendResult {
     /// The ACK or the answer that a text is, if it is one.
     pub fn of(answer: &str) -> Option<Self> {
         let document = Document::parse(answer, Reading::Strict);
@@ -97,13 +101,15 @@ impl Sent {
         }
         let field = |key| document.meta("receipt", key).map(str::to_owned);
         let is_ack = document.envelope().meaning() == Some(Intent::Ack);
-        let receipt = field("Digest").filter(|_| is_ack).map(|digest| Receipt {
-            digest,
-            index: field("Index").and_then(|i| i.parse().ok()),
-            received_at: field("Received-At"),
-            received_by: field("Received-By"),
-            is_held: field("State").is_some_and(|state| state == "held"),
-        });
+        let receipt = field("Digest")
+            .filter(|_| is_ack)
+            .map(|digest| RelayReceipt {
+                digest,
+                index: field("Index").and_then(|i| i.parse().ok()),
+                received_at: field("Received-At"),
+                received_by: field("Received-By"),
+                is_held: field("State").is_some_and(|state| state == "held"),
+            });
         Some(Self {
             answer: answer.to_owned(),
             receipt,
@@ -179,24 +185,24 @@ impl Client {
         self.json(call).await
     }
 
-    pub(crate) async fn json<T: DeserializeOwned>(&self, call: Call) -> Result<T, ClientError> {
+    pub(crate) async fn json<T: DeserializeOwned>(&self, call: HttpCall) -> Result<T, ClientError> {
         let answer = self.run(call.header(ACCEPT, Media::Json.name())?).await?;
         serde_json::from_slice(&answer.body).map_err(|e| unreadable(&answer, &e.to_string()))
     }
 
-    pub(crate) fn call(&self, target: RequestTarget) -> Result<Call, ClientError> {
-        let call = Call {
+    pub(crate) fn call(&self, target: RequestTarget) -> Result<HttpCall, ClientError> {
+        let call = HttpCall {
             // The user of a client chose the relay.
             allow_private: true,
             within: self.within,
             most: PAGE_BYTES,
-            ..Call::new(target.method.into(), self.base.below(&target.path))
+            ..HttpCall::new(target.method.into(), self.base.below(&target.path))
         };
         Ok(call.bearer(self.token.as_deref())?)
     }
 
     /// Calls, on the connection of the last call if it is still there.
-    pub(crate) async fn run(&self, call: Call) -> Result<Answer, ClientError> {
+    pub(crate) async fn run(&self, call: HttpCall) -> Result<HttpResponse, ClientError> {
         let (until, within) = (Instant::now() + call.within, call.within);
         let work = async {
             let kept = self.slot().take().filter(HttpConnection::is_open);
@@ -220,7 +226,7 @@ impl Client {
         let answer = answer.map_err(|_| OutboundError::Late(within))??;
         match (200..300).contains(&answer.status) {
             true => Ok(answer),
-            false => Err(ClientError::Refused(Box::new(refusal(&answer)))),
+            false => Err(ClientError::Rejected(Box::new(rejection_of(&answer)))),
         }
     }
 
@@ -229,7 +235,7 @@ impl Client {
     }
 }
 
-pub(crate) fn unreadable(answer: &Answer, reason: &str) -> ClientError {
+pub(crate) fn unreadable(answer: &HttpResponse, reason: &str) -> ClientError {
     ClientError::Unreadable {
         status: answer.status,
         reason: reason.to_owned(),

@@ -5,7 +5,7 @@ use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
 use crate::message::{DeliveryStatus, ID};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{BodyForm, Kind, Response};
+use crate::{BodyForm, ParameterKind, Response};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::consent::Grant;
 use schemars::JsonSchema;
@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 parameters! {
     /// Only those that this address gave.
-    BY = query "by", Kind::text::<schema::Address>(MAX_TEXT_CHARS);
+    BY = query "by", ParameterKind::text::<schema::Address>(MAX_TEXT_CHARS);
     /// Only those that hold now.
-    HOLDING = query "holding", Kind::Flag { default: Some(false) };
+    HOLDING = query "holding", ParameterKind::Flag { default: Some(false) };
 }
 
 endpoints! {
@@ -24,7 +24,7 @@ endpoints! {
     /// The relay operator sees all of them, others those that they gave or got.
     CONSENTS: Consents = Get "/crosstalk/consents" for Known in Consents {
         parameters: &[&BY, &HOLDING, &LIMIT],
-        response: Response::ok("The latest first.", &[BodyForm::json::<Consents>()]),
+        response: Response::ok("The latest first.", &[BodyForm::json::<ConsentList>()]),
     }
 
     /// A consent, and what depends on it
@@ -42,7 +42,7 @@ endpoints! {
 /// A consent that is on record.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Consent")]
-pub struct Consent {
+pub struct ConsentView {
     /// Its name.
     pub id: String,
     /// The person or agent that granted it.
@@ -111,7 +111,7 @@ pub struct UnderConsent {
 pub struct ConsentRecord {
     /// The consent.
     #[serde(flatten)]
-    pub consent: Consent,
+    pub consent: ConsentView,
     /// The messages under it, the oldest first.
     pub messages: Vec<UnderConsent>,
     /// The parties that were told of the revocation, and the state of each notice.
@@ -121,12 +121,12 @@ pub struct ConsentRecord {
 /// Consents, the latest first.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Consents")]
-pub struct Consents {
+pub struct ConsentList {
     /// The consents.
-    pub consents: Vec<Consent>,
+    pub consents: Vec<ConsentView>,
 }
 
-impl Consent {
+impl ConsentView {
     /// A grant, as it stands at a time.
     pub fn of(grant: &Grant, at: Timestamp) -> Self {
         Self {
@@ -161,12 +161,12 @@ impl Client {
         by: Option<&str>,
         holding: bool,
         limit: usize,
-    ) -> Result<Vec<Consent>, ClientError> {
+    ) -> Result<Vec<ConsentView>, ClientError> {
         let target = RequestTarget::of(&CONSENTS)
             .query_if(&BY, by)
             .query_if(&HOLDING, holding.then_some(true))
             .query(&LIMIT, limit);
-        Ok(self.get::<Consents>(target).await?.consents)
+        Ok(self.get::<ConsentList>(target).await?.consents)
     }
 
     /// A consent, the messages under it, and who was told that it was withdrawn.

@@ -2,8 +2,8 @@
 
 use crate::client::{Client, ClientError, RequestTarget};
 use crate::endpoint::endpoints;
-use crate::inbox::{Inbox, LIMIT};
-use crate::message::{ID, Message, Messages, Status};
+use crate::inbox::{InboxPage, LIMIT};
+use crate::message::{ID, MessageStatus, MessageView, Messages};
 use crate::schema;
 use crate::{BodyForm, RequestBody, Response};
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ endpoints! {
     /// an address of a token.
     COURIER: Courier = Get "/crosstalk/courier" for Person in Delivery {
         parameters: &[&LIMIT],
-        response: Response::ok("The most urgent first.", &[BodyForm::json::<Inbox>()]),
+        response: Response::ok("The most urgent first.", &[BodyForm::json::<InboxPage>()]),
     }
 
     /// Say what became of it
@@ -27,9 +27,9 @@ endpoints! {
         parameters: &[&ID],
         request: Some(RequestBody {
             description: "What became of it.",
-            content: &[BodyForm::json::<Carried>()],
+            content: &[BodyForm::json::<CarriedReport>()],
         }),
-        response: Response::ok("How far this delivery is now.", &[BodyForm::json::<Status>()]),
+        response: Response::ok("How far this delivery is now.", &[BodyForm::json::<MessageStatus>()]),
     }
 
     /// Deliveries that were given up
@@ -55,7 +55,7 @@ endpoints! {
 /// The result of carrying a message.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Carried")]
-pub struct Carried {
+pub struct CarriedReport {
     /// The recipient.
     #[schemars(with = "schema::Address")]
     pub to: String,
@@ -71,7 +71,7 @@ pub struct Carried {
 /// A delivery that was given up.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "DeadLetter")]
-pub struct Letter {
+pub struct DeadLetterView {
     /// The message.
     #[schemars(with = "schema::Id")]
     pub id: String,
@@ -98,7 +98,7 @@ pub struct Letter {
 pub struct DeadLetters {
     /// The deliveries.
     #[schemars(length(max = 500))]
-    pub letters: Vec<Letter>,
+    pub letters: Vec<DeadLetterView>,
 }
 
 /// How many deliveries were queued again.
@@ -110,7 +110,7 @@ pub struct Requeued {
 
 impl Client {
     /// Lists the messages that wait for a courier.
-    pub async fn courier(&self, limit: usize) -> Result<Vec<Message>, ClientError> {
+    pub async fn courier(&self, limit: usize) -> Result<Vec<MessageView>, ClientError> {
         let target = RequestTarget::of(&COURIER).query(&LIMIT, limit);
         Ok(self.get::<Messages>(target).await?.messages)
     }
@@ -121,13 +121,13 @@ impl Client {
         id: &str,
         to: &str,
         failed: Option<&str>,
-    ) -> Result<Status, ClientError> {
+    ) -> Result<MessageStatus, ClientError> {
         let state = if failed.is_none() {
             "carried"
         } else {
             "failed"
         };
-        let carried = Carried {
+        let carried = CarriedReport {
             to: to.to_owned(),
             state: state.to_owned(),
             reason: failed.map(str::to_owned),
@@ -137,7 +137,7 @@ impl Client {
     }
 
     /// Deliveries that were given up, the latest first.
-    pub async fn dead(&self, limit: usize) -> Result<Vec<Letter>, ClientError> {
+    pub async fn dead(&self, limit: usize) -> Result<Vec<DeadLetterView>, ClientError> {
         let target = RequestTarget::of(&DEAD).query(&LIMIT, limit);
         Ok(self.get::<DeadLetters>(target).await?.letters)
     }

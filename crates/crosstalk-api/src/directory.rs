@@ -3,7 +3,7 @@
 use crate::client::{Client, ClientError, RequestTarget};
 use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{BodyForm, Kind, RequestBody, Response};
+use crate::{BodyForm, ParameterKind, RequestBody, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub const MAX_CAPABILITY_CHARS: usize = 200;
 
 parameters! {
     /// The name.
-    NAME = required "name", Kind::text::<schema::Text>(MAX_TEXT_CHARS);
+    NAME = required "name", ParameterKind::text::<schema::Text>(MAX_TEXT_CHARS);
 }
 
 endpoints! {

@@ -114,7 +114,7 @@ pub struct Parameter {
     /// Its meaning.
     pub description: &'static str,
     /// Its values.
-    pub kind: Kind,
+    pub kind: ParameterKind,
 }
 
 /// Where a parameter stands.
@@ -130,7 +130,7 @@ pub enum ParameterPlace {
 
 /// The values of a parameter.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum ParameterKind {
     /// Text.
     Text {
         /// Its schema.
@@ -284,7 +284,11 @@ impl Media {
 
 impl Parameter {
     /// A parameter in the query that may be left out.
-    pub(crate) const fn query(name: &'static str, description: &'static str, kind: Kind) -> Self {
+    pub(crate) const fn query(
+        name: &'static str,
+        description: &'static str,
+        kind: ParameterKind,
+    ) -> Self {
         Self {
             name,
             place: ParameterPlace::Query,
@@ -295,7 +299,11 @@ impl Parameter {
     }
 
     /// A parameter in the query that a request must have.
-    pub(crate) const fn required(name: &'static str, about: &'static str, kind: Kind) -> Self {
+    pub(crate) const fn required(
+        name: &'static str,
+        about: &'static str,
+        kind: ParameterKind,
+    ) -> Self {
         Self {
             is_required: true,
             ..Self::query(name, about, kind)
@@ -303,7 +311,11 @@ impl Parameter {
     }
 
     /// The segment in a path.
-    pub(crate) const fn segment(name: &'static str, about: &'static str, kind: Kind) -> Self {
+    pub(crate) const fn segment(
+        name: &'static str,
+        about: &'static str,
+        kind: ParameterKind,
+    ) -> Self {
         Self {
             place: ParameterPlace::Path,
             ..Self::required(name, about, kind)
@@ -311,7 +323,11 @@ impl Parameter {
     }
 
     /// A header.
-    pub(crate) const fn header(name: &'static str, about: &'static str, kind: Kind) -> Self {
+    pub(crate) const fn header(
+        name: &'static str,
+        about: &'static str,
+        kind: ParameterKind,
+    ) -> Self {
         Self {
             place: ParameterPlace::Header,
             ..Self::query(name, about, kind)
@@ -319,7 +335,7 @@ impl Parameter {
     }
 }
 
-impl Kind {
+impl ParameterKind {
     /// Text of a type.
     pub(crate) const fn text<T: JsonSchema>(max_chars: usize) -> Self {
         Self::Text {

@@ -1,10 +1,10 @@
 //! The inbox of an address: reading it, and saying how far its messages are.
 
-use crate::client::{Client, ClientError, RequestTarget, Stream};
+use crate::client::{Client, ClientError, InboxStream, RequestTarget};
 use crate::endpoint::{endpoints, parameters};
-use crate::message::Message;
+use crate::message::MessageView;
 use crate::schema::{self, MAX_ID_CHARS, MAX_TEXT_CHARS, require};
-use crate::{BodyForm, Kind, Media, RequestBody, Response};
+use crate::{BodyForm, Media, ParameterKind, RequestBody, Response};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -15,15 +15,15 @@ pub const MAX_ACK_IDS: usize = 500;
 
 parameters! {
     /// The address of the inbox.
-    FOR = required "for", Kind::text::<schema::Address>(MAX_TEXT_CHARS);
+    FOR = required "for", ParameterKind::text::<schema::Address>(MAX_TEXT_CHARS);
     /// Only what comes after this cursor.
-    AFTER = query "after", Kind::text::<schema::Cursor>(MAX_ID_CHARS);
+    AFTER = query "after", ParameterKind::text::<schema::Cursor>(MAX_ID_CHARS);
     /// How many at most.
-    LIMIT = query "limit", Kind::number(1, 500, Some(100));
+    LIMIT = query "limit", ParameterKind::number(1, 500, Some(100));
     /// For how many seconds to wait until there is something.
-    WAIT = query "wait", Kind::number(0, 60, Some(0));
+    WAIT = query "wait", ParameterKind::number(0, 60, Some(0));
     /// Of a stream: the id of the last event that came; counts as `after`.
-    LAST_EVENT_ID = header "Last-Event-ID", Kind::text::<schema::LastEventId>(MAX_ID_CHARS);
+    LAST_EVENT_ID = header "Last-Event-ID", ParameterKind::text::<schema::LastEventId>(MAX_ID_CHARS);
 }
 
 endpoints! {
@@ -38,7 +38,7 @@ endpoints! {
                 "What is not acknowledged, the oldest first.",
                 &[
                     BodyForm::text(Media::Text, "Envelopes with blank lines between them."),
-                    BodyForm::json::<Inbox>(),
+                    BodyForm::json::<InboxPage>(),
                     BodyForm::text(
                         Media::Events,
                         "Events `message`: the data is an entry, the id the cursor after it.",
@@ -63,10 +63,10 @@ endpoints! {
 /// The messages that an address has not acknowledged, the oldest first.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Inbox")]
-pub struct Inbox {
+pub struct InboxPage {
     /// The messages.
     #[schemars(with = "Vec<InboxEntry>", length(max = 500))]
-    pub messages: Vec<Message>,
+    pub messages: Vec<MessageView>,
     /// Where to go on.
     #[schemars(with = "schema::Cursor")]
     pub cursor: String,
@@ -82,7 +82,7 @@ impl JsonSchema for InboxEntry {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let message = Message::json_schema(generator);
+        let message = MessageView::json_schema(generator);
         require(message, "state", "A message in an inbox.")
     }
 }
@@ -125,7 +125,7 @@ impl Client {
         after: Option<&str>,
         limit: usize,
         wait: Duration,
-    ) -> Result<Inbox, ClientError> {
+    ) -> Result<InboxPage, ClientError> {
         let target = RequestTarget::of(&INBOX)
             .query(&FOR, address)
             .query_if(&AFTER, after)
@@ -137,11 +137,15 @@ impl Client {
     }
 
     /// The messages of an address as they come.
-    pub async fn stream(&self, address: &str, after: Option<&str>) -> Result<Stream, ClientError> {
+    pub async fn stream(
+        &self,
+        address: &str,
+        after: Option<&str>,
+    ) -> Result<InboxStream, ClientError> {
         let target = RequestTarget::of(&INBOX)
             .query(&FOR, address)
             .query_if(&AFTER, after);
-        Stream::open(self, target, after).await
+        InboxStream::open(self, target, after).await
     }
 
     /// Acknowledges messages of an address: they are done.

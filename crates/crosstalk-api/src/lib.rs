@@ -32,8 +32,8 @@ pub mod thread;
 pub mod token;
 
 pub use endpoint::{
-    BodyForm, Endpoint, Kind, Media, Method, Parameter, ParameterPlace, RequestBody, Requirement,
-    Response, Tag,
+    BodyForm, Endpoint, Media, Method, Parameter, ParameterKind, ParameterPlace, RequestBody,
+    Requirement, Response, Tag,
 };
 
 /// Lists the endpoints with their names.

@@ -4,15 +4,15 @@ use crate::client::{Client, ClientError, RequestTarget};
 use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
 use crate::schema::{self, MAX_ID_CHARS, MAX_TEXT_CHARS};
-use crate::{BodyForm, Kind, Media, Response};
+use crate::{BodyForm, Media, ParameterKind, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 parameters! {
     /// The id of a message or a thread.
-    ID = segment "id", Kind::text::<schema::Id>(MAX_ID_CHARS);
+    ID = segment "id", ParameterKind::text::<schema::Id>(MAX_ID_CHARS);
     /// Words that all have to be there.
-    WORDS = required "q", Kind::text::<schema::Text>(MAX_TEXT_CHARS);
+    WORDS = required "q", ParameterKind::text::<schema::Text>(MAX_TEXT_CHARS);
 }
 
 endpoints! {
@@ -23,7 +23,7 @@ endpoints! {
         parameters: &[&ID],
         response: Response::ok(
             "The message.",
-            &[BodyForm::of::<schema::Envelope>(Media::Text), BodyForm::json::<Message>()],
+            &[BodyForm::of::<schema::Envelope>(Media::Text), BodyForm::json::<MessageView>()],
         ),
     }
 
@@ -32,7 +32,7 @@ endpoints! {
     /// HTP-037.
     STATUS: Status = Get "/crosstalk/messages/{}/status" for Known in Messages {
         parameters: &[&ID],
-        response: Response::ok("Its deliveries.", &[BodyForm::json::<Status>()]),
+        response: Response::ok("Its deliveries.", &[BodyForm::json::<MessageStatus>()]),
     }
 
     /// Words in messages
@@ -50,7 +50,7 @@ endpoints! {
 /// A message that the relay has.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Message")]
-pub struct Message {
+pub struct MessageView {
     /// Its id.
     #[schemars(with = "schema::Id")]
     pub id: String,
@@ -91,13 +91,13 @@ pub struct Message {
 pub struct Messages {
     /// The messages.
     #[schemars(length(max = 500))]
-    pub messages: Vec<Message>,
+    pub messages: Vec<MessageView>,
 }
 
 /// How far the deliveries of a message are.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Status")]
-pub struct Status {
+pub struct MessageStatus {
     /// The message.
     #[schemars(with = "schema::Id")]
     pub id: String,
@@ -160,17 +160,17 @@ pub struct DeliveryStatus {
 
 impl Client {
     /// How far the deliveries of a message are.
-    pub async fn status(&self, id: &str) -> Result<Status, ClientError> {
+    pub async fn status(&self, id: &str) -> Result<MessageStatus, ClientError> {
         self.get(RequestTarget::of(&STATUS).segment(id)).await
     }
 
     /// A message, as it leaves the relay.
-    pub async fn message(&self, id: &str) -> Result<Message, ClientError> {
+    pub async fn message(&self, id: &str) -> Result<MessageView, ClientError> {
         self.get(RequestTarget::of(&MESSAGE).segment(id)).await
     }
 
     /// Messages with these words.
-    pub async fn search(&self, words: &str, limit: usize) -> Result<Vec<Message>, ClientError> {
+    pub async fn search(&self, words: &str, limit: usize) -> Result<Vec<MessageView>, ClientError> {
         let target = RequestTarget::of(&SEARCH)
             .query(&WORDS, words)
             .query(&LIMIT, limit);

@@ -2,7 +2,9 @@
 
 use crate::error::{ErrorAnswer, STATUSES};
 use crate::schema::{self, schema_of};
-use crate::{BodyForm, ENDPOINTS, Endpoint, Kind, Parameter, ParameterPlace, Requirement, Tag};
+use crate::{
+    BodyForm, ENDPOINTS, Endpoint, Parameter, ParameterKind, ParameterPlace, Requirement, Tag,
+};
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{Schema, SchemaGenerator};
@@ -162,15 +164,17 @@ impl DocumentWriter {
         })
     }
 
-    fn values(&mut self, kind: &Kind) -> Value {
+    fn values(&mut self, kind: &ParameterKind) -> Value {
         let (mut schema, default) = match kind {
-            Kind::Text { schema, .. } => return schema(&mut self.requests).to_value(),
-            Kind::Number { min, max, default } => {
+            ParameterKind::Text { schema, .. } => return schema(&mut self.requests).to_value(),
+            ParameterKind::Number { min, max, default } => {
                 let max = (*max).min(MAX_EXACT_NUMBER);
                 let schema = json!({ "type": "integer", "minimum": min, "maximum": max });
                 (schema, default.map(Value::from))
             }
-            Kind::Flag { default } => (json!({ "type": "boolean" }), default.map(Value::from)),
+            ParameterKind::Flag { default } => {
+                (json!({ "type": "boolean" }), default.map(Value::from))
+            }
         };
         if let (Some(schema), Some(default)) = (schema.as_object_mut(), default) {
             schema.insert("default".into(), default);

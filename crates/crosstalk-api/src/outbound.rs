@@ -36,7 +36,7 @@ pub struct Outbound {
 
 /// One request.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct HttpCall {
     /// The method.
     pub method: Method,
     /// Where.
@@ -55,7 +55,7 @@ pub struct Call {
 
 /// A response.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     /// The status.
     pub status: u16,
     /// The headers.
@@ -64,7 +64,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-impl Call {
+impl HttpCall {
     /// A request with nothing in it: ten seconds, one mebibyte of answer, public addresses only.
     pub fn new(method: Method, url: Url) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Call {
     }
 }
 
-impl Answer {
+impl HttpResponse {
     /// The seconds of `Retry-After`, where it is a number of them.
     pub fn retry_after(&self) -> Option<Duration> {
         let value = self.headers.get(http::header::RETRY_AFTER)?.to_str().ok()?;
@@ -129,7 +129,7 @@ impl Outbound {
     ///
     /// # Errors
     /// Why there is no answer, or none that counts: a redirect is none.
-    pub async fn call(&self, call: Call) -> Result<Answer, OutboundError> {
+    pub async fn call(&self, call: HttpCall) -> Result<HttpResponse, OutboundError> {
         let until = Instant::now() + call.within;
         let within = call.within;
         let work = async {
@@ -206,7 +206,7 @@ impl HttpConnection {
     }
 
     /// Calls, and reads the whole answer. A redirect is an error.
-    pub(crate) async fn call(&mut self, call: Call) -> Result<Answer, OutboundError> {
+    pub(crate) async fn call(&mut self, call: HttpCall) -> Result<HttpResponse, OutboundError> {
         let most = call.most;
         let url = call.url.clone();
         let response = self.send(call).await?;
@@ -220,7 +220,7 @@ impl HttpConnection {
                 to: crosstalk_envelope::unicode::escape(&to).into_owned(),
             });
         }
-        Ok(Answer {
+        Ok(HttpResponse {
             status: head.status.as_u16(),
             headers: head.headers,
             body: bounded(body, most, &url).await?,
@@ -228,7 +228,10 @@ impl HttpConnection {
     }
 
     /// Calls, and leaves the answer to be read.
-    pub(crate) async fn send(&mut self, call: Call) -> Result<Response<Incoming>, OutboundError> {
+    pub(crate) async fn send(
+        &mut self,
+        call: HttpCall,
+    ) -> Result<Response<Incoming>, OutboundError> {
         let broken = |error: hyper::Error| OutboundError::Broken {
             url: call.url.to_string(),
             reason: error.to_string(),

@@ -19,7 +19,7 @@ endpoints! {
         parameters: &[&LIMIT],
         response: Response::ok(
             "Polls that whoever asks has a part in, the latest first.",
-            &[BodyForm::json::<Polls>()],
+            &[BodyForm::json::<PollList>()],
         ),
     }
 
@@ -31,7 +31,7 @@ endpoints! {
         response: Response::ok(
             "What is counted so far, or was when it was closed.",
             &[
-                BodyForm::json::<Poll>(),
+                BodyForm::json::<PollView>(),
                 BodyForm::text(
                     Media::Events,
                     "Events `tally`: the data is the poll. The stream ends when the poll is closed.",
@@ -45,7 +45,7 @@ endpoints! {
     /// spec/polls.md.
     CLOSE_POLL: ClosePoll = Post "/crosstalk/polls/{}/close" for Known in Polls {
         parameters: &[&ID],
-        response: Response::ok("The result.", &[BodyForm::json::<Poll>()]),
+        response: Response::ok("The result.", &[BodyForm::json::<PollView>()]),
     }
 }
 
@@ -75,7 +75,7 @@ pub struct PollSummary {
     /// How many are asked.
     pub invited: u64,
     /// How many ballots are needed.
-    pub quorum: Quorum,
+    pub quorum: QuorumView,
     /// The outcome.
     pub outcome: Option<String>,
 }
@@ -83,7 +83,7 @@ pub struct PollSummary {
 /// Polls, the latest first.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Polls")]
-pub struct Polls {
+pub struct PollList {
     /// The polls.
     pub polls: Vec<PollSummary>,
 }
@@ -91,7 +91,7 @@ pub struct Polls {
 /// How many ballots a poll needs, and how many it has.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Quorum")]
-pub struct Quorum {
+pub struct QuorumView {
     /// How many are needed; null if nobody can read what the poll says.
     pub required: Option<u64>,
     /// How many count, abstentions among them.
@@ -103,7 +103,7 @@ pub struct Quorum {
 /// A collation, `crosstalk.poll/1` (spec/polls.md), and the state of the poll.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq)]
 #[schemars(rename = "Poll")]
-pub struct Poll {
+pub struct PollView {
     /// The collation.
     #[serde(flatten)]
     #[schemars(with = "CollationSchema")]
@@ -140,7 +140,7 @@ impl JsonSchema for CollationSchema {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let address = generator.subschema_for::<schema::Address>();
         let time = generator.subschema_for::<Option<schema::Time>>();
-        let quorum = generator.subschema_for::<Quorum>();
+        let quorum = generator.subschema_for::<QuorumView>();
         let choice =
             json!({ "type": ["string", "null"], "description": "Null for an abstention." });
         json_schema!({

@@ -1,11 +1,11 @@
 //! Handing messages in.
 
-use crate::client::{Client, ClientError, RequestTarget, Sent, unreadable};
+use crate::client::{Client, ClientError, RequestTarget, SendResult, unreadable};
 use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_ID_CHARS, kinds};
-use crate::{BodyForm, Kind, Media, RequestBody, Response};
+use crate::{BodyForm, Media, ParameterKind, RequestBody, Response};
 use bytes::Bytes;
-use crosstalk_envelope::json::Message;
+use crosstalk_envelope::json::MessageJson;
 use crosstalk_envelope::{Reading, scan};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ pub const RECEIVE_SCHEMA: &str = "crosstalk.receive/1";
 
 parameters! {
     /// `wait=N` holds the answer for the RESPOND, for 1 to 60 seconds, if the credential may read for the sender.
-    PREFER = header "Prefer", Kind::text::<schema::Prefer>(MAX_ID_CHARS);
+    PREFER = header "Prefer", ParameterKind::text::<schema::Prefer>(MAX_ID_CHARS);
 }
 
 endpoints! {
@@ -58,10 +58,10 @@ pub struct Accepted {
     pub schema: &'static str,
     /// The ACK of the relay.
     #[schemars(with = "ParsedMessage")]
-    pub ack: Message,
+    pub ack: MessageJson,
     /// The recipient's answer.
     #[schemars(with = "Option<ParsedMessage>")]
-    pub answer: Option<Message>,
+    pub answer: Option<MessageJson>,
 }
 
 kinds! {
@@ -127,12 +127,12 @@ kinds! {
 
 impl Client {
     /// Sends an envelope. The ACK of the relay, or what the recipient answered at once.
-    pub async fn send(&self, text: &str) -> Result<Sent, ClientError> {
+    pub async fn send(&self, text: &str) -> Result<SendResult, ClientError> {
         self.ask(text, Duration::ZERO).await
     }
 
     /// Sends an envelope and waits for the answer to it, at most 60 seconds. The answer, else the ACK of the relay.
-    pub async fn ask(&self, text: &str, wait: Duration) -> Result<Sent, ClientError> {
+    pub async fn ask(&self, text: &str, wait: Duration) -> Result<SendResult, ClientError> {
         let mut call = self
             .call(RequestTarget::of(&RECEIVE))?
             .header(CONTENT_TYPE, Media::Text.content_type())?
@@ -145,9 +145,9 @@ impl Client {
         call.most = crate::client::MESSAGE_BYTES;
         call.body = Bytes::copy_from_slice(text.as_bytes());
         let answer = self.run(call).await?;
-        let sent = answer.text().and_then(Sent::of);
+        let sent = answer.text().and_then(SendResult::of);
         let sent = sent.ok_or_else(|| unreadable(&answer, "it is no envelope"))?;
-        Ok(Sent {
+        Ok(SendResult {
             has_waited: answer.headers.contains_key("preference-applied"),
             ..sent
         })

@@ -6,7 +6,7 @@
 use crosstalk_envelope::limit;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::consent;
-use crosstalk_protocol::relay::{Handler, Role as TokenRole, State as DeliveryState};
+use crosstalk_protocol::relay::{DeliveryState, Handler, Role as TokenRole};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 

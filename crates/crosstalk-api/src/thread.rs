@@ -3,9 +3,9 @@
 use crate::client::{Client, ClientError, RequestTarget, unreadable};
 use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
-use crate::message::{ID, Message};
+use crate::message::{ID, MessageView};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{BodyForm, Kind, Media, Response};
+use crate::{BodyForm, Media, ParameterKind, Response};
 use crosstalk_envelope::limit;
 use http::header::ACCEPT;
 use schemars::JsonSchema;
@@ -16,11 +16,11 @@ const MAX_THREAD_BYTES: u64 = limit::PASTE_BYTES as u64;
 
 parameters! {
     /// Only those that this address is a party of.
-    WITH = query "with", Kind::text::<schema::Address>(MAX_TEXT_CHARS);
+    WITH = query "with", ParameterKind::text::<schema::Address>(MAX_TEXT_CHARS);
     /// Only those that are open, or only those that are not.
-    OPEN = query "open", Kind::Flag { default: None };
+    OPEN = query "open", ParameterKind::Flag { default: None };
     /// How many to leave out first.
-    SKIP = query "skip", Kind::number(0, 1_000_000_000, Some(0));
+    SKIP = query "skip", ParameterKind::number(0, 1_000_000_000, Some(0));
 }
 
 endpoints! {
@@ -29,7 +29,7 @@ endpoints! {
     /// HTP-041.
     THREADS: Threads = Get "/crosstalk/threads" for Known in Threads {
         parameters: &[&WITH, &OPEN, &LIMIT, &SKIP],
-        response: Response::ok("The latest first.", &[BodyForm::json::<Threads>()]),
+        response: Response::ok("The latest first.", &[BodyForm::json::<ThreadList>()]),
     }
 
     /// A conversation
@@ -51,7 +51,7 @@ endpoints! {
 /// A conversation.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Thread")]
-pub struct Thread {
+pub struct ThreadView {
     /// Its id.
     #[schemars(with = "schema::Id")]
     pub id: String,
@@ -72,19 +72,19 @@ pub struct Thread {
 /// Conversations, the latest first.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Threads")]
-pub struct Threads {
+pub struct ThreadList {
     /// The conversations.
     #[schemars(length(max = 500))]
-    pub threads: Vec<Thread>,
+    pub threads: Vec<ThreadView>,
 }
 
 /// A message of a thread, and its answers.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Node")]
-pub struct Node {
+pub struct ThreadNode {
     /// The message.
     #[serde(flatten)]
-    pub message: Message,
+    pub message: MessageView,
     /// The messages that answer this one.
     #[serde(default)]
     pub answers: Vec<Self>,
@@ -94,9 +94,9 @@ pub struct Node {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 pub struct ThreadTree {
     /// The conversation.
-    pub thread: Thread,
+    pub thread: ThreadView,
     /// Its messages, each under the one that it answers.
-    pub messages: Vec<Node>,
+    pub messages: Vec<ThreadNode>,
     /// Whether there are more messages than fit into one answer.
     #[serde(default)]
     pub more: bool,
@@ -110,13 +110,13 @@ impl Client {
         open: bool,
         limit: usize,
         skip: usize,
-    ) -> Result<Vec<Thread>, ClientError> {
+    ) -> Result<Vec<ThreadView>, ClientError> {
         let target = RequestTarget::of(&THREADS)
             .query_if(&WITH, with)
             .query_if(&OPEN, open.then_some(true))
             .query(&LIMIT, limit)
             .query(&SKIP, skip);
-        Ok(self.get::<Threads>(target).await?.threads)
+        Ok(self.get::<ThreadList>(target).await?.threads)
     }
 
     /// A conversation as a tree.

@@ -3,7 +3,7 @@
 use crate::client::{Client, ClientError, RequestTarget};
 use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_ID_CHARS, require};
-use crate::{BodyForm, Kind, Media, RequestBody, Response};
+use crate::{BodyForm, Media, ParameterKind, RequestBody, Response};
 use http::header::ACCEPT;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub const MAX_TOKEN_ADDRESSES: usize = 64;
 
 parameters! {
     /// The name of a token.
-    TOKEN_NAME = segment "name", Kind::text::<schema::Name>(MAX_ID_CHARS);
+    TOKEN_NAME = segment "name", ParameterKind::text::<schema::Name>(MAX_ID_CHARS);
 }
 
 endpoints! {
@@ -76,7 +76,7 @@ pub struct NewToken {
 /// A token.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "Token")]
-pub struct Token {
+pub struct TokenView {
     /// Its name.
     #[schemars(with = "schema::Name")]
     pub name: String,
@@ -119,7 +119,7 @@ impl JsonSchema for MadeToken {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let token = Token::json_schema(generator);
+        let token = TokenView::json_schema(generator);
         require(token, "token", "A token and its secret.")
     }
 }
@@ -128,17 +128,17 @@ impl JsonSchema for MadeToken {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 pub struct Tokens {
     /// The tokens.
-    pub tokens: Vec<Token>,
+    pub tokens: Vec<TokenView>,
 }
 
 impl Client {
     /// All tokens, without their secrets.
-    pub async fn tokens(&self) -> Result<Vec<Token>, ClientError> {
+    pub async fn tokens(&self) -> Result<Vec<TokenView>, ClientError> {
         Ok(self.get::<Tokens>(RequestTarget::of(&TOKENS)).await?.tokens)
     }
 
     /// Makes a token. Its secret is in the answer.
-    pub async fn add_token(&self, token: &NewToken) -> Result<Token, ClientError> {
+    pub async fn add_token(&self, token: &NewToken) -> Result<TokenView, ClientError> {
         self.put(RequestTarget::of(&MAKE_TOKEN), token).await
     }
 

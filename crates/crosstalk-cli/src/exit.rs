@@ -3,7 +3,7 @@
 //! With several files or envelopes, the largest code is the one that counts (TRN-004).
 
 use crosstalk_envelope::{Diagnostic, ErrorCode};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -31,19 +31,19 @@ pub const TIMEOUT: u8 = ErrorCode::Timeout.exit_code();
 pub const RATE: u8 = ErrorCode::Rate.exit_code();
 
 /// `verify`: the key came with the message, and nobody vouches for it.
-pub const FIRST_CONTACT: u8 = Word::FirstContact.exit_code();
+pub const FIRST_CONTACT: u8 = VerdictWord::FirstContact.exit_code();
 /// `verify`: a domain vouches for the key, and nothing binds the key to the sender.
-pub const UNBOUND: u8 = Word::Unbound.exit_code();
+pub const UNBOUND: u8 = VerdictWord::Unbound.exit_code();
 /// `verify`: nobody signed.
-pub const UNSIGNED: u8 = Word::Unsigned.exit_code();
+pub const UNSIGNED: u8 = VerdictWord::Unsigned.exit_code();
 /// `verify`: there is no key to check with.
-pub const UNKNOWN_KEY: u8 = Word::UnknownKey.exit_code();
+pub const UNKNOWN_KEY: u8 = VerdictWord::UnknownKey.exit_code();
 /// `verify`: the head is authentic, the body is not what was signed.
-pub const DAMAGED: u8 = Word::Damaged.exit_code();
+pub const DAMAGED: u8 = VerdictWord::Damaged.exit_code();
 /// `verify`: the message must not be acted on.
-pub const NOT_VERIFIED: u8 = Word::NotVerified.exit_code();
+pub const NOT_VERIFIED: u8 = VerdictWord::NotVerified.exit_code();
 /// `verify`: the key was revoked.
-pub const REVOKED: u8 = Word::Revoked.exit_code();
+pub const REVOKED: u8 = VerdictWord::Revoked.exit_code();
 
 /// `audit`: two checkpoints of a log that do not fit together.
 pub const FORK: u8 = 30;
@@ -93,8 +93,8 @@ impl From<ErrorCode> for Exit {
     }
 }
 
-impl From<Word> for Exit {
-    fn from(word: Word) -> Self {
+impl From<VerdictWord> for Exit {
+    fn from(word: VerdictWord) -> Self {
         Self(word.exit_code())
     }
 }
@@ -120,23 +120,23 @@ pub(crate) fn table() -> String {
 }
 
 /// The meaning of a verdict, in a line.
-pub(crate) const fn meaning(word: Word) -> &'static str {
+pub(crate) const fn meaning(word: VerdictWord) -> &'static str {
     match word {
-        Word::Verified => "whole, and signed by a key that you trust",
-        Word::FirstContact => "whole, and signed by a key that nobody vouches for yet",
-        Word::Unbound => "whole, and nothing binds the key to this sender",
-        Word::Unsigned => "nobody signed it",
-        Word::UnknownKey => "signed, and there is no key here to check it with",
-        Word::Damaged => "the head is genuine, the body is not what was signed",
-        Word::NotVerified => "don't act on it",
-        Word::Revoked => "signed by a key that was revoked",
+        VerdictWord::Verified => "whole, and signed by a key that you trust",
+        VerdictWord::FirstContact => "whole, and signed by a key that nobody vouches for yet",
+        VerdictWord::Unbound => "whole, and nothing binds the key to this sender",
+        VerdictWord::Unsigned => "nobody signed it",
+        VerdictWord::UnknownKey => "signed, and there is no key here to check it with",
+        VerdictWord::Damaged => "the head is genuine, the body is not what was signed",
+        VerdictWord::NotVerified => "don't act on it",
+        VerdictWord::Revoked => "signed by a key that was revoked",
     }
 }
 
 /// The table of `crosstalk verify --help`.
 pub(crate) fn verdicts() -> String {
     let mut out = String::from("Exit codes:\n");
-    for word in Word::ALL {
+    for word in VerdictWord::ALL {
         let (code, name) = (word.exit_code(), word.as_str());
         let _ = writeln!(out, "  {code:>2}  {name:<13}  {}", meaning(word));
     }
@@ -179,13 +179,13 @@ mod tests {
             NOT_VERIFIED,
             REVOKED,
         ];
-        assert_eq!(constants, Word::ALL.map(|w| Exit::from(w).code()));
+        assert_eq!(constants, VerdictWord::ALL.map(|w| Exit::from(w).code()));
         let mut worst = Exit::SUCCESS;
-        for word in Word::ALL {
+        for word in VerdictWord::ALL {
             worst = worst.worst(word.into());
             assert_eq!(worst, word.into(), "{word:?}");
         }
-        for word in Word::ALL {
+        for word in VerdictWord::ALL {
             let row = format!("{:>2}  {}", word.exit_code(), word.as_str());
             assert!(verdicts().contains(&row));
         }

@@ -148,7 +148,7 @@ impl Input {
             Ok(text) => (text.into(), scan(text, reading)),
             Err((text, fault)) => {
                 let mut scan = Scan::default();
-                scan.refused.push(fault);
+                scan.rejected.push(fault);
                 (text, scan)
             }
         }

@@ -7,14 +7,14 @@ pub(crate) use relay::*;
 use crate::failure::Failure;
 use crate::service::relay::outbox::Reach;
 use crate::service::relay::remote::Waiting;
-use crosstalk_envelope::json::Message;
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::json::MessageJson;
+use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::{Intent, registry::PiiKind};
-use crosstalk_protocol::Word;
-use crosstalk_protocol::consent::{Assurance, Withdrawn};
-use crosstalk_protocol::relay::State;
+use crosstalk_protocol::VerdictWord;
+use crosstalk_protocol::consent::{Assurance, RevocationResult};
+use crosstalk_protocol::relay::DeliveryState;
 use crosstalk_protocol::store::{Record, Side, Thread, ThreadState, Wait, Way};
-use crosstalk_relay::client::Consent;
+use crosstalk_relay::client::ConsentView;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
@@ -43,7 +43,7 @@ pub(crate) struct MessageReport {
     way: &'static str,
     #[schemars(extend("enum" = Wait::ALL.map(Wait::as_str)))]
     waits_for: &'static str,
-    #[schemars(extend("enum" = Word::ALL.map(Word::as_str)))]
+    #[schemars(extend("enum" = VerdictWord::ALL.map(VerdictWord::as_str)))]
     verdict: &'static str,
     pkid: Option<String>,
     received_at: String,
@@ -276,7 +276,7 @@ pub(crate) struct AskedReport {
 /// How far a message is.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ReachReport {
-    #[schemars(extend("enum" = [State::ALL.map(State::as_str).as_slice(), &Reach::WORDS].concat()))]
+    #[schemars(extend("enum" = [DeliveryState::ALL.map(DeliveryState::as_str).as_slice(), &Reach::WORDS].concat()))]
     pub(crate) state: &'static str,
     pub(crate) notes: Vec<String>,
 }
@@ -362,7 +362,7 @@ pub(crate) struct RefusalReport {
 }
 
 impl RefusalReport {
-    pub(crate) fn new(refusal: &Refusal) -> Self {
+    pub(crate) fn new(refusal: &Rejection) -> Self {
         Self {
             code: refusal.code.as_str(),
             rule: refusal.rule.map(|(id, _)| id),
@@ -434,7 +434,7 @@ pub(crate) struct HandedReport {
     pub(crate) answer: Option<String>,
     /// The answer as `crosstalk parse --json` prints it.
     #[schemars(with = "Option<Value>", extend("type" = ["object", "null"]))]
-    pub(crate) parsed_answer: Option<Message>,
+    pub(crate) parsed_answer: Option<MessageJson>,
     pub(crate) error: Option<FailureReport>,
 }
 
@@ -455,7 +455,7 @@ struct ErasedReport {
 
 impl WithdrawnReport {
     /// Nothing if no consent was withdrawn.
-    pub(crate) fn new(withdrawn: &Withdrawn) -> Option<Self> {
+    pub(crate) fn new(withdrawn: &RevocationResult) -> Option<Self> {
         let erased = withdrawn.erased.iter().map(|e| ErasedReport {
             id: e.id.clone(),
             digest: e.digest.to_string(),
@@ -470,7 +470,7 @@ impl WithdrawnReport {
 /// The output of `crosstalk consent list --json`, the latest first.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ConsentsReport {
-    pub(crate) consents: Vec<Consent>,
+    pub(crate) consents: Vec<ConsentView>,
 }
 
 /// The output of `crosstalk consent check --json`.

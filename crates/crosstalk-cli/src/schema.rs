@@ -7,7 +7,7 @@ mod signing;
 
 use crate::report;
 use clap::ValueEnum;
-use crosstalk_relay::client::{Approval, ConsentRecord, Message, Status};
+use crosstalk_relay::client::{Approval, ConsentRecord, MessageStatus, MessageView};
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -103,9 +103,9 @@ forms! {
     /// crosstalk.relay-inbox/1: of `inbox --relay --json`
     RelayInbox(RELAY_INBOX = "crosstalk.relay-inbox/1") => of::<report::RelayInboxReport>;
     /// crosstalk.listen/1: of `listen --json`, a line for each message
-    Listen(LISTEN = "crosstalk.listen/1") => of::<Message>;
+    Listen(LISTEN = "crosstalk.listen/1") => of::<MessageView>;
     /// crosstalk.status/1: of `status --json`
-    Status(STATUS = "crosstalk.status/1") => of::<Status>;
+    Status(STATUS = "crosstalk.status/1") => of::<MessageStatus>;
     /// crosstalk.approvals/1: of `approve --json`
     Approvals(APPROVALS = "crosstalk.approvals/1") => of::<report::ApprovalsReport>;
     /// crosstalk.approval/1: of `approve ID --json` and `refuse --json`

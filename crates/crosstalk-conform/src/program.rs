@@ -44,7 +44,7 @@ pub struct Exchange {
 }
 
 /// A program under test.
-pub struct Program {
+pub struct TestedProgram {
     command: String,
     timeout: Duration,
     runtime: Runtime,
@@ -62,7 +62,7 @@ struct RunState {
     exchanges: Vec<Exchange>,
 }
 
-impl Program {
+impl TestedProgram {
     /// A program by its command line, which the shell reads. It is started with the first question.
     ///
     /// # Errors
@@ -217,7 +217,7 @@ impl Program {
     }
 }
 
-impl Implementation for Program {
+impl Implementation for TestedProgram {
     fn answer(&self, question: &CaseQuestion) -> Result<Value, CaseFailure> {
         match self.exchange(question) {
             Ok(ProgramAnswer::Result(result)) => Ok(result),

@@ -12,8 +12,8 @@ mod report;
 mod script;
 mod wire;
 
-pub use report::{CaseResult, Outcome, Report, SCHEMA};
-pub use wire::Base;
+pub use report::{RelayOutcome, RelayReport, RelayResult, SCHEMA};
+pub use wire::RelayUrl;
 
 use crosstalk_envelope::registry::Rule;
 use probe::{CaseStep, CaseStop, Probe, object, word};
@@ -33,7 +33,7 @@ const AT_ONCE: usize = 8;
 
 /// One case of the suite.
 #[derive(Clone, Copy, Debug)]
-pub struct Case {
+pub struct RelayCase {
     /// Its name.
     pub id: &'static str,
     /// The rule that it checks.
@@ -45,7 +45,7 @@ pub struct Case {
     run: CaseRun,
 }
 
-impl Case {
+impl RelayCase {
     /// Whether a word chooses it: its name, its rule, or the beginning of its rule.
     pub fn is_meant_by(&self, word: &str) -> bool {
         let is_rule = self.rule.id.starts_with(&word.to_ascii_uppercase());
@@ -59,7 +59,7 @@ impl Case {
 /// let cases = crosstalk_conform::relay::cases();
 /// assert!(cases.len() > 100 && cases.iter().all(|c| ["HTP", "CON"].contains(&&c.rule.id[..3])));
 /// ```
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<RelayCase> {
     script::CASES.clone()
 }
 
@@ -67,7 +67,7 @@ pub fn cases() -> Vec<Case> {
 #[derive(Clone)]
 pub struct Suite {
     /// Where the relay is.
-    pub base: Base,
+    pub base: RelayUrl,
     /// A token that speaks for the addresses of the suite. Cases that need an administrator are skipped with another one.
     pub token: Option<String>,
     /// Rules, beginnings of rules, or cases that are run; all if there are none.
@@ -78,8 +78,9 @@ pub struct Suite {
 
 impl Suite {
     /// The cases that are chosen.
-    pub fn chosen(&self) -> Vec<Case> {
-        let fits = |c: &Case| self.only.is_empty() || self.only.iter().any(|w| c.is_meant_by(w));
+    pub fn chosen(&self) -> Vec<RelayCase> {
+        let fits =
+            |c: &RelayCase| self.only.is_empty() || self.only.iter().any(|w| c.is_meant_by(w));
         cases().into_iter().filter(fits).collect()
     }
 
@@ -101,13 +102,13 @@ impl Suite {
     /// let report = runtime.block_on(suite.run(|_| {}));
     /// assert!(!report.is_good());
     /// ```
-    pub async fn run(&self, mut tell: impl FnMut(&CaseResult)) -> Report {
+    pub async fn run(&self, mut tell: impl FnMut(&RelayResult)) -> RelayReport {
         let began = Instant::now();
         let wire = Arc::new(Wire::new(self.base.clone(), self.token.clone()));
         let chosen = self.chosen();
         let mut waiting = chosen.iter().copied().enumerate();
-        let mut running: JoinSet<(usize, CaseResult)> = JoinSet::new();
-        let mut done: Vec<Option<CaseResult>> = chosen.iter().map(|_| None).collect();
+        let mut running: JoinSet<(usize, RelayResult)> = JoinSet::new();
+        let mut done: Vec<Option<RelayResult>> = chosen.iter().map(|_| None).collect();
         let mut results = Vec::new();
         loop {
             while running.len() < AT_ONCE
@@ -133,12 +134,12 @@ impl Suite {
         }
         let missing = chosen.iter().skip(results.len());
         let lost = missing.zip(done.iter_mut().skip(results.len()));
-        let lost: Vec<CaseResult> = lost
-            .map(|(case, kept)| kept.take().unwrap_or_else(|| CaseResult::broken(*case)))
+        let lost: Vec<RelayResult> = lost
+            .map(|(case, kept)| kept.take().unwrap_or_else(|| RelayResult::broken(*case)))
             .collect();
         results.extend(lost);
         settle(&wire).await;
-        Report {
+        RelayReport {
             base: self.base.to_string(),
             results,
             time: began.elapsed(),
@@ -146,17 +147,19 @@ impl Suite {
     }
 }
 
-async fn run(case: Case, probe: &Probe, flood: bool) -> CaseResult {
+async fn run(case: RelayCase, probe: &Probe, flood: bool) -> RelayResult {
     let began = Instant::now();
     let outcome = match case.is_heavy && !flood {
-        true => Outcome::Skipped("it takes long or loads the relay: it runs with --flood".into()),
+        true => {
+            RelayOutcome::Skipped("it takes long or loads the relay: it runs with --flood".into())
+        }
         false => match case.run.run(probe).await {
-            Ok(()) => Outcome::Passed,
-            Err(CaseStop::Skipped(reason)) => Outcome::Skipped(reason),
-            Err(CaseStop::Failed { expected, got }) => Outcome::Failed { expected, got },
+            Ok(()) => RelayOutcome::Passed,
+            Err(CaseStop::Skipped(reason)) => RelayOutcome::Skipped(reason),
+            Err(CaseStop::Failed { expected, got }) => RelayOutcome::Failed { expected, got },
         },
     };
-    CaseResult {
+    RelayResult {
         case,
         outcome,
         time: began.elapsed(),
@@ -218,7 +221,7 @@ mod tests {
     #[test]
     fn only_chooses_by_rule_and_by_name() {
         let mut suite = Suite {
-            base: Base::parse("http://127.0.0.1:9/").unwrap(),
+            base: RelayUrl::parse("http://127.0.0.1:9/").unwrap(),
             token: None,
             only: vec![rule::HTTP_REPLAY.id.to_ascii_lowercase()],
             flood: false,

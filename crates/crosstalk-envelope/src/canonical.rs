@@ -4,7 +4,7 @@
 //! out: the namespaces and the key that the registry marks with `hop = true`, and `sig:`.
 
 use crate::diagnostic::Diagnostic;
-use crate::document::{Block, Document};
+use crate::document::{Document, MetaBlock};
 use crate::grammar::CoreHeader;
 use crate::meta::{Digest, LineHasher};
 use crate::registry::{Namespace, rule};
@@ -112,7 +112,7 @@ pub fn is_hop_key(namespace: &str, key: &str) -> bool {
     Namespace::find(namespace).is_some_and(|n| n.keys.iter().any(|k| k.hop && k.name == key))
 }
 
-fn push_block(out: &mut String, block: Block<'_>) {
+fn push_block(out: &mut String, block: MetaBlock<'_>) {
     let namespace = block.namespace();
     let Some(known) = Namespace::find(namespace) else {
         return push_fields(out, namespace, block.fields());

@@ -367,26 +367,26 @@ impl<'a> Document<'a> {
     }
 
     /// The META blocks in the order of the text.
-    pub fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
+    pub fn blocks(&self) -> impl Iterator<Item = MetaBlock<'_>> {
         let entries = &self.parts.entries;
         entries
             .iter()
             .enumerate()
             .filter(|(_, e)| e.kind == EntryKind::Meta)
-            .map(|(index, _)| Block {
+            .map(|(index, _)| MetaBlock {
                 document: self,
                 index,
             })
     }
 
     /// The first META block of a namespace.
-    pub fn block(&self, namespace: &str) -> Option<Block<'_>> {
+    pub fn block(&self, namespace: &str) -> Option<MetaBlock<'_>> {
         let text = self.text();
         let opens = |e: &HeadEntry| {
             e.kind == EntryKind::Meta && e.value.bytes(text) == namespace.as_bytes()
         };
         let index = self.parts.entries.iter().position(opens)?;
-        Some(Block {
+        Some(MetaBlock {
             document: self,
             index,
         })
@@ -449,13 +449,13 @@ impl fmt::Display for Document<'_> {
 
 /// A META block of a document.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'d> {
+pub struct MetaBlock<'d> {
     document: &'d Document<'d>,
     /// The entry of its `meta:` line.
     index: usize,
 }
 
-impl<'d> Block<'d> {
+impl<'d> MetaBlock<'d> {
     /// Its namespace.
     pub fn namespace(&self) -> &'d str {
         self.document

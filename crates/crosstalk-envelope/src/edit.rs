@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// A text of an envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place<'d> {
+pub enum EditPlace<'d> {
     /// The value of a header above the META blocks, by its name.
     Header(&'d str),
     /// A value of META.
@@ -186,15 +186,15 @@ impl<'d> Edit<'d> {
     /// ```
     pub fn revise(
         mut self,
-        mut revise: impl FnMut(Place<'d>, Range<usize>, &'d str) -> Option<String>,
+        mut revise: impl FnMut(EditPlace<'d>, Range<usize>, &'d str) -> Option<String>,
     ) -> Result<Self, Diagnostic> {
         let (text, parts) = (self.document.text(), self.document.parts());
         let mut namespace = "";
         for entry in &parts.entries {
             let (name, value) = (entry.name.of(text), entry.value.of(text));
             let place = match entry.kind {
-                EntryKind::Header => Place::Header(name),
-                EntryKind::Key => Place::Key {
+                EntryKind::Header => EditPlace::Header(name),
+                EntryKind::Key => EditPlace::Key {
                     namespace,
                     key: name,
                 },
@@ -208,7 +208,7 @@ impl<'d> Edit<'d> {
             }
         }
         if let Some(body) = parts.body
-            && let Some(new) = revise(Place::Body, body.content.range(), body.content.of(text))
+            && let Some(new) = revise(EditPlace::Body, body.content.range(), body.content.of(text))
         {
             self = self.splice(body.content, new);
         }
@@ -403,8 +403,8 @@ mod tests {
         let edit = || Edit::new(&document).unwrap();
         assert_eq!(edit().remove_blocks("audit").finish(), text);
         let revised = edit().revise(|place, _, value| match place {
-            Place::Body => Some("  gone\n".to_owned()),
-            Place::Header("X-Name") => Some(value.to_uppercase()),
+            EditPlace::Body => Some("  gone\n".to_owned()),
+            EditPlace::Header("X-Name") => Some(value.to_uppercase()),
             _ => None,
         });
         let expected = hopped

@@ -2,7 +2,7 @@
 
 mod message;
 
-pub use message::{Finding, KeyValue, Message, MessageBlock, MessageField, MessageIntent};
+pub use message::{Finding, KeyValue, MessageBlock, MessageField, MessageIntent, MessageJson};
 
 use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, LineIndex};
@@ -26,7 +26,7 @@ pub struct ParseReport {
     /// [`PARSE_SCHEMA`].
     pub schema: &'static str,
     /// The accepted envelopes.
-    pub envelopes: Vec<Message>,
+    pub envelopes: Vec<MessageJson>,
     /// The findings that belong to no accepted envelope.
     pub errors: Vec<Finding>,
 }
@@ -45,7 +45,7 @@ pub fn report(text: &str, scan: &Scan<'_>) -> ParseReport {
     ParseReport {
         schema: PARSE_SCHEMA,
         envelopes: scan.documents.iter().map(|d| message(d, &lines)).collect(),
-        errors: scan.refused.iter().map(|d| finding(d, &lines)).collect(),
+        errors: scan.rejected.iter().map(|d| finding(d, &lines)).collect(),
     }
 }
 
@@ -64,21 +64,21 @@ pub fn finding(diagnostic: &Diagnostic, lines: &LineIndex<'_>) -> Finding {
 }
 
 /// The JSON form of one strict envelope.
-pub fn message_of(text: &str) -> Message {
+pub fn message_of(text: &str) -> MessageJson {
     message(
         &Document::parse(text, Reading::Strict),
         &LineIndex::new(text),
     )
 }
 
-fn message(document: &Document<'_>, lines: &LineIndex<'_>) -> Message {
+fn message(document: &Document<'_>, lines: &LineIndex<'_>) -> MessageJson {
     let own = |core| document.header(core).map(str::to_owned);
     let envelope = document.envelope();
     let mut findings = document.diagnostics().to_vec();
     findings.extend(lint(document));
     findings.sort_by_key(|d| d.span.start);
     let diagnostics: Vec<Finding> = findings.iter().map(|d| finding(d, lines)).collect();
-    Message {
+    MessageJson {
         sender: document.sender().to_owned(),
         receiver: document.receiver().to_owned(),
         version: document.version().to_owned(),
@@ -276,7 +276,7 @@ const KNOWN: [&str; 18] = [
 ];
 
 /// Objects for headers, META and fields become lists.
-fn plain(mut message: Value) -> Result<Message, JsonError> {
+fn plain(mut message: Value) -> Result<MessageJson, JsonError> {
     let Some(map) = message.as_object_mut() else {
         return Err("a message is a JSON object".into());
     };
@@ -321,7 +321,7 @@ fn listed(fields: &mut Value, key: &str) {
     }
 }
 
-fn builder(message: Message) -> Result<Builder, JsonError> {
+fn builder(message: MessageJson) -> Result<Builder, JsonError> {
     if !message.version.is_empty() && message.version != "v1" {
         return Err(JsonError {
             code: ErrorCode::Unsupported,

@@ -49,8 +49,8 @@ pub use authentic::{Authentic, Unfit, Verified, authenticate, authenticate_and_r
 pub use builder::{BuildError, Builder};
 pub use diagnosis::{Diagnosis, diagnose};
 pub use diagnostic::{Diagnostic, LineIndex, Position, Severity};
-pub use document::{Block, Document, Reading};
-pub use edit::{Edit, Place};
+pub use document::{Document, MetaBlock, Reading};
+pub use edit::{Edit, EditPlace};
 pub use envelope::{Envelope, IntentField, Session};
 pub use grammar::{BodyKind, CoreHeader};
 pub use key::{Algorithm, Fingerprint, KeyError, PrivateKey, PublicKey};

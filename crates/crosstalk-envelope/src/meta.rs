@@ -11,7 +11,7 @@ mod view;
 pub use attachment::{Attachment, AttachmentError};
 pub use integrity::{Integrity, MAX_MARKS};
 pub(crate) use integrity::{LineHasher, is_space, mark};
-pub use privacy::{Consent, ConsentKind, Privacy};
+pub use privacy::{ConsentKind, ConsentValue, Privacy};
 pub use value::{Digest, is_well_typed, list, options, words};
 pub use view::{
     ErrorReport, HopBlock, KeyBlock, PollBlock, RevocationBlock, Routing, SafetyBlock, VoteBlock,

@@ -127,17 +127,17 @@ pub fn fold(text: &str) -> String {
 /// assert!(!looks_like("Claude", "CLAUDE") && !looks_like("CLAUDE", "CHATGPT"));
 /// ```
 pub fn looks_like(one: &str, other: &str) -> bool {
-    Looks::of(one).are_of(other)
+    NameLooks::of(one).are_of(other)
 }
 
 /// A name and what it looks like, to be compared with many others.
 #[derive(Clone, Debug)]
-pub struct Looks<'n> {
+pub struct NameLooks<'n> {
     name: &'n str,
     forms: [String; 3],
 }
 
-impl<'n> Looks<'n> {
+impl<'n> NameLooks<'n> {
     /// Computes the forms that a name looks like.
     pub fn of(name: &'n str) -> Self {
         Self {

@@ -35,7 +35,7 @@ pub struct Scan<'a> {
     /// The accepted envelopes, in the order of the text.
     pub documents: Vec<Document<'a>>,
     /// Findings that belong to no accepted envelope: why the others were rejected, stray markers.
-    pub refused: Vec<Diagnostic>,
+    pub rejected: Vec<Diagnostic>,
     /// The envelopes of a paste that may be cut off, read as far as they go. Their faults are among those, with the
     /// rule ENV-052; [`Scan::accept_truncated`] takes them all the same.
     pub truncated: Vec<Document<'a>>,
@@ -58,7 +58,7 @@ pub struct Scan<'a> {
 pub fn scan(text: &str, reading: Reading) -> Scan<'_> {
     let mut scan = Scan::default();
     if text.len() > limit::PASTE_BYTES {
-        scan.refused.push(too_large(text.len()));
+        scan.rejected.push(too_large(text.len()));
         return scan;
     }
     match reading {
@@ -116,7 +116,7 @@ impl<'a> Scan<'a> {
             let span = document.span();
             (span.start..=span.end).contains(&finding.span.start)
         };
-        self.refused.retain(|f| {
+        self.rejected.retain(|f| {
             f.rule.id != rule::END_MISSING.id || !cut.iter().any(|document| is_of(f, document))
         });
         self.documents.extend(cut);
@@ -151,7 +151,7 @@ impl<'a> Scan<'a> {
                 limit::ENVELOPES
             );
             let error = Diagnostic::error(&rule::PASTE_TOO_LARGE, at..at, message);
-            self.refused.push(error);
+            self.rejected.push(error);
         }
         self.envelopes <= limit::ENVELOPES
     }
@@ -159,15 +159,15 @@ impl<'a> Scan<'a> {
     fn reject(&mut self, findings: impl IntoIterator<Item = Diagnostic>) {
         for finding in findings {
             // Bounded over all envelopes of a paste; but of each code one error is kept, wherever it stands.
-            let has_room = self.refused.len() < 16 * limit::DIAGNOSTICS;
+            let has_room = self.rejected.len() < 16 * limit::DIAGNOSTICS;
             let is_new = || {
                 !self
-                    .refused
+                    .rejected
                     .iter()
                     .any(|f| f.is_error() && f.code() == finding.code())
             };
             if has_room || (finding.is_error() && is_new()) {
-                self.refused.push(finding);
+                self.rejected.push(finding);
             }
         }
     }

@@ -34,7 +34,7 @@ impl ReceivedIds {
 
 /// Why a message or a request is rejected: what happened and what to do, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Rejection {
     /// The code of the taxonomy.
     pub code: ErrorCode,
     /// The reason, in one line.
@@ -47,7 +47,7 @@ pub struct Refusal {
     pub rule: Option<(&'static str, Option<Position>)>,
 }
 
-impl Refusal {
+impl Rejection {
     /// A rejection with the usual reason of its code.
     pub fn new(code: ErrorCode, what: impl Into<String>, help: impl Into<String>) -> Self {
         Self {
@@ -123,13 +123,13 @@ pub fn what_and_help(what: &str, help: &str) -> String {
 /// assert!(answer.starts_with("[[chatgpt://thread/xyz789→CLAUDE v1]]\nuser: system\n"));
 /// assert!(answer.contains("meta: error\nCode: E-ROUTE\nReason: Routing failed"));
 /// ```
-pub fn error(original: &Envelope<'_>, ids: &ReceivedIds, refusal: &Refusal) -> Builder {
+pub fn error(original: &Envelope<'_>, ids: &ReceivedIds, refusal: &Rejection) -> Builder {
     let builder = answer(original, ids, SYSTEM_USER, Intent::Error);
     report(builder, refusal, original.intent.map(|i| i.written))
 }
 
 /// The ERROR of SYSTEM for a text that could not be read (ERR-003); takes over what could be.
-pub fn error_from_system(original: Option<&Document<'_>>, refusal: &Refusal) -> Builder {
+pub fn error_from_system(original: Option<&Document<'_>>, refusal: &Rejection) -> Builder {
     let header = |core| original.and_then(|d| d.header(core));
     let receiver = original
         .map(Document::sender)
@@ -149,7 +149,7 @@ pub fn error_from_system(original: Option<&Document<'_>>, refusal: &Refusal) -> 
     report(builder, refusal, header(CoreHeader::Intent))
 }
 
-fn report(builder: Builder, refusal: &Refusal, original_intent: Option<&str>) -> Builder {
+fn report(builder: Builder, refusal: &Rejection, original_intent: Option<&str>) -> Builder {
     let mut builder = builder.meta("error", "Code", refusal.code.as_str()).meta(
         "error",
         "Reason",
@@ -214,7 +214,7 @@ mod tests {
         let document = Document::parse(REQUEST, Reading::Strict);
         let envelope = document.envelope();
         let ids = ReceivedIds::of(&envelope);
-        let refusal = Refusal::new(ErrorCode::Timeout, "No answer within 30 s.", "");
+        let refusal = Rejection::new(ErrorCode::Timeout, "No answer within 30 s.", "");
         for builder in [
             error(&envelope, &ids, &refusal),
             ack(&envelope, &ids, "relay"),
@@ -246,7 +246,7 @@ mod tests {
             &"[".repeat(70_000),
         ] {
             let document = Document::parse(text, Reading::Strict);
-            let refusal = Refusal::from_findings(document.diagnostics(), text).unwrap();
+            let refusal = Rejection::from_findings(document.diagnostics(), text).unwrap();
             let answer = error_from_system(Some(&document), &refusal)
                 .build()
                 .unwrap();
@@ -254,7 +254,7 @@ mod tests {
         }
         for code in ErrorCode::ALL {
             assert!(
-                error_from_system(None, &Refusal::new(*code, "why", ""))
+                error_from_system(None, &Rejection::new(*code, "why", ""))
                     .build()
                     .is_ok()
             );

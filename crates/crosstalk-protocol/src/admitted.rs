@@ -2,7 +2,7 @@
 
 use crate::verdict::Verdict;
 use crosstalk_envelope::canonical::{is_hop_key, is_hop_namespace};
-use crosstalk_envelope::{Block, Document, Reading};
+use crosstalk_envelope::{Document, MetaBlock, Reading};
 
 /// A message that was read and verified at the boundary of a person's store.
 ///
@@ -86,7 +86,7 @@ impl Admitted {
 }
 
 /// Whether a block was written by a hop, in whole or in part.
-fn is_of_hop(block: &Block<'_>) -> bool {
+fn is_of_hop(block: &MetaBlock<'_>) -> bool {
     let namespace = block.namespace();
     is_hop_namespace(namespace) || block.fields().any(|(key, _)| is_hop_key(namespace, key))
 }

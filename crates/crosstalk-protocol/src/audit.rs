@@ -17,10 +17,10 @@ mod port;
 mod proof;
 mod tree;
 
-pub use event::{Detail, Event, EventKind, Leaf, LeafError};
+pub use event::{Event, EventDetail, EventKind, Leaf, LeafError};
 pub use note::{Checkpoint, Fork, Note, NoteError, NoteKey};
-pub use port::{LogEntry, LogQuery, LogStore, Sealed};
-pub use proof::{Receipt, ReceiptError};
+pub use port::{LogEntry, LogQuery, LogStore, SignedCheckpoint};
+pub use proof::{LogReceipt, ReceiptError};
 pub use tree::{
     Hash, Hashes, Tree, consistency, extends, inclusion, is_included, leaf_hash, node_hash, root,
 };

@@ -17,7 +17,7 @@ pub use consent::{ConsentStanding, ConsentState, HeldConsent, consent_state};
 
 use crate::poll::is_result;
 use crate::store::{Mine, Record, Side, is_same_party, may_answer};
-use crate::verdict::Word;
+use crate::verdict::VerdictWord;
 use carried::{Carried, Passing, flow, privacy};
 use crosstalk_envelope::registry::SchemeKind;
 use crosstalk_envelope::{Address, Builder, CoreHeader, ErrorCode, Intent, Timestamp, limit};
@@ -75,7 +75,7 @@ pub struct Escalation<'a> {
 
 /// A thread goes to another party for good.
 #[derive(Clone, Copy, Debug)]
-pub struct Handoff<'a> {
+pub struct HandoffBundle<'a> {
     /// From whom to whom.
     pub bundle: Bundle<'a>,
     /// Whether whoever gave a consent approved that it goes along.
@@ -84,7 +84,7 @@ pub struct Handoff<'a> {
 
 /// Messages of a thread are shown to another party.
 #[derive(Clone, Copy, Debug)]
-pub struct Forward<'a> {
+pub struct ForwardBundle<'a> {
     /// From whom to whom. Its `parent` is the message that is forwarded, its `note` the words of who forwards it.
     pub bundle: Bundle<'a>,
     /// What the message wants: REQUEST, or BROADCAST if no answer is waited for.
@@ -95,7 +95,7 @@ pub struct Forward<'a> {
 
 /// A thread ends.
 #[derive(Clone, Copy, Debug)]
-pub struct Closing<'a> {
+pub struct BundleClosing<'a> {
     /// Who ends it.
     pub sender: &'a str,
     /// Who is told.
@@ -217,7 +217,7 @@ pub fn escalation(thread: &[Record], request: &Escalation<'_>) -> Result<Builder
 /// assert_eq!(refused.code, ErrorCode::Format);
 /// assert_eq!(refused.help, "name a capability, or say in a note what is to be done");
 /// ```
-pub fn handoff(thread: &[Record], request: &Handoff<'_>) -> Result<Builder, BundleError> {
+pub fn handoff(thread: &[Record], request: &HandoffBundle<'_>) -> Result<Builder, BundleError> {
     let bundle = &request.bundle;
     let has_note = bundle.note.is_some_and(|n| !n.trim().is_empty());
     if bundle.capabilities.is_empty() && !has_note {
@@ -265,7 +265,7 @@ pub fn handoff(thread: &[Record], request: &Handoff<'_>) -> Result<Builder, Bund
 pub fn forward(
     thread: &[Record],
     quoted: &[Record],
-    request: &Forward<'_>,
+    request: &ForwardBundle<'_>,
 ) -> Result<Builder, BundleError> {
     let bundle = &request.bundle;
     let builder = bundle.begin(thread, request.intent)?;
@@ -318,7 +318,7 @@ pub fn forward(
 /// };
 /// assert!(closing(&[], &request).unwrap_err().what.contains("no message"));
 /// ```
-pub fn closing(thread: &[Record], request: &Closing<'_>) -> Result<Builder, BundleError> {
+pub fn closing(thread: &[Record], request: &BundleClosing<'_>) -> Result<Builder, BundleError> {
     let parties = (request.sender, request.receiver, request.user);
     let mut builder = begin(thread, parties, request.message, None, Intent::Close)?;
     for (key, value) in [("Reason", request.reason), ("Outcome", request.outcome)] {
@@ -536,7 +536,7 @@ fn with_transcript(
 pub(crate) fn counts(record: &Record) -> bool {
     !matches!(
         record.verdict,
-        Word::Damaged | Word::NotVerified | Word::Revoked
+        VerdictWord::Damaged | VerdictWord::NotVerified | VerdictWord::Revoked
     )
 }
 

@@ -29,7 +29,7 @@ pub struct Chat {
     /// When it began, where the export says so.
     pub at: Option<Timestamp>,
     /// What was said, in order: each turn after the one that it follows. At least one.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<ChatTurn>,
     /// What the program that exported it calls it, where it does.
     pub key: Option<String>,
     /// The assistant that it was with, where the export tells by its form.
@@ -38,7 +38,7 @@ pub struct Chat {
 
 /// What one speaker said at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct ChatTurn {
     /// Who.
     pub speaker: Speaker,
     /// What: a piece of the export, never empty.
@@ -105,7 +105,7 @@ fn in_style(text: &str, labels: &[Label<'_>]) -> Option<Chat> {
         if said.is_empty() {
             continue;
         }
-        turns.push(Turn {
+        turns.push(ChatTurn {
             speaker: label.speaker(&front),
             text: said.to_owned(),
             at: label.at.or(at),

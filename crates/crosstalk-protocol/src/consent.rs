@@ -21,22 +21,23 @@ pub use crosstalk_envelope::registry::Pii;
 pub use jurisdiction::{Demand, Jurisdiction, JurisdictionError, Provision};
 pub(crate) use ledger::is_same_scope;
 pub use ledger::{
-    Cancelled, Erased, Grant, GrantFilter, Judge, LedgerStore, Party, Revocation, Terms,
-    Withdrawal, Withdrawn, judge, withdraw,
+    Cancelled, Erased, Grant, GrantFilter, Judge, LedgerStore, Party, Revocation, RevocationOrder,
+    RevocationResult, Terms, judge, plan_revocation,
 };
 pub(crate) use policy::legible;
 pub use policy::{
-    Backing, Border, Policy, Setting, check, check_leaving, check_redacted, is_brief, keeps_inside,
+    Backing, BorderPolicy, ConsentContext, Policy, check, check_leaving, check_redacted, is_brief,
+    keeps_inside,
 };
 pub use proof::{Assurance, Proof};
 
 use crosstalk_envelope::registry::{ErrorCode, Rule};
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 
 /// A refusal that names the rule.
-fn refuse(rule: &'static Rule, what: &str, todo: &str) -> Refusal {
+fn refuse(rule: &'static Rule, what: &str, todo: &str) -> Rejection {
     let code = rule.code.unwrap_or(ErrorCode::Consent);
-    Refusal::new(code, format!("{what}."), format!("{todo}.")).with_rule(rule)
+    Rejection::new(code, format!("{what}."), format!("{todo}.")).with_rule(rule)
 }
 
 /// Text from outside, as it is shown.

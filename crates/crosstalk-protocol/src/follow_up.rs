@@ -55,7 +55,7 @@ impl FollowUp {
         let is_others = |q: &Record| !is_same_party(&q.sender, &reply.sender);
         let place = questions.iter().position(is_others).unwrap_or(0);
         let question = (place < questions.len()).then(|| questions.swap_remove(place))?;
-        let is_over = question.has_run_out(now) || inquiry.record.has_run_out(now);
+        let is_over = question.is_expired(now) || inquiry.record.is_expired(now);
         (!is_over).then(|| Self {
             question,
             inquiry: inquiry.record,
@@ -103,7 +103,7 @@ pub fn may_reply_to_escalation(
 mod tests {
     use super::*;
     use crate::prompt::tests::record;
-    use crate::verdict::Word;
+    use crate::verdict::VerdictWord;
 
     const NOW: Timestamp = Timestamp::from_millis(0);
     const BOSS: &str = "human://acme.example/boss";
@@ -113,7 +113,7 @@ mod tests {
             id: id.into(),
             sender: from.into(),
             meaning: Some(meaning),
-            ..record(Word::Unsigned, "")
+            ..record(VerdictWord::Unsigned, "")
         }
     }
 

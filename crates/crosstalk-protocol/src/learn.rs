@@ -3,9 +3,9 @@
 //! [`crate::verify`] changes nothing; these do, and are called because a person or a policy said so.
 
 use crate::rotation::Rotation;
-use crate::trust::{KnownKey, Origin, Standing, Trust};
-use crate::verdict::{Trusted, Verdict, Word};
-use crate::verify::{Question, verify};
+use crate::trust::{KeyStanding, KnownKey, Origin, Trust};
+use crate::verdict::{Trusted, Verdict, VerdictWord};
+use crate::verify::{VerifyContext, verify};
 use crosstalk_envelope::meta::KeyBlock;
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::{
@@ -53,7 +53,7 @@ pub fn announces(document: &Document<'_>) -> bool {
 pub fn learn(
     document: &Document<'_>,
     trust: &mut Trust,
-    question: &Question<'_>,
+    question: &VerifyContext<'_>,
 ) -> Result<Learned, Unlearned> {
     if !announces(document) {
         return Err(Unlearned::Nothing);
@@ -66,7 +66,7 @@ pub fn learn(
     let unproven = |verdict| Err(Unlearned::Unproven(&rule::ROTATION, Box::new(verdict)));
     // The head is enough: the body of an announcement says nothing that counts.
     let is_trusted = matches!(&verdict.trusted, Trusted::Pinned { .. });
-    if !is_trusted || !matches!(verdict.word, Word::Verified | Word::Damaged) {
+    if !is_trusted || !matches!(verdict.word, VerdictWord::Verified | VerdictWord::Damaged) {
         return unproven(verdict);
     }
     let head = verdict.authentic.as_ref().map(Authentic::head);
@@ -84,7 +84,7 @@ pub fn learn(
 fn revoke(
     document: &Document<'_>,
     trust: &mut Trust,
-    question: &Question<'_>,
+    question: &VerifyContext<'_>,
     verdict: Verdict,
 ) -> Result<Learned, Unlearned> {
     let unproven = |verdict| {
@@ -131,7 +131,7 @@ fn revoke(
         .and_then(Timestamp::parse);
     // Not later than now: a revocation in the future would take the place of one that holds.
     let at = effective.map_or(question.at, |at| at.min(question.at));
-    let standing = Standing::Revoked {
+    let standing = KeyStanding::Revoked {
         at,
         reason: head.meta("revocation", "Reason").map(str::to_owned),
         by: Some(message.to_owned()),
@@ -157,11 +157,11 @@ fn revocable(
         return Some(*key);
     }
     let known = trust.entry(pkid, key)?;
-    let is_replaced = |k: &&KnownKey| matches!(&k.standing, Standing::Replaced { by, key: new, .. } if by == pkid && new == key);
+    let is_replaced = |k: &&KnownKey| matches!(&k.standing, KeyStanding::Replaced { by, key: new, .. } if by == pkid && new == key);
     let is_meant = |k: &&KnownKey| named.is_none_or(|n| *n == k.key) && is_replaced(k);
     let mut keys = trust.of_id(id).into_iter();
     let meant = keys.find(is_meant).map(|k| k.key);
-    meant.filter(|_| known.standing == Standing::Active)
+    meant.filter(|_| known.standing == KeyStanding::Active)
 }
 
 /// The pin that an envelope offers: the key that signed it and came with it, under its id, for its sender.
@@ -190,7 +190,7 @@ pub fn pin_of(verdict: &Verdict, at: Timestamp) -> Option<KnownKey> {
         },
         by: verdict.head.message.clone(),
         senders: vec![verdict.head.sender.clone()],
-        standing: Standing::Active,
+        standing: KeyStanding::Active,
         credential: None,
     })
 }

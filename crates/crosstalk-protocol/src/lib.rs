@@ -45,7 +45,7 @@ mod verify;
 pub use admitted::Admitted;
 pub use follow_up::{Ancestor, FollowUp, is_inquiry, may_reply_to_escalation};
 pub use learn::{Learned, Unlearned, announces, learn, pin_of};
-pub use name::{NameError, Names, Resolution, Step, name_to_ask, resolve, split_receivers};
+pub use name::{NameError, NameStep, NameTable, Resolution, name_to_ask, resolve, split_receivers};
 pub use nearest::{edit_distance, intent_hint, nearest_address};
 pub use primer::{Assistant, is_primer_example, needs_primer, primer, primer_of};
 pub use program::{
@@ -56,8 +56,8 @@ pub use prompt::{follow_up_prompt, program_prompt};
 pub use readdress::{answer_receiver, readdressed};
 pub use rotation::Rotation;
 pub use trust::{
-    Domain, KnownKey, MAX_CONTACTS_PER_CREDENTIAL, MAX_FOREIGN_CONTACTS, Origin, PinError,
-    Standing, Trust, TrustFileError,
+    Domain, KeyStanding, KnownKey, MAX_CONTACTS_PER_CREDENTIAL, MAX_FOREIGN_CONTACTS, Origin,
+    PinError, Trust, TrustFileError,
 };
-pub use verdict::{Detail, KeyChange, Trusted, Verdict, VerdictReport, Word};
-pub use verify::{Question, domain_to_ask, verify};
+pub use verdict::{KeyChange, Trusted, Verdict, VerdictDetail, VerdictReport, VerdictWord};
+pub use verify::{VerifyContext, domain_to_ask, verify};

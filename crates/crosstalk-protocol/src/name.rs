@@ -21,7 +21,7 @@ const CHAIN: usize = 8;
 /// assert_eq!(names.get("claude"), Some("claude://session/abc123"));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct NameTable {
     entries: Vec<(String, String)>,
 }
 
@@ -39,7 +39,7 @@ pub enum NameError {
     Loop(Vec<String>),
 }
 
-impl Names {
+impl NameTable {
     /// Says what a name stands for, in place of what it stood for so far.
     ///
     /// # Errors
@@ -174,7 +174,7 @@ pub fn split_receivers(typed: &str) -> Vec<&str> {
 
 /// One step on the way from a name to an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum NameStep {
     /// It is a URL already: there is nothing to resolve.
     Url {
         /// The URL.
@@ -244,7 +244,7 @@ pub enum Step {
     },
 }
 
-impl Step {
+impl NameStep {
     /// The word for it, as JSON has it.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -269,7 +269,7 @@ pub struct Resolution {
     /// What was to be resolved, as it was written.
     pub asked: String,
     /// What was done, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<NameStep>,
     /// The URL, or the name that a person has to resolve.
     pub result: String,
 }
@@ -284,7 +284,7 @@ impl Resolution {
     pub fn is_retry(&self) -> bool {
         self.steps
             .iter()
-            .any(|s| matches!(s, Step::DnsUnavailable { .. }))
+            .any(|s| matches!(s, NameStep::DnsUnavailable { .. }))
     }
 }
 
@@ -298,7 +298,7 @@ impl Resolution {
 /// assert_eq!(name_to_ask("brother", &names), Some("CLAUDE"));
 /// assert_eq!(name_to_ask("claude://session/abc123", &names), None);
 /// ```
-pub fn name_to_ask<'n>(text: &'n str, names: &'n Names) -> Option<&'n str> {
+pub fn name_to_ask<'n>(text: &'n str, names: &'n NameTable) -> Option<&'n str> {
     match names.walk(text) {
         NameWalk::End(end) if Address::split(end).is_name() => Some(end),
         _ => None,
@@ -315,7 +315,7 @@ pub fn name_to_ask<'n>(text: &'n str, names: &'n Names) -> Option<&'n str> {
 /// assert_eq!(resolve("claude", &names, None).result, "claude://session/abc123");
 /// assert_eq!(resolve("BROTHER AI", &names, None).result, "BROTHER AI");
 /// ```
-pub fn resolve(text: &str, names: &Names, dns: Option<&AddressAnswer>) -> Resolution {
+pub fn resolve(text: &str, names: &NameTable, dns: Option<&AddressAnswer>) -> Resolution {
     let mut steps = Vec::new();
     let result = go(text, names, dns, &mut steps);
     Resolution {
@@ -325,26 +325,31 @@ pub fn resolve(text: &str, names: &Names, dns: Option<&AddressAnswer>) -> Resolu
     }
 }
 
-fn go(text: &str, names: &Names, dns: Option<&AddressAnswer>, steps: &mut Vec<Step>) -> String {
+fn go(
+    text: &str,
+    names: &NameTable,
+    dns: Option<&AddressAnswer>,
+    steps: &mut Vec<NameStep>,
+) -> String {
     if !Address::split(text).is_name() {
         let address = text.to_owned();
-        steps.push(Step::Url { address });
+        steps.push(NameStep::Url { address });
         return text.to_owned();
     }
-    let person = |steps: &mut Vec<Step>, name: &str| {
+    let person = |steps: &mut Vec<NameStep>, name: &str| {
         let name = name.to_owned();
-        steps.push(Step::Person { name: name.clone() });
+        steps.push(NameStep::Person { name: name.clone() });
         name
     };
     let end = match names.walk(text) {
         // A table that leads nowhere decides nothing: the name is what was asked for.
         NameWalk::Loop(way) => {
-            steps.push(Step::Loop { way });
+            steps.push(NameStep::Loop { way });
             return person(steps, text);
         }
         NameWalk::TooLong => {
             let name = text.to_owned();
-            steps.push(Step::TooLong { name });
+            steps.push(NameStep::TooLong { name });
             return person(steps, text);
         }
         NameWalk::End(end) => end,
@@ -353,11 +358,11 @@ fn go(text: &str, names: &Names, dns: Option<&AddressAnswer>, steps: &mut Vec<St
     while Address::split(current).is_name() {
         let name = current.to_owned();
         let Some(next) = names.get(current) else {
-            steps.push(Step::NotInTable { name });
+            steps.push(NameStep::NotInTable { name });
             break;
         };
         let address = next.to_owned();
-        steps.push(Step::Table { name, address });
+        steps.push(NameStep::Table { name, address });
         current = next;
     }
     if !Address::split(end).is_name() {
@@ -373,7 +378,7 @@ fn go(text: &str, names: &Names, dns: Option<&AddressAnswer>, steps: &mut Vec<St
             ..
         }) if !addresses.is_empty() => {
             let address = addresses.remove(0);
-            steps.push(Step::Dns {
+            steps.push(NameStep::Dns {
                 at,
                 address: address.clone(),
                 others: addresses,
@@ -383,13 +388,13 @@ fn go(text: &str, names: &Names, dns: Option<&AddressAnswer>, steps: &mut Vec<St
             return address;
         }
         Some(AddressAnswer::Found { at, dnssec, .. } | AddressAnswer::Absent { at, dnssec }) => {
-            steps.push(Step::NotInDns { at, dnssec });
+            steps.push(NameStep::NotInDns { at, dnssec });
         }
-        Some(AddressAnswer::Wrong { reason }) => steps.push(Step::DnsWrong { reason }),
+        Some(AddressAnswer::Wrong { reason }) => steps.push(NameStep::DnsWrong { reason }),
         Some(AddressAnswer::Unavailable { reason }) => {
-            steps.push(Step::DnsUnavailable { reason });
+            steps.push(NameStep::DnsUnavailable { reason });
         }
-        Some(AddressAnswer::Unasked { reason }) => steps.push(Step::DnsUnasked { reason }),
+        Some(AddressAnswer::Unasked { reason }) => steps.push(NameStep::DnsUnasked { reason }),
     }
     person(steps, end)
 }
@@ -398,8 +403,8 @@ fn go(text: &str, names: &Names, dns: Option<&AddressAnswer>, steps: &mut Vec<St
 mod tests {
     use super::*;
 
-    fn table(entries: &[(&str, &str)]) -> Names {
-        let mut names = Names::default();
+    fn table(entries: &[(&str, &str)]) -> NameTable {
+        let mut names = NameTable::default();
         for (name, address) in entries {
             names.add(name, address).unwrap();
         }
@@ -407,7 +412,7 @@ mod tests {
     }
 
     fn way(resolution: &Resolution) -> Vec<&'static str> {
-        resolution.steps.iter().map(Step::as_str).collect()
+        resolution.steps.iter().map(NameStep::as_str).collect()
     }
 
     fn found(addresses: &[&str]) -> AddressAnswer {
@@ -475,7 +480,7 @@ mod tests {
             assert_eq!(resolution.result, text);
             assert_eq!(name_to_ask(text, &names), None);
         }
-        let circle = |way: &[&str]| Step::Loop {
+        let circle = |way: &[&str]| NameStep::Loop {
             way: way.iter().map(|n| (*n).to_owned()).collect(),
         };
         let found = resolve("c", &names, None);
@@ -525,7 +530,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_did_not_come_is_not_the_same_as_none() {
-        let names = Names::default();
+        let names = NameTable::default();
         let reason = "SERVFAIL".to_owned();
         let later = resolve(
             "X",

@@ -22,17 +22,17 @@ mod quorum;
 mod report;
 
 pub use ballot::may_be_ballot;
-pub use call::{Call, Kind, OPTIONS, Ties, is_secret, range};
-pub use choice::Choice;
+pub use call::{OPTIONS, PollCall, PollKind, TieRule, is_secret, range};
+pub use choice::BallotChoice;
 pub use collation::{
-    Agreement, CallView, Collation, Corrected, Counted, NotCounted, POLL_SCHEMA, QuorumView, Tally,
-    Why,
+    Agreement, CallView, Collation, Corrected, CountedBallot, NotCounted, POLL_SCHEMA, PollTally,
+    QuorumView, Why,
 };
-pub use electorate::Names;
+pub use electorate::VoterNames;
 pub use proof::Proofs;
 pub use quorum::Quorum;
 
-use crate::verdict::Word;
+use crate::verdict::VerdictWord;
 use ballot::Slip;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 
@@ -45,7 +45,7 @@ pub struct Paper<'p> {
     pub hop: Option<Timestamp>,
     /// What was found out about its signature by whoever knows keys. What must not be acted on does not count; without
     /// this, only what the envelope itself proves is known.
-    pub verdict: Option<Word>,
+    pub verdict: Option<VerdictWord>,
     /// Whether it came as a paste: text that names nothing where an id belongs counts as absent.
     pub is_pasted: bool,
 }
@@ -122,10 +122,10 @@ pub fn collate_named(
     papers: &[Paper<'_>],
     poll: Option<&str>,
     at: Option<Timestamp>,
-    names: Option<&Names>,
+    names: Option<&VoterNames>,
     proofs: &Proofs,
 ) -> Result<Collation, PollError> {
-    let call = Call::find(papers, poll, names)?;
+    let call = PollCall::find(papers, poll, names)?;
     let read = |paper| Slip::read(paper, &call, proofs);
     let slips: Vec<Slip<'_>> = papers.iter().filter_map(read).collect();
     Ok(Collation::of(call, slips, papers, at, proofs))

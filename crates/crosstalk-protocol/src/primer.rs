@@ -235,7 +235,7 @@ mod tests {
         let [answer] = found.documents.as_slice() else {
             panic!("{found:?}");
         };
-        assert!(found.refused.is_empty());
+        assert!(found.rejected.is_empty());
         let answer = answer.envelope();
         assert_eq!(answer.sender.as_str(), asked.receiver.as_str());
         assert_eq!(answer.receiver.as_str(), asked.sender.as_str());

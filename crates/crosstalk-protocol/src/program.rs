@@ -4,7 +4,7 @@
 use crate::primer::is_primer_example;
 use crate::relay::report::speaker;
 use crate::store::{Record, is_same_party};
-use crate::verdict::Word;
+use crate::verdict::VerdictWord;
 use crosstalk_envelope::registry::{Intent, SchemeKind};
 use crosstalk_envelope::unicode::is_hidden;
 use crosstalk_envelope::{Address, Document, PublicKey, Reading, scan};
@@ -171,10 +171,12 @@ pub fn message_variables(record: &Record, own: usize) -> [(String, String); 5] {
 }
 
 /// What a program is told about a signature. Everybody can make a did:key, so that one is never more than a first contact.
-pub(crate) fn verification(record: &Record) -> Word {
+pub(crate) fn verification(record: &Record) -> VerdictWord {
     let is_did = |pkid: &str| PublicKey::from_did(pkid).is_some();
     match record.verdict {
-        Word::Verified if record.pkid.as_deref().is_some_and(is_did) => Word::FirstContact,
+        VerdictWord::Verified if record.pkid.as_deref().is_some_and(is_did) => {
+            VerdictWord::FirstContact
+        }
         verdict => verdict,
     }
 }
@@ -195,7 +197,7 @@ mod tests {
 
     #[test]
     fn variables_are_bounded_and_clean() {
-        let mut long = record(Word::Unsigned, "x");
+        let mut long = record(VerdictWord::Unsigned, "x");
         long.sender = "A".repeat(5000);
         long.id = "M\n\u{1b}[31m\u{202e}1\u{e0041}\u{0}".into();
         long.intent = Some("PATCH\u{85}".into());
@@ -218,7 +220,7 @@ mod tests {
     fn did_key_is_a_first_contact_in_the_environment() {
         let did = "did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp";
         for (pkid, wanted) in [(did, "first-contact"), ("ann@acme.example", "verified")] {
-            let variables = message_variables(&record(Word::Verified, pkid), 0);
+            let variables = message_variables(&record(VerdictWord::Verified, pkid), 0);
             assert_eq!(variables[4].1, wanted);
         }
     }

@@ -57,7 +57,7 @@ pub fn answer_receiver<'q>(question: &'q Record, sender: &str) -> &'q str {
 mod tests {
     use super::*;
     use crate::prompt::tests::record;
-    use crate::verdict::Word;
+    use crate::verdict::VerdictWord;
     use crosstalk_envelope::Reading;
 
     fn sides(direction: &str, sig: &str, from: Option<&str>) -> Option<(String, String)> {
@@ -68,7 +68,7 @@ mod tests {
             sender: "KALLE".into(),
             receiver: "CLAUDE".into(),
             wait: Wait::Them,
-            ..record(Word::Unsigned, "")
+            ..record(VerdictWord::Unsigned, "")
         };
         let document = Document::parse(&text, Reading::Paste);
         let fixed = readdressed(&document, &question, from)?;

@@ -42,13 +42,13 @@ const PART: usize = 64 * 1024;
 /// assert_eq!(redacted.text, "[NAME]'s host is 192.0.2.7");
 /// ```
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct RedactionRules {
     kinds: Vec<PiiKind>,
     names: Vec<String>,
     tree: Names,
 }
 
-impl Default for Rules {
+impl Default for RedactionRules {
     /// Every kind, and no names.
     fn default() -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Default for Rules {
     }
 }
 
-impl Rules {
+impl RedactionRules {
     /// With these names besides those that are there. Blank ones and single letters are left aside.
     #[must_use]
     pub fn with_names<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
@@ -95,7 +95,7 @@ impl Rules {
 
 /// Something that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundPii {
     /// What it is.
     pub kind: PiiKind,
     /// Where it stands: bytes of the text.
@@ -110,7 +110,7 @@ pub struct Redaction {
     /// The text, with placeholders.
     pub text: String,
     /// What was found, in the order of the text; the places are those of the text before.
-    pub found: Vec<Found>,
+    pub found: Vec<FoundPii>,
 }
 
 /// What a scanner found: symbols of the view.
@@ -134,7 +134,7 @@ impl PiiMatch {
 /// assert_eq!(redacted.text, "Call [PHONE] or write to [EMAIL].");
 /// assert_eq!(redact(&redacted.text, &Rules::default()).found, []);
 /// ```
-pub fn redact(text: &str, rules: &Rules) -> Redaction {
+pub fn redact(text: &str, rules: &RedactionRules) -> Redaction {
     let found = find(text, rules);
     Redaction {
         text: replaced(text, &found),
@@ -143,7 +143,7 @@ pub fn redact(text: &str, rules: &Rules) -> Redaction {
 }
 
 /// The text with placeholders for what was found in it.
-fn replaced(text: &str, found: &[Found]) -> String {
+fn replaced(text: &str, found: &[FoundPii]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     for one in found {
@@ -163,12 +163,12 @@ fn replaced(text: &str, found: &[Found]) -> String {
 /// assert_eq!((found[0].kind, found[0].span.clone()), (PiiKind::Card, 5..24));
 /// assert_eq!(found[0].placeholder, "[CARD-XXXX-1111]");
 /// ```
-pub fn find(text: &str, rules: &Rules) -> Vec<Found> {
+pub fn find(text: &str, rules: &RedactionRules) -> Vec<FoundPii> {
     let mut all = Vec::new();
     let mut offset = 0;
     for part in parts(text) {
         let found = find_in_part(part, rules).into_iter();
-        all.extend(found.map(|one| Found {
+        all.extend(found.map(|one| FoundPii {
             span: one.span.start + offset..one.span.end + offset,
             ..one
         }));
@@ -194,8 +194,8 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn find_in_part(text: &str, rules: &Rules) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+fn find_in_part(text: &str, rules: &RedactionRules) -> Vec<FoundPii> {
+    let mut found: Vec<FoundPii> = Vec::new();
     for _ in 0..PASSES {
         let view = View::of(text, found.iter().map(|one| &one.span));
         let new = joined(&view, candidates(&view, rules));
@@ -208,7 +208,7 @@ fn find_in_part(text: &str, rules: &Rules) -> Vec<Found> {
     found
 }
 
-fn candidates(view: &View, rules: &Rules) -> Vec<PiiMatch> {
+fn candidates(view: &View, rules: &RedactionRules) -> Vec<PiiMatch> {
     let mut out = Vec::new();
     for kind in &rules.kinds {
         match kind {
@@ -225,7 +225,7 @@ fn candidates(view: &View, rules: &Rules) -> Vec<PiiMatch> {
 }
 
 /// Joins what overlaps (RED-006): the longest one says what it is, of the same length the strongest kind.
-fn joined(view: &View, mut candidates: Vec<PiiMatch>) -> Vec<Found> {
+fn joined(view: &View, mut candidates: Vec<PiiMatch>) -> Vec<FoundPii> {
     // `PiiKind` is ordered by strength.
     candidates.sort_by_key(|c| (c.place.start, c.place.end, c.kind));
     let mut found: Vec<(Range<usize>, PiiMatch)> = Vec::new();
@@ -241,7 +241,7 @@ fn joined(view: &View, mut candidates: Vec<PiiMatch>) -> Vec<Found> {
             _ => found.push((candidate.place.clone(), candidate)),
         }
     }
-    let found = found.into_iter().map(|(place, winner)| Found {
+    let found = found.into_iter().map(|(place, winner)| FoundPii {
         kind: winner.kind,
         span: view.span(place),
         placeholder: placeholder(view, &winner),

@@ -26,23 +26,25 @@ pub mod report;
 mod route;
 mod trace;
 
-pub use accept::{Facts, Taken, id_conflict, is_accepted_after_close};
-pub use admit::{Admission, Candidate, Rules, admit};
+pub use accept::{AcceptFacts, AcceptOutcome, id_conflict, is_accepted_after_close};
+pub use admit::{Admission, AdmissionCandidate, RelayRules, admit};
 pub use capability::{ANY, Agent, Directory};
 pub use crosstalk_envelope::registry::Priority;
 pub use delivery::{
-    Attempt, Backoff, Delivery, Handler, INTERRUPTED, Quarantined, Recipient, State,
+    Attempt, Backoff, Delivery, DeliveryState, Handler, INTERRUPTED, Quarantined, Recipient,
     program_failure, public_reason, undelivered_help,
 };
-pub use hold::{Choice, Decided, Decision, Held, HeldMessage, Hold, HoldStore, Ruling, ended};
+pub use hold::{
+    HeldMessage, Hold, HoldChoice, HoldDecided, HoldDecision, HoldReason, HoldStore, Ruling, ended,
+};
 pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, add_logged_hop, check_hop, hops_of};
 pub use pattern::{Pattern, PatternError};
-pub use peer::{Listed, Peer, Role, authority, is_human, is_system};
+pub use peer::{KnownNames, Peer, Role, authority, is_human, is_system};
 pub use port::{
-    BLOB_BYTES_LEAST, Closing, DeadLetter, Due, DuePoll, Entry, Errand, Filing, HandedOut, Inbox,
-    MAX_COUNTED, PollState, QueueDepth, RelayStore, Retention, Retired, StoreGauges, TokenCounts,
-    TokenRecord, Upload,
+    BLOB_BYTES_LEAST, ConversationId, DeadLetter, DueDelivery, DuePoll, Errand, HandedOut,
+    InboxEntry, InboxQuery, IndexProgress, MAX_COUNTED, PollState, QueueDepth, RelayStore,
+    Retention, RetiredCount, StoreGauges, TokenCounts, TokenRecord, Upload,
 };
 pub use receipt::{Receipted, acknowledgement};
 pub use route::{Binding, Route, Routes};
-pub use trace::{Signed, Step, TraceFault, trace};
+pub use trace::{HopSignature, HopStep, TraceFault, trace};

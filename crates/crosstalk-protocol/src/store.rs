@@ -21,12 +21,14 @@ mod relocation;
 mod search;
 
 pub use answer::{Answering, Asking};
-pub use arrival::{Arrival, Kept, Receipt, Side, ThreadHints, Wait, Way, carried_id};
+pub use arrival::{
+    Arrival, ArrivalContext, Side, StoredMessage, ThreadHints, Wait, Way, carried_id,
+};
 pub use party::{Mine, is_placeholder, is_same_party, may_answer, party};
 pub use question::{CandidateQuestion, Lookup, Meant, NamedIds};
 pub use record::{
-    AnsweredQuestion, AskedMessage, FailedAnswer, Found, Listing, OpenQuestion, Outcome, Page,
-    Record, Thread, ThreadFilter, ThreadState, rounds,
+    AnsweredQuestion, AskedMessage, FailedAnswer, Listing, OpenQuestion, Page, Record,
+    ReferenceMatch, StoreOutcome, Thread, ThreadFilter, ThreadState, rounds,
 };
 pub use relocation::{Link, Moved, Placement, Relocation, plan_relocation};
 pub use search::{Field, Search, SearchError, Term, searchable};
@@ -38,10 +40,10 @@ pub use search::{Field, Search, SearchError, Term, searchable};
 pub trait Store {
     /// Keeps messages: all of them or, on an error, none. One outcome for each, in their order. When this returns, they
     /// are on disk. Within a batch, later messages see earlier ones.
-    fn accept(&mut self, batch: &[Arrival]) -> Result<Vec<Outcome>, StoreError>;
+    fn accept(&mut self, batch: &[Arrival]) -> Result<Vec<StoreOutcome>, StoreError>;
 
     /// What an id or the beginning of one means. A thread comes before its own messages.
-    fn find(&self, reference: &str) -> Result<Found, StoreError>;
+    fn find(&self, reference: &str) -> Result<ReferenceMatch, StoreError>;
 
     /// The message with this id. There is one at most: what comes under the id of another message is refused, or, if it
     /// is verified and the other one is not, takes the id, and the other one gets an id of its own.

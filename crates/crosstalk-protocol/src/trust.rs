@@ -7,7 +7,7 @@ mod file;
 
 use crate::dns::{DnsAnswer, Dnssec};
 use crate::rotation::Rotation;
-use crosstalk_envelope::name::{Looks, same_name};
+use crosstalk_envelope::name::{NameLooks, same_name};
 use crosstalk_envelope::words;
 use crosstalk_envelope::{PublicKey, Timestamp};
 
@@ -38,7 +38,7 @@ pub struct KnownKey {
     /// The senders that used it.
     pub senders: Vec<String>,
     /// Whether it still counts.
-    pub standing: Standing,
+    pub standing: KeyStanding,
     /// The credential whose message brought it to a relay, if nobody decided about it ([`Trust::pin_contact`]).
     pub credential: Option<String>,
 }
@@ -72,7 +72,7 @@ words! {
 
 /// Whether a key still counts.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Standing {
+pub enum KeyStanding {
     /// It does.
     Active,
     /// Another key took its place.
@@ -104,7 +104,7 @@ pub enum Standing {
     },
 }
 
-impl Standing {
+impl KeyStanding {
     /// Whether the key was revoked or is distrusted: it counts under no name.
     pub const fn is_refused(&self) -> bool {
         matches!(self, Self::Revoked { .. } | Self::Distrusted { .. })
@@ -181,7 +181,7 @@ pub enum PinError {
     /// A name of a sender looks like another one, which is pinned under another key id: the name, and the pinned one.
     LooksLike(String, String),
     /// The key was revoked or is distrusted.
-    Refused(Box<Standing>),
+    Refused(Box<KeyStanding>),
     /// The credential that brought the key has as many first contacts as it may have, or a text is too long.
     NoRoom,
 }
@@ -200,7 +200,7 @@ impl Trust {
     /// The keys of an id, the active one first.
     pub fn of_id<'t>(&'t self, id: &str) -> Vec<&'t KnownKey> {
         let mut keys: Vec<&KnownKey> = self.keys.iter().filter(|k| k.id == id).collect();
-        keys.sort_by_key(|k| k.standing != Standing::Active);
+        keys.sort_by_key(|k| k.standing != KeyStanding::Active);
         keys
     }
 
@@ -235,7 +235,7 @@ impl Trust {
         let active = self
             .keys
             .iter()
-            .filter(|k| k.id == id && k.standing == Standing::Active);
+            .filter(|k| k.id == id && k.standing == KeyStanding::Active);
         active.min_by_key(|k| !k.is_decided())
     }
 
@@ -262,7 +262,7 @@ impl Trust {
         if !self.ids_of_sender(name).is_empty() {
             return None;
         }
-        let looks = Looks::of(name);
+        let looks = NameLooks::of(name);
         let pins = self.keys.iter().filter(|k| k.how != Origin::Revocation);
         let mut senders = pins.flat_map(|k| k.senders.iter().map(|s| (s.as_str(), k.id.as_str())));
         senders.find(|(sender, _)| looks.are_of(sender))
@@ -320,7 +320,7 @@ impl Trust {
             }
         }
         let same = self.entry(&pin.id, &pin.key);
-        if let Some(known) = same.filter(|k| k.standing != Standing::Active) {
+        if let Some(known) = same.filter(|k| k.standing != KeyStanding::Active) {
             return Err(PinError::Refused(Box::new(known.standing.clone())));
         }
         // Any other key of the id, whatever became of it, makes this one a change.
@@ -358,8 +358,8 @@ impl Trust {
             let is_rival = known.is_decided()
                 || known.senders.is_empty()
                 || pin.senders.iter().any(|s| known.binds(s));
-            if known.key != pin.key && known.standing == Standing::Active && is_rival {
-                known.standing = Standing::Distrusted {
+            if known.key != pin.key && known.standing == KeyStanding::Active && is_rival {
+                known.standing = KeyStanding::Distrusted {
                     at: pin.since,
                     reason: Some("another key was pinned in its place".to_owned()),
                 };
@@ -367,7 +367,7 @@ impl Trust {
         }
         let same = |k: &KnownKey| k.id == pin.id && k.key == pin.key;
         if let Some(known) = self.keys.iter().find(|k| same(k))
-            && matches!(known.standing, Standing::Revoked { .. })
+            && matches!(known.standing, KeyStanding::Revoked { .. })
         {
             return Err(PinError::Refused(Box::new(known.standing.clone())));
         }
@@ -380,9 +380,9 @@ impl Trust {
     /// nobody else.
     pub fn vouches_for(&self, rotation: &Rotation) -> bool {
         let counts = |k: &KnownKey| match &k.standing {
-            Standing::Active => true,
-            Standing::Replaced { key, .. } => *key == rotation.new,
-            Standing::Revoked { .. } | Standing::Distrusted { .. } => false,
+            KeyStanding::Active => true,
+            KeyStanding::Replaced { key, .. } => *key == rotation.new,
+            KeyStanding::Revoked { .. } | KeyStanding::Distrusted { .. } => false,
         };
         let mut keys = self.keys.iter();
         let is_refused = keys.any(|k| k.key == rotation.old && k.standing.is_refused());
@@ -413,8 +413,8 @@ impl Trust {
         let Some(old) = self.keys.iter_mut().find(is_old) else {
             return;
         };
-        if old.standing == Standing::Active {
-            old.standing = Standing::Replaced {
+        if old.standing == KeyStanding::Active {
+            old.standing = KeyStanding::Replaced {
                 by: rotation.new_id.clone(),
                 key: rotation.new,
                 at,
@@ -428,11 +428,11 @@ impl Trust {
             how: old.how,
             by,
             senders: old.senders.clone(),
-            standing: Standing::Active,
+            standing: KeyStanding::Active,
             credential: old.credential.clone(),
         };
         let others = self.keys_among(&new.id, |k| new.senders.iter().any(|s| k.binds(s)));
-        let is_free = others.iter().all(|k| k.standing != Standing::Active);
+        let is_free = others.iter().all(|k| k.standing != KeyStanding::Active);
         if self.entry(&new.id, &new.key).is_none() && is_free {
             self.keys.push(new);
         }
@@ -440,11 +440,11 @@ impl Trust {
 
     /// Marks a key; one that is not known yet is kept with its mark. Nothing undoes a revocation, and none gives a
     /// key more time than it had.
-    pub fn mark(&mut self, id: &str, key: &PublicKey, at: Timestamp, standing: Standing) {
+    pub fn mark(&mut self, id: &str, key: &PublicKey, at: Timestamp, standing: KeyStanding) {
         let same = |k: &&mut KnownKey| k.id == id && k.key == *key;
         match self.keys.iter_mut().find(same) {
             Some(known) => {
-                if matches!(standing, Standing::Distrusted { .. }) {
+                if matches!(standing, KeyStanding::Distrusted { .. }) {
                     // A person decided about it.
                     known.credential = None;
                 }
@@ -455,7 +455,7 @@ impl Trust {
                 key: *key,
                 since: at,
                 how: match standing {
-                    Standing::Revoked { .. } => Origin::Revocation,
+                    KeyStanding::Revoked { .. } => Origin::Revocation,
                     _ => Origin::Manual,
                 },
                 by: None,
@@ -509,7 +509,7 @@ impl Trust {
         for known in &other.keys {
             let ours = before.entry(&known.id, &known.key);
             let result = match (&known.standing, ours) {
-                (Standing::Active, _) => before.may_pin(known).map(|()| self.add(known.clone())),
+                (KeyStanding::Active, _) => before.may_pin(known).map(|()| self.add(known.clone())),
                 // The history of an id that is new here is kept as it is; its senders only if they are nobody's.
                 (_, None) if before.pinned_among(&known.id, &known.senders).is_none() => {
                     let mut known = known.clone();
@@ -517,20 +517,20 @@ impl Trust {
                     self.keys.push(known);
                     Ok(())
                 }
-                (Standing::Revoked { .. } | Standing::Distrusted { .. }, None) => {
+                (KeyStanding::Revoked { .. } | KeyStanding::Distrusted { .. }, None) => {
                     self.mark(&known.id, &known.key, known.since, known.standing.clone());
                     Ok(())
                 }
                 // A no is taken over. Without the message that revoked the key, a person can take it back.
-                (Standing::Revoked { at, .. } | Standing::Distrusted { at, .. }, Some(_)) => {
+                (KeyStanding::Revoked { at, .. } | KeyStanding::Distrusted { at, .. }, Some(_)) => {
                     let reason = Some("an imported trust file says so".to_owned());
-                    let no = Standing::Distrusted { at: *at, reason };
+                    let no = KeyStanding::Distrusted { at: *at, reason };
                     self.mark(&known.id, &known.key, known.since, no);
                     Ok(())
                 }
-                (Standing::Replaced { .. }, Some(_)) => Ok(()),
+                (KeyStanding::Replaced { .. }, Some(_)) => Ok(()),
                 // A replaced key verifies what it signed in time: no key of somebody else slips in so.
-                (Standing::Replaced { .. }, None) => {
+                (KeyStanding::Replaced { .. }, None) => {
                     let ours = before.pinned_among(&known.id, &known.senders);
                     let ours = ours.map_or(known.key, |k| k.key);
                     Err(PinError::Changed(Box::new(ours)))

@@ -15,7 +15,7 @@ use crosstalk_envelope::{
 words! {
     /// The verdicts, from the best to the worst.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    pub enum Word {
+    pub enum VerdictWord {
         /// Head and body are what a trusted key signed.
         Verified = "verified",
         /// Head and body are what a key signed that nobody vouches for.
@@ -35,7 +35,7 @@ words! {
     }
 }
 
-impl Word {
+impl VerdictWord {
     /// The exit code of a command that comes to this verdict.
     pub const fn exit_code(self) -> u8 {
         match self {
@@ -105,7 +105,7 @@ impl Trusted {
 
 /// Why an envelope is not verified, where more than a rule has to be said.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Detail {
+pub enum VerdictDetail {
     /// Nothing more.
     None,
     /// A sentence of its own.
@@ -132,10 +132,10 @@ pub enum Detail {
 /// What is to be thought of an envelope. Only [`crate::verify`] makes one.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    pub(crate) word: Word,
+    pub(crate) word: VerdictWord,
     pub(crate) trusted: Trusted,
     pub(crate) rule: Option<&'static Rule>,
-    pub(crate) detail: Detail,
+    pub(crate) detail: VerdictDetail,
     pub(crate) retry: bool,
     pub(crate) pkid: Option<String>,
     pub(crate) algorithm: Option<String>,
@@ -163,7 +163,7 @@ pub(crate) struct Head {
 
 impl Verdict {
     /// The verdict in a word.
-    pub const fn word(&self) -> Word {
+    pub const fn word(&self) -> VerdictWord {
         self.word
     }
 
@@ -183,7 +183,7 @@ impl Verdict {
     }
 
     /// What else there is to say about why.
-    pub const fn detail(&self) -> &Detail {
+    pub const fn detail(&self) -> &VerdictDetail {
         &self.detail
     }
 

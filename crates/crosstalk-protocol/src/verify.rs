@@ -7,8 +7,8 @@
 mod fit;
 
 use crate::dns::{DnsAnswer, Dnssec, domain_of};
-use crate::trust::{KnownKey, Origin, Standing, Trust};
-use crate::verdict::{Detail, Head, Trusted, Verdict, Word};
+use crate::trust::{KeyStanding, KnownKey, Origin, Trust};
+use crate::verdict::{Head, Trusted, Verdict, VerdictDetail, VerdictWord};
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::{
     Algorithm, CoreHeader, Document, PublicKey, Signature, Timestamp, Unfit, authenticate,
@@ -18,7 +18,7 @@ use fit::Fit;
 
 /// What is asked, and what was found out before.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'q> {
+pub struct VerifyContext<'q> {
     /// The time that the answer is for.
     pub at: Timestamp,
     /// The only key that counts.
@@ -34,7 +34,7 @@ pub struct Question<'q> {
     pub at_relay: bool,
 }
 
-impl Question<'_> {
+impl VerifyContext<'_> {
     /// The verdict at this time, from what is known here.
     pub const fn at(at: Timestamp) -> Self {
         Self {
@@ -74,7 +74,7 @@ pub fn domain_to_ask<'d>(document: &'d Document<'_>) -> Option<&'d str> {
 /// let verdict = verify(&document, &Trust::default(), &Question::at(Timestamp::from_millis(0)));
 /// assert_eq!(verdict.word(), Word::Unsigned);
 /// ```
-pub fn verify(document: &Document<'_>, trust: &Trust, question: &Question<'_>) -> Verdict {
+pub fn verify(document: &Document<'_>, trust: &Trust, question: &VerifyContext<'_>) -> Verdict {
     let case = Case {
         document,
         trust,
@@ -86,7 +86,7 @@ pub fn verify(document: &Document<'_>, trust: &Trust, question: &Question<'_>) -
         Some(Err(why)) => {
             return case.against(
                 &rule::SIG_MALFORMED,
-                Detail::Text(format!("The signature can't be read: {why}.")),
+                VerdictDetail::Text(format!("The signature can't be read: {why}.")),
             );
         }
         Some(Ok(Signature::Signed {
@@ -95,7 +95,7 @@ pub fn verify(document: &Document<'_>, trust: &Trust, question: &Question<'_>) -
     };
     let mut verdict = if Algorithm::parse(algorithm).is_none() {
         let what = format!("The message is signed with `{algorithm}`, which is not known here.");
-        case.against(&rule::ALGORITHM_UNKNOWN, Detail::Text(what))
+        case.against(&rule::ALGORITHM_UNKNOWN, VerdictDetail::Text(what))
     } else {
         case.signed(pkid)
     };
@@ -120,7 +120,7 @@ enum Source<'t> {
 struct Case<'c> {
     document: &'c Document<'c>,
     trust: &'c Trust,
-    question: &'c Question<'c>,
+    question: &'c VerifyContext<'c>,
 }
 
 impl<'c> Case<'c> {
@@ -134,20 +134,20 @@ impl<'c> Case<'c> {
 
     fn unsigned(&self) -> Verdict {
         if self.document.block("integrity").is_some() {
-            return self.against(&rule::SIGNATURE_STRIPPED, Detail::None);
+            return self.against(&rule::SIGNATURE_STRIPPED, VerdictDetail::None);
         }
         Verdict {
-            word: Word::Unsigned,
+            word: VerdictWord::Unsigned,
             trusted: Trusted::Unsigned,
             rule: None,
-            ..self.against(&rule::VERDICT, Detail::None)
+            ..self.against(&rule::VERDICT, VerdictDetail::None)
         }
     }
 
     /// The verdict against an envelope that no key was found to have signed.
-    fn against(&self, rule: &'static Rule, detail: Detail) -> Verdict {
+    fn against(&self, rule: &'static Rule, detail: VerdictDetail) -> Verdict {
         Verdict {
-            word: Word::NotVerified,
+            word: VerdictWord::NotVerified,
             trusted: Trusted::Nobody,
             rule: Some(rule),
             detail,
@@ -164,9 +164,9 @@ impl<'c> Case<'c> {
         }
     }
 
-    fn unknown(&self, rule: &'static Rule, detail: Detail, retry: bool) -> Verdict {
+    fn unknown(&self, rule: &'static Rule, detail: VerdictDetail, retry: bool) -> Verdict {
         Verdict {
-            word: Word::UnknownKey,
+            word: VerdictWord::UnknownKey,
             trusted: Trusted::UnknownKey,
             retry,
             ..self.against(rule, detail)
@@ -182,7 +182,7 @@ impl<'c> Case<'c> {
         for (key, source) in keys {
             if let Some(reason) = key.denied() {
                 let text = format!("The key of {pkid} counts for nobody: it was {reason}.");
-                return self.against(&rule::KEY_DENIED, Detail::Text(text));
+                return self.against(&rule::KEY_DENIED, VerdictDetail::Text(text));
             }
             let authentic = match self.question.restore {
                 true => authenticate_and_restore(self.document, &key),
@@ -200,7 +200,7 @@ impl<'c> Case<'c> {
             }
         }
         match unfit {
-            None => self.unknown(&rule::NO_KEY, Detail::None, false),
+            None => self.unknown(&rule::NO_KEY, VerdictDetail::None, false),
             Some((why, key, source)) => self.unfit(pkid, &why, &key, &source),
         }
     }
@@ -216,7 +216,7 @@ impl<'c> Case<'c> {
                 Ok(key) => Ok(vec![(key, self.did(&key))]),
                 Err(why) => {
                     let text = format!("The key id can't be read: {why}.");
-                    Err(Box::new(self.against(why.rule, Detail::Text(text))))
+                    Err(Box::new(self.against(why.rule, VerdictDetail::Text(text))))
                 }
             };
         }
@@ -252,7 +252,8 @@ impl<'c> Case<'c> {
         let Some(domain) = domain_of(pkid) else {
             return Ok(None);
         };
-        let against = |rule, text: String| Err(Box::new(self.against(rule, Detail::Text(text))));
+        let against =
+            |rule, text: String| Err(Box::new(self.against(rule, VerdictDetail::Text(text))));
         let has_answered = |a: &&DnsAnswer| !matches!(a, DnsAnswer::Unavailable { .. });
         let stripped = self.question.dns.filter(has_answered).is_some()
             && self.dnssec() != Some(Dnssec::Secure);
@@ -260,7 +261,7 @@ impl<'c> Case<'c> {
             let text = format!(
                 "the answers of {domain} were protected by DNSSEC before, and this one is not"
             );
-            let verdict = self.unknown(&rule::DNS_UNAVAILABLE, Detail::Text(text), true);
+            let verdict = self.unknown(&rule::DNS_UNAVAILABLE, VerdictDetail::Text(text), true);
             return Err(Box::new(verdict));
         }
         let (keys, dnssec) = match self.question.dns {
@@ -274,7 +275,7 @@ impl<'c> Case<'c> {
                 return against(&rule::DNS_ABSENT, text);
             }
             Some(DnsAnswer::Unavailable { reason }) => {
-                let detail = Detail::Text(reason.clone());
+                let detail = VerdictDetail::Text(reason.clone());
                 return Err(Box::new(self.unknown(&rule::DNS_UNAVAILABLE, detail, true)));
             }
             None => match self.trust.domain(domain, self.question.at) {
@@ -297,13 +298,13 @@ impl<'c> Case<'c> {
         pkid: &str,
         domain: &str,
     ) -> Result<Option<Vec<(PublicKey, Source<'c>)>>, Box<Verdict>> {
-        let by_hand = |k: &&KnownKey| k.how == Origin::Manual && k.standing == Standing::Active;
+        let by_hand = |k: &&KnownKey| k.how == Origin::Manual && k.standing == KeyStanding::Active;
         let is_pinned = self.trust.of_id(pkid).iter().any(by_hand);
         let knows = |d: &crate::trust::Domain| d.name.eq_ignore_ascii_case(domain);
         if is_pinned || !self.trust.domains().iter().any(knows) {
             return Ok(None);
         }
-        let detail = Detail::Expired(domain.to_owned());
+        let detail = VerdictDetail::Expired(domain.to_owned());
         Err(Box::new(self.unknown(&rule::DNS_UNAVAILABLE, detail, true)))
     }
 
@@ -312,7 +313,7 @@ impl<'c> Case<'c> {
         let Some(block) = self.document.envelope().key() else {
             return Ok(None);
         };
-        let against = |rule, text| Err(Box::new(self.against(rule, Detail::Text(text))));
+        let against = |rule, text| Err(Box::new(self.against(rule, VerdictDetail::Text(text))));
         let (Some(record), true) = (block.public_key, block.key_id == Some(pkid)) else {
             let text = format!("The key that came with the message is not the one of {pkid}.");
             return against(&rule::KEY_BLOCK, text);
@@ -335,20 +336,20 @@ impl<'c> Case<'c> {
                 let text = format!(
                     "The signature fits none of the keys that {domain} lists: the head was changed, or somebody else signed."
                 );
-                return self.against(&rule::DNS_OTHER_KEY, Detail::Text(text));
+                return self.against(&rule::DNS_OTHER_KEY, VerdictDetail::Text(text));
             }
-            (Unfit::AlgorithmOfKey, _) => Detail::Text(format!(
+            (Unfit::AlgorithmOfKey, _) => VerdictDetail::Text(format!(
                 "The key of {pkid} is of another kind ({}) than the signature.",
                 key.algorithm()
             )),
             (Unfit::Malformed(why), _) => {
-                Detail::Text(format!("The message can't be checked: {why}."))
+                VerdictDetail::Text(format!("The message can't be checked: {why}."))
             }
-            (Unfit::Dropped(finding), _) => Detail::Text(format!(
+            (Unfit::Dropped(finding), _) => VerdictDetail::Text(format!(
                 "The text holds more than {pkid} signed: {}.",
                 finding.message
             )),
-            _ => Detail::None,
+            _ => VerdictDetail::None,
         };
         self.against(rule, detail)
     }

@@ -53,7 +53,7 @@ fn main() {
             let e = t.elapsed().as_secs_f64();
             println!("{conns}: {:.0}/s, batches {}, backlog {}", total as f64 / e, relay.metrics().batches.load(std::sync::atomic::Ordering::Relaxed), relay.metrics().backlog.load(std::sync::atomic::Ordering::Relaxed));
             let t = Instant::now(); let left = relay.metrics().backlog.load(std::sync::atomic::Ordering::Relaxed);
-            let mut f = relay.filing(); f.wait_for(|f| f.left == 0).await.unwrap();
+            let mut f = relay.indexing(); f.wait_for(|f| f.left == 0).await.unwrap();
             println!("filed {left} in {:.2} s: {:.0}/s", t.elapsed().as_secs_f64(), left as f64/t.elapsed().as_secs_f64());
         }
         relay.stop().await;

@@ -14,7 +14,7 @@ mod verification;
 
 pub(crate) use access::Access;
 pub use decide::Wish;
-pub use handle::Open;
+pub use handle::OpenStore;
 pub use poll::PollStatus;
 pub use receive::{Received, unread};
 
@@ -27,7 +27,8 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Intent, PrivateKey, Timestamp};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::relay::{
-    Admission, Binding, Delivery, Filing, HopKey, Recipient, RelayStore, Rules, add_logged_hop,
+    Admission, Binding, Delivery, HopKey, IndexProgress, Recipient, RelayRules, RelayStore,
+    add_logged_hop,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use handle::{Change, Job, Readers};
@@ -49,7 +50,7 @@ pub struct Setup {
     /// The handle of the store that writes.
     pub writer: Box<dyn RelayStore + Send>,
     /// Makes handles that read.
-    pub open: Open,
+    pub open: OpenStore,
     /// Looks up the DNS records of domains; without it, the relay asks no name server.
     pub resolver: Option<Arc<dyn Resolver>>,
     /// Keeps the trust data.
@@ -76,7 +77,7 @@ pub struct Relay {
 /// What every part of the relay sees.
 pub(crate) struct Shared {
     config: RwLock<Arc<Config>>,
-    rules: RwLock<Arc<Rules>>,
+    rules: RwLock<Arc<RelayRules>>,
     trust_snapshot: Arc<TrustSnapshot>,
     verifier: Verifier,
     resolver: Option<Arc<dyn Resolver>>,
@@ -100,7 +101,7 @@ pub(crate) struct Shared {
     logged: RejectionLog,
     /// Messages were indexed: there may be work for handlers.
     work: Notify,
-    filing: watch::Sender<Filing>,
+    filing: watch::Sender<IndexProgress>,
     /// Why the writer stopped, once it has.
     stopped: watch::Sender<Option<Stopped>>,
     /// A consent was revoked: there are traces to be erased.
@@ -140,7 +141,7 @@ impl Shared {
         }
     }
 
-    fn note_indexed(&self, filing: &Filing) {
+    fn note_indexed(&self, filing: &IndexProgress) {
         self.unindexed.forget_through(filing.through);
         let filed = u64::try_from(filing.filed).unwrap_or(0);
         self.metrics.indexed.fetch_add(filed, Ordering::Relaxed);
@@ -174,7 +175,11 @@ fn secret_of(key: Option<&PrivateKey>) -> Digest {
 }
 
 /// The rules of a relay: its configuration, with the agents and tokens of the store and the keys that it trusts.
-fn rules_of(config: &Config, store: &dyn RelayStore, trust: &Trust) -> Result<Rules, StoreError> {
+fn rules_of(
+    config: &Config,
+    store: &dyn RelayStore,
+    trust: &Trust,
+) -> Result<RelayRules, StoreError> {
     let mut rules = config.rules();
     for agent in store.agents()? {
         rules.directory.declare(agent);
@@ -198,7 +203,7 @@ impl Relay {
             message,
         })?;
         let rules = rules_of(&setup.config, setup.writer.as_ref(), &trust_snapshot.now())?;
-        let filing = setup.writer.filing()?;
+        let filing = setup.writer.index_progress()?;
         let lanes = Lanes::new(&setup.config.retry);
         let shared = Arc::new(Shared {
             rules: RwLock::new(Arc::new(rules)),
@@ -280,13 +285,13 @@ impl Relay {
     }
 
     /// What the relay goes by now.
-    pub fn rules(&self) -> Arc<Rules> {
+    pub fn rules(&self) -> Arc<RelayRules> {
         let rules = self.shared.rules.read();
         Arc::clone(&rules.unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Changes what the relay goes by.
-    pub fn change_rules(&self, change: impl FnOnce(&mut Rules)) {
+    pub fn change_rules(&self, change: impl FnOnce(&mut RelayRules)) {
         let rules = self.shared.rules.write();
         let mut rules = rules.unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut rules));
@@ -335,7 +340,7 @@ impl Relay {
     }
 
     /// Reloads the trust data, which others may have changed.
-    pub fn look_at_keys(&self) {
+    pub fn reload_keys(&self) {
         match self.shared.trust_snapshot.reload() {
             Ok(()) => self.shared.list_pins(),
             Err(reason) => tracing::warn!(reason, "the trusted keys can't be read"),
@@ -348,7 +353,7 @@ impl Relay {
     }
 
     /// How far filing is; changes can be waited for.
-    pub fn filing(&self) -> watch::Receiver<Filing> {
+    pub fn indexing(&self) -> watch::Receiver<IndexProgress> {
         self.shared.filing.subscribe()
     }
 
@@ -402,7 +407,7 @@ impl Relay {
     ///
     /// # Errors
     /// What the store says.
-    pub async fn write_filed<T: Send + 'static>(
+    pub async fn write_indexed<T: Send + 'static>(
         &self,
         change: impl FnOnce(&mut dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -441,7 +446,7 @@ impl Relay {
     /// A message as it leaves this relay: with the trace that it was here. Nothing from its end on (CON-005): whoever
     /// hands a text out asks here.
     pub fn leaving(&self, record: &Record) -> Option<String> {
-        if record.has_run_out(self.now()) {
+        if record.is_expired(self.now()) {
             return None;
         }
         let config = self.config();

@@ -77,7 +77,7 @@ impl Job {
 
 /// What became of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// The other side has it.
     Delivered {
         /// What it answered.
@@ -105,7 +105,7 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
+impl AttemptOutcome {
     /// It arrived, and nothing came back.
     pub const fn delivered() -> Self {
         Self::Delivered { answer: None }
@@ -141,7 +141,7 @@ impl Outcome {
     }
 }
 
-impl From<OutboundError> for Outcome {
+impl From<OutboundError> for AttemptOutcome {
     fn from(error: OutboundError) -> Self {
         let code = match error {
             OutboundError::Late(_) => ErrorCode::Timeout,
@@ -157,7 +157,7 @@ impl From<OutboundError> for Outcome {
 /// A way to bring a message to its recipient.
 pub trait Handler: Send + Sync {
     /// Brings it there.
-    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, Outcome>;
+    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, AttemptOutcome>;
 }
 
 /// The workers of a relay.

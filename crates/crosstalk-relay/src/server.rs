@@ -182,7 +182,7 @@ impl Server {
 
     /// The same, until deliveries by the inbox are recorded as well.
     async fn wait_for_writes(&self) {
-        let filed = self.relay.write_filed(|_| Ok(()));
+        let filed = self.relay.write_indexed(|_| Ok(()));
         // After that, requests see the messages that are indexed.
         let _ = tokio::time::timeout(MAX_INDEX_WAIT, filed).await;
     }
@@ -234,7 +234,7 @@ pub async fn serve<F: Future<Output = ()>>(
     if credentials.locks_everyone_out()? {
         return Err(ServeError::NoCredentials(listen));
     }
-    let filing = *relay.filing().borrow();
+    let filing = *relay.indexing().borrow();
     let server = Arc::new(Server {
         listen,
         policy: RwLock::new(Arc::new(HttpPolicy::new(config, listen))),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 use zeroize::Zeroizing;
 
-use crate::facts::{self, Facts, Retired, Revoked, Rotation};
+use crate::facts::{self, KeyFacts, KeyRetirement, KeyRevocation, KeyRotation};
 use crate::fault::KeyFileError;
 use crate::pem;
 
@@ -18,7 +18,7 @@ Nothing opens it without the passphrase: keep that one in another place.
 #[derive(Debug)]
 pub struct Imported {
     /// What a backup says about it; nothing, if another program wrote it.
-    pub facts: Option<Facts>,
+    pub facts: Option<KeyFacts>,
     /// The key.
     pub key: PrivateKey,
 }
@@ -51,7 +51,7 @@ pub fn import(
 
 /// The text of a backup.
 pub(crate) fn text(
-    facts: &Facts,
+    facts: &KeyFacts,
     key: &PrivateKey,
     passphrase: &str,
 ) -> Result<Zeroizing<String>, KeyFileError> {
@@ -88,7 +88,7 @@ pub(crate) fn text(
 }
 
 /// The facts of a backup. A text without a `Key-ID` is none.
-fn read(text: &str) -> Result<Option<Facts>, String> {
+fn read(text: &str) -> Result<Option<KeyFacts>, String> {
     let value = |name: &str| {
         pem::around(text).find_map(|line| {
             let (key, value) = line.split_once(':')?;
@@ -103,9 +103,9 @@ fn read(text: &str) -> Result<Option<Facts>, String> {
         return Err(format!("its `Key-ID` `{}` is no key id", id.escape_debug()));
     }
     let public = facts::public(&needed("Public-Key")?)?;
-    let mut found = Facts::new(id, public, facts::time(&needed("Created")?)?);
+    let mut found = KeyFacts::new(id, public, facts::time(&needed("Created")?)?);
     if let Some(replaces) = value("Replaces") {
-        found.rotation = Some(Rotation {
+        found.rotation = Some(KeyRotation {
             replaces: facts::id(replaces)?,
             replaces_key: facts::public(&needed("Replaces-Key")?)?,
             grace_until: facts::time(&needed("Grace-Until")?)?,
@@ -113,14 +113,14 @@ fn read(text: &str) -> Result<Option<Facts>, String> {
         });
     }
     if let Some(at) = value("Replaced-At") {
-        found.retired = Some(Retired {
+        found.retired = Some(KeyRetirement {
             at: facts::time(&at)?,
             by: facts::id(needed("Replaced-By")?)?,
             grace: facts::time(&needed("Replaced-Grace")?)?,
         });
     }
     if let Some(at) = value("Revoked-At") {
-        found.revoked = Some(Revoked {
+        found.revoked = Some(KeyRevocation {
             at: facts::time(&at)?,
             reason: value("Revoked-Reason"),
         });
@@ -141,20 +141,20 @@ mod tests {
     fn a_backup_says_everything_that_the_store_knew() {
         let key = PrivateKey::generate(Algorithm::Ed25519).unwrap();
         let at = Timestamp::from_millis(1_763_000_000_000);
-        let plain = Facts::new("alice@example.com", key.public(), at);
-        let full = Facts {
-            rotation: Some(Rotation {
+        let plain = KeyFacts::new("alice@example.com", key.public(), at);
+        let full = KeyFacts {
+            rotation: Some(KeyRotation {
                 replaces: "alice".to_owned(),
                 replaces_key: key.public(),
                 grace_until: at,
                 proof: base64::encode(&[1; 64]),
             }),
-            retired: Some(Retired {
+            retired: Some(KeyRetirement {
                 at,
                 by: "alice2".to_owned(),
                 grace: at,
             }),
-            revoked: Some(Revoked {
+            revoked: Some(KeyRevocation {
                 at,
                 reason: Some("lost: a laptop".to_owned()),
             }),
@@ -174,8 +174,8 @@ mod tests {
     fn a_reason_can_not_add_a_line() {
         let key = PrivateKey::generate(Algorithm::Ed25519).unwrap();
         let at = Timestamp::from_millis(0);
-        let mut facts = Facts::new("alice", key.public(), at);
-        facts.revoked = Some(Revoked {
+        let mut facts = KeyFacts::new("alice", key.public(), at);
+        facts.revoked = Some(KeyRevocation {
             at,
             reason: Some("x\nReplaces: mallory".to_owned()),
         });
@@ -188,7 +188,7 @@ mod tests {
     fn a_backup_that_contradicts_itself_is_refused() {
         let key = PrivateKey::generate(Algorithm::Ed25519).unwrap();
         let other = PrivateKey::generate(Algorithm::Ed25519).unwrap().public();
-        let facts = Facts::new("alice", key.public(), Timestamp::from_millis(0));
+        let facts = KeyFacts::new("alice", key.public(), Timestamp::from_millis(0));
         let text = text(&facts, &key, "geheim").unwrap();
         let swapped = text.replace(&key.public().record(), &other.record());
         let fault = import(&swapped, pass).unwrap_err();

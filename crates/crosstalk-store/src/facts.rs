@@ -8,7 +8,7 @@ const TITLE: &str = "# What is public about the private key beside this file. `c
 
 /// What is public about a key of one's own.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Facts {
+pub struct KeyFacts {
     /// Its id.
     pub id: String,
     /// The key that verifies.
@@ -16,16 +16,16 @@ pub struct Facts {
     /// When it was made, or came here.
     pub created: Timestamp,
     /// The key before it, if it took the place of one.
-    pub rotation: Option<Rotation>,
+    pub rotation: Option<KeyRotation>,
     /// The key behind it, if one took its place.
-    pub retired: Option<Retired>,
+    pub retired: Option<KeyRetirement>,
     /// Whether it was revoked.
-    pub revoked: Option<Revoked>,
+    pub revoked: Option<KeyRevocation>,
 }
 
 /// Whose place a key took.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rotation {
+pub struct KeyRotation {
     /// The id of the old key.
     pub replaces: String,
     /// The old key.
@@ -38,7 +38,7 @@ pub struct Rotation {
 
 /// What took the place of a key.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Retired {
+pub struct KeyRetirement {
     /// Since when.
     pub at: Timestamp,
     /// The id of the new key.
@@ -49,7 +49,7 @@ pub struct Retired {
 
 /// That a key counts no more.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Revoked {
+pub struct KeyRevocation {
     /// From when on.
     pub at: Timestamp,
     /// Why.
@@ -96,7 +96,7 @@ struct RevokedTable {
     reason: Option<String>,
 }
 
-impl Facts {
+impl KeyFacts {
     /// The facts of a key that replaced none.
     pub fn new(id: impl Into<String>, public: PublicKey, created: Timestamp) -> Self {
         Self {
@@ -194,8 +194,8 @@ pub(crate) fn proof(text: String) -> Result<String, String> {
     }
 }
 
-fn rotation(table: RotationTable) -> Result<Rotation, String> {
-    Ok(Rotation {
+fn rotation(table: RotationTable) -> Result<KeyRotation, String> {
+    Ok(KeyRotation {
         replaces: id(table.replaces)?,
         replaces_key: public(&table.replaces_key)?,
         grace_until: time(&table.grace_until)?,
@@ -203,16 +203,16 @@ fn rotation(table: RotationTable) -> Result<Rotation, String> {
     })
 }
 
-fn retired(table: RetiredTable) -> Result<Retired, String> {
-    Ok(Retired {
+fn retired(table: RetiredTable) -> Result<KeyRetirement, String> {
+    Ok(KeyRetirement {
         at: time(&table.at)?,
         by: id(table.by)?,
         grace: time(&table.grace)?,
     })
 }
 
-fn revoked(table: RevokedTable) -> Result<Revoked, String> {
-    Ok(Revoked {
+fn revoked(table: RevokedTable) -> Result<KeyRevocation, String> {
+    Ok(KeyRevocation {
         at: time(&table.at)?,
         reason: table.reason,
     })
@@ -222,34 +222,34 @@ fn revoked(table: RevokedTable) -> Result<Revoked, String> {
 mod tests {
     use super::*;
 
-    fn facts() -> Facts {
+    fn facts() -> KeyFacts {
         let public =
             PublicKey::parse_record("ed25519:pk=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=");
         let at = Timestamp::from_millis(1_763_000_000_123);
-        Facts {
-            rotation: Some(Rotation {
+        KeyFacts {
+            rotation: Some(KeyRotation {
                 replaces: "old".to_owned(),
                 replaces_key: public.clone().unwrap(),
                 grace_until: at,
                 proof: base64::encode(&[7; 64]),
             }),
-            retired: Some(Retired {
+            retired: Some(KeyRetirement {
                 at,
                 by: "new".to_owned(),
                 grace: at,
             }),
-            revoked: Some(Revoked {
+            revoked: Some(KeyRevocation {
                 at,
                 reason: Some("lost \"it\"\nyesterday".to_owned()),
             }),
-            ..Facts::new("a@example.com", public.unwrap(), at)
+            ..KeyFacts::new("a@example.com", public.unwrap(), at)
         }
     }
 
     #[test]
     fn facts_are_read_as_they_were_written() {
         let facts = facts();
-        assert_eq!(Facts::parse(&facts.to_text().unwrap()).unwrap(), facts);
+        assert_eq!(KeyFacts::parse(&facts.to_text().unwrap()).unwrap(), facts);
     }
 
     #[test]
@@ -265,9 +265,12 @@ mod tests {
             ("2025-", "25-"),
         ] {
             assert!(text.contains(from), "{from}");
-            assert!(Facts::parse(&text.replacen(from, to, 1)).is_err(), "{from}");
+            assert!(
+                KeyFacts::parse(&text.replacen(from, to, 1)).is_err(),
+                "{from}"
+            );
         }
-        let unwritable = Facts {
+        let unwritable = KeyFacts {
             id: "a b".to_owned(),
             ..facts()
         };

@@ -7,8 +7,8 @@
 mod change;
 mod listing;
 
-pub use change::Handover;
-pub use listing::Listing;
+pub use change::KeyHandover;
+pub use listing::KeyListing;
 
 use crosstalk_envelope::{PrivateKey, Timestamp, is_key_id};
 use std::io;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 use crate::disk::{self, Lock, ReadFault};
-use crate::facts::Facts;
+use crate::facts::KeyFacts;
 use crate::fault::{DiskError, FileAction, KeyFileError};
 use crate::permission::Guard;
 use crate::{Home, backup, name, pem};
@@ -55,7 +55,7 @@ pub struct KeyStore {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredKey {
     /// What is public about it.
-    pub facts: Facts,
+    pub facts: KeyFacts,
     /// The name of its TOML file, without the ending.
     stem: String,
     private: PathBuf,
@@ -91,7 +91,7 @@ impl KeyStore {
         passphrase: Option<&str>,
         created: Timestamp,
     ) -> Result<StoredKey, KeyFileError> {
-        self.add(Facts::new(id, key.public(), created), key, passphrase)
+        self.add(KeyFacts::new(id, key.public(), created), key, passphrase)
     }
 
     /// Stores a key with all that is known about it, as a backup tells it. An id has one key that counts, and any
@@ -101,7 +101,7 @@ impl KeyStore {
     /// As [`create`](Self::create), and if the facts are those of another key.
     pub fn add(
         &self,
-        facts: Facts,
+        facts: KeyFacts,
         key: &PrivateKey,
         passphrase: Option<&str>,
     ) -> Result<StoredKey, KeyFileError> {
@@ -129,7 +129,7 @@ impl KeyStore {
     }
 
     /// Writes the two files of a key where there are none, the private key first: it is not there before its facts are.
-    fn put(&self, stem: String, facts: Facts, text: &str) -> Result<StoredKey, KeyFileError> {
+    fn put(&self, stem: String, facts: KeyFacts, text: &str) -> Result<StoredKey, KeyFileError> {
         let (private, public) = (self.file(&stem, PRIVATE), self.file(&stem, PUBLIC));
         for file in [&private, &public] {
             // Whatever it is, it may be somebody's only copy.
@@ -255,7 +255,7 @@ fn read(path: &Path, guard: Guard) -> Result<Zeroizing<String>, Option<KeyFileEr
 
 /// The text of the private key, once it is clear that it may be stored.
 fn sealed(
-    facts: &Facts,
+    facts: &KeyFacts,
     key: &PrivateKey,
     passphrase: Option<&str>,
 ) -> Result<Zeroizing<String>, KeyFileError> {
@@ -269,7 +269,7 @@ fn sealed(
     pem::seal(key, passphrase)
 }
 
-fn require_pair(facts: &Facts, key: &PrivateKey) -> Result<(), KeyFileError> {
+fn require_pair(facts: &KeyFacts, key: &PrivateKey) -> Result<(), KeyFileError> {
     if facts.public == key.public() {
         Ok(())
     } else {
@@ -278,7 +278,7 @@ fn require_pair(facts: &Facts, key: &PrivateKey) -> Result<(), KeyFileError> {
 }
 
 /// The text of the facts, for a file.
-fn describe(facts: &Facts, file: &Path) -> Result<String, KeyFileError> {
+fn describe(facts: &KeyFacts, file: &Path) -> Result<String, KeyFileError> {
     facts.to_text().map_err(|message| KeyFileError::WrongFacts {
         file: file.to_owned(),
         message,

@@ -28,10 +28,10 @@ mod trust;
 
 pub use backup::{Imported, import};
 pub use config::{ConfigFile, ConfigFileError};
-pub use facts::{Facts, Retired, Revoked, Rotation};
+pub use facts::{KeyFacts, KeyRetirement, KeyRevocation, KeyRotation};
 pub use fault::{DiskError, KeyFileError};
 pub use home::{Home, HomeError};
-pub use keys::{Handover, KeyStore, Listing, StoredKey};
+pub use keys::{KeyHandover, KeyListing, KeyStore, StoredKey};
 pub use permission::require_own;
-pub use sqlite::{Opened, Owned, SqliteStore};
+pub use sqlite::{Owned, SqliteStore, StoreOpening};
 pub use trust::{TrustFile, TrustStoreError};

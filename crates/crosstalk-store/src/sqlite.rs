@@ -35,13 +35,13 @@ mod settle;
 mod sql;
 mod words;
 
-pub use migrate::Opened;
+pub use migrate::StoreOpening;
 pub use relay::Owned;
 
 use crosstalk_protocol::relay::Quarantined;
 use crosstalk_protocol::store::{
-    Arrival, AskedMessage, Found, Listing, Moved, Outcome, Page, Record, Search, Store, StoreError,
-    StoreFault, Thread, ThreadFilter,
+    Arrival, AskedMessage, Listing, Moved, Page, Record, ReferenceMatch, Search, Store, StoreError,
+    StoreFault, StoreOutcome, Thread, ThreadFilter,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rusqlite::config::DbConfig;
@@ -77,7 +77,7 @@ const STATEMENTS: usize = 192;
 pub struct SqliteStore {
     db: Connection,
     path: PathBuf,
-    opened: Opened,
+    opened: StoreOpening,
 }
 
 impl SqliteStore {
@@ -137,7 +137,7 @@ impl SqliteStore {
             Err(e) => connect_unchanging(&path, e).map_err(|e| fault::at(&path, &e))?,
         };
         let opened = match state {
-            FileState::Version(migrate::CURRENT) => Opened::default(),
+            FileState::Version(migrate::CURRENT) => StoreOpening::default(),
             FileState::Empty => migrate::migrate(&path, &mut db)?,
             FileState::Version(version) if version < migrate::CURRENT => {
                 migrate::migrate(&path, &mut db)?
@@ -160,7 +160,7 @@ impl SqliteStore {
     }
 
     /// What happened when it was opened.
-    pub fn opened(&self) -> &Opened {
+    pub fn opened(&self) -> &StoreOpening {
         &self.opened
     }
 
@@ -347,7 +347,7 @@ fn leave_alone(db: &Connection, path: &Path) {
 }
 
 impl Store for SqliteStore {
-    fn accept(&mut self, batch: &[Arrival]) -> Result<Vec<Outcome>, StoreError> {
+    fn accept(&mut self, batch: &[Arrival]) -> Result<Vec<StoreOutcome>, StoreError> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
@@ -356,7 +356,7 @@ impl Store for SqliteStore {
         self.write(|db| accept::accept_all(db, batch))
     }
 
-    fn find(&self, reference: &str) -> Result<Found, StoreError> {
+    fn find(&self, reference: &str) -> Result<ReferenceMatch, StoreError> {
         self.read(|db| reference::find(db, reference))
     }
 

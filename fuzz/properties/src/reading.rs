@@ -28,7 +28,7 @@ pub fn strict(data: &[u8]) {
     for paste in &pasted.documents {
         if let Ok(canonical) = paste.canonical()
             && pasted.documents.len() == 1
-            && pasted.refused.is_empty()
+            && pasted.rejected.is_empty()
             && !paste
                 .diagnostics()
                 .iter()
@@ -73,11 +73,11 @@ pub fn paste(data: &[u8]) {
             "nothing is changed in silence"
         );
     }
-    for finding in &found.refused {
+    for finding in &found.rejected {
         assert!(finding.span.end <= text.len() && finding.span.start <= finding.span.end);
     }
     assert!(
-        !found.documents.is_empty() || !found.refused.is_empty(),
+        !found.documents.is_empty() || !found.rejected.is_empty(),
         "something is always said"
     );
     let _ = json::report(text, &found);

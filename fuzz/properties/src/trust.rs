@@ -5,7 +5,9 @@ use crosstalk_envelope::{
     Algorithm, Document, PrivateKey, PublicKey, Reading, Timestamp, rc1, scan,
 };
 use crosstalk_protocol::rotation::key_block;
-use crosstalk_protocol::{KnownKey, Origin, Question, Standing, Trust, Verdict, Word, verify};
+use crosstalk_protocol::{
+    KeyStanding, KnownKey, Origin, Trust, Verdict, VerdictWord, VerifyContext, verify,
+};
 use std::sync::LazyLock;
 
 const PKID: &str = "alice@keys";
@@ -42,7 +44,7 @@ static SIGNED: LazyLock<Option<Signed>> = LazyLock::new(|| {
         how: Origin::Manual,
         by: None,
         senders: vec!["A".to_owned()],
-        standing: Standing::Active,
+        standing: KeyStanding::Active,
         credential: None,
     };
     trust.pin(pin).ok()?;
@@ -69,9 +71,9 @@ pub fn trust(data: &[u8]) {
     let stranger = Trust::default();
     for document in &scan(text, Reading::Paste).documents {
         for trust in [&signed.trust, &stranger] {
-            let question = Question {
+            let question = VerifyContext {
                 restore: true,
-                ..Question::at(NOW)
+                ..VerifyContext::at(NOW)
             };
             let verdict = verify(document, trust, &question);
             check(&verdict, signed, text);
@@ -81,7 +83,10 @@ pub fn trust(data: &[u8]) {
 }
 
 fn check(verdict: &Verdict, signed: &Signed, text: &str) {
-    let is_verified = matches!(verdict.word(), Word::Verified | Word::FirstContact);
+    let is_verified = matches!(
+        verdict.word(),
+        VerdictWord::Verified | VerdictWord::FirstContact
+    );
     match verdict.verified() {
         Some(verified) => {
             assert!(is_verified, "verified, and the verdict is another: {text}");

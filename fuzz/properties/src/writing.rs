@@ -2,7 +2,7 @@
 
 use crate::text;
 use crosstalk_envelope::flow::Flow;
-use crosstalk_envelope::meta::{Attachment, Consent, Digest, list, options, words};
+use crosstalk_envelope::meta::{Attachment, ConsentValue, Digest, list, options, words};
 use crosstalk_envelope::{
     Address, Builder, CoreHeader, Document, Reading, Session, Severity, Signature, Timestamp,
     base64, fence, id, json, scan,
@@ -109,7 +109,7 @@ pub fn values(data: &[u8]) {
     let _ = (
         Flow::parse(text),
         Attachment::parse(text),
-        Consent::parse(text),
+        ConsentValue::parse(text),
         Session::parse(text),
     );
     let _ = (

@@ -1,6 +1,6 @@
 //! The Rust crates as a program behind `crosstalk conform --program`: what passes directly passes over pipes.
 
-use crosstalk_conform::program::{DEFAULT_TIMEOUT, Program, ProgramOutcome};
+use crosstalk_conform::program::{DEFAULT_TIMEOUT, ProgramOutcome, TestedProgram};
 use crosstalk_conform::{CaseSet, Level};
 use crosstalk_testing::tier;
 
@@ -22,7 +22,7 @@ fn cases() -> CaseSet {
 #[test]
 fn the_rust_crates_pass_as_a_program() {
     let set = cases();
-    let program = Program::new(&format!("'{PROGRAM}'"), DEFAULT_TIMEOUT).unwrap();
+    let program = TestedProgram::new(&format!("'{PROGRAM}'"), DEFAULT_TIMEOUT).unwrap();
     let report = program.run(&set, Level::L3, |result| {
         if result.outcome != ProgramOutcome::Passed {
             println!("{}: {:?}", result.id, result.outcome);

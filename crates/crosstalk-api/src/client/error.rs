@@ -1,7 +1,7 @@
 //! Why a relay did not do what it was asked.
 
 use crate::error::ErrorAnswer;
-use crate::outbound::{Answer, OutboundError, UrlError};
+use crate::outbound::{HttpResponse, OutboundError, UrlError};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Document, Intent, Reading, unicode};
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub enum ClientError {
     Outbound(#[from] OutboundError),
     /// The relay rejected the request.
     #[error("{}: {}", .0.code.map_or("refused", ErrorCode::as_str), .0.reason)]
-    Refused(Box<Refused>),
+    Rejected(Box<RejectedRequest>),
     /// Its answer can't be read.
     #[error("the answer of the relay (status {status}) can't be read: {reason}")]
     Unreadable {
@@ -30,7 +30,7 @@ pub enum ClientError {
 
 /// The rejection of a request by a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RejectedRequest {
     /// The status.
     pub status: u16,
     /// The code of the taxonomy.
@@ -48,7 +48,7 @@ impl ClientError {
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Outbound(error) => error.is_temporary(),
-            Self::Refused(refused) => matches!(refused.status, 408 | 429) || refused.status >= 500,
+            Self::Rejected(refused) => matches!(refused.status, 408 | 429) || refused.status >= 500,
             Self::Unreadable { .. } | Self::Url(_) => false,
         }
     }
@@ -58,19 +58,19 @@ impl ClientError {
         match self {
             Self::Outbound(OutboundError::Late(_)) => Some(ErrorCode::Timeout),
             Self::Outbound(_) => Some(ErrorCode::Route),
-            Self::Refused(refused) => refused.code,
+            Self::Rejected(refused) => refused.code,
             Self::Unreadable { .. } | Self::Url(_) => None,
         }
     }
 }
 
 /// Reads an answer that is not 2xx: an ERROR envelope, its JSON, or something else.
-pub fn refusal(answer: &Answer) -> Refused {
+pub fn rejection_of(answer: &HttpResponse) -> RejectedRequest {
     let text = answer.text().unwrap_or_default();
     let known = |code: &str| ErrorCode::ALL.iter().copied().find(|c| c.as_str() == code);
     let after = answer.retry_after();
     if let Ok(ErrorAnswer { error }) = serde_json::from_str(text) {
-        return Refused {
+        return RejectedRequest {
             status: answer.status,
             code: known(&error.code),
             reason: one_line(&error.reason),
@@ -82,7 +82,7 @@ pub fn refusal(answer: &Answer) -> Refused {
     if document.is_accepted() && document.envelope().meaning() == Some(Intent::Error) {
         let field = |key| document.meta("error", key);
         let seconds = field("Retry-After").and_then(|s| s.parse().ok());
-        return Refused {
+        return RejectedRequest {
             status: answer.status,
             code: field("Code").and_then(known),
             reason: one_line(field("Reason").unwrap_or("no reason is given")),
@@ -91,7 +91,7 @@ pub fn refusal(answer: &Answer) -> Refused {
         };
     }
     let start: String = text.chars().take(200).collect();
-    Refused {
+    RejectedRequest {
         status: answer.status,
         code: None,
         reason: format!("the answer has the status {} and no ERROR", answer.status),

@@ -1,8 +1,8 @@
 //! Messages of an inbox as they come: server-sent events.
 
-use super::{Client, ClientError, Message, RequestTarget, refusal};
+use super::{Client, ClientError, MessageView, RequestTarget, rejection_of};
 use crate::Media;
-use crate::outbound::{Answer, HttpConnection, OutboundError};
+use crate::outbound::{HttpConnection, HttpResponse, OutboundError};
 use crosstalk_envelope::limit;
 use http::StatusCode;
 use http::header::ACCEPT;
@@ -17,7 +17,7 @@ const QUIET: Duration = Duration::from_secs(120);
 const EVENT_BYTES: usize = super::MESSAGE_BYTES as usize;
 
 /// Messages as they come. It ends when the relay ends it; [`Stream::cursor`] says where to go on.
-pub struct Stream {
+pub struct InboxStream {
     body: Incoming,
     events: EventParser,
     cursor: Option<String>,
@@ -25,7 +25,7 @@ pub struct Stream {
     _line: HttpConnection,
 }
 
-impl Stream {
+impl InboxStream {
     /// Opens a stream on a connection of its own.
     pub(crate) async fn open(
         client: &Client,
@@ -47,11 +47,13 @@ impl Stream {
             let body = Limited::new(body, limit::ENVELOPE_BYTES).collect();
             let body = tokio::time::timeout_at(until, body).await;
             let body = body.ok().and_then(Result::ok).map(|b| b.to_bytes());
-            return Err(ClientError::Refused(Box::new(refusal(&Answer {
-                status: head.status.as_u16(),
-                headers: head.headers,
-                body: body.unwrap_or_default(),
-            }))));
+            return Err(ClientError::Rejected(Box::new(rejection_of(
+                &HttpResponse {
+                    status: head.status.as_u16(),
+                    headers: head.headers,
+                    body: body.unwrap_or_default(),
+                },
+            ))));
         }
         Ok(Self {
             body,
@@ -65,7 +67,7 @@ impl Stream {
     ///
     /// # Errors
     /// If the connection broke, or what came can't be read.
-    pub async fn next(&mut self) -> Result<Option<Message>, ClientError> {
+    pub async fn next(&mut self) -> Result<Option<MessageView>, ClientError> {
         loop {
             while let Some(event) = self.events.next() {
                 if let Some(id) = event.id {

@@ -14,7 +14,7 @@ use crosstalk_envelope::registry::{Rule, SchemeForm, SchemeKind, rule};
 use crosstalk_envelope::unicode::{self, escape};
 use crosstalk_envelope::{Address, Address as Parts, ErrorCode, Schemes, Severity};
 use crosstalk_protocol::dns::{AddressAnswer, Dnssec};
-use crosstalk_protocol::{Resolution, Step, resolve};
+use crosstalk_protocol::{NameStep, Resolution, resolve};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -289,24 +289,26 @@ impl ResolveName {
 }
 
 /// The label and the sentence of a step, and whether something is wrong.
-fn describe_step(step: &Step) -> (&'static str, String, bool) {
+fn describe_step(step: &NameStep) -> (&'static str, String, bool) {
     match step {
-        Step::Url { .. } => ("url", "it is an address already".to_owned(), false),
-        Step::Table { name, address } => ("table", format!("{name} stands for {address}"), false),
-        Step::NotInTable { name } => (
+        NameStep::Url { .. } => ("url", "it is an address already".to_owned(), false),
+        NameStep::Table { name, address } => {
+            ("table", format!("{name} stands for {address}"), false)
+        }
+        NameStep::NotInTable { name } => (
             "table",
             format!("{name} is not in the table of names"),
             false,
         ),
-        Step::Loop { way } => {
+        NameStep::Loop { way } => {
             let way = way.join(" → ");
             ("table", format!("it leads in a circle: {way}"), true)
         }
-        Step::TooLong { name } => {
+        NameStep::TooLong { name } => {
             let text = format!("too many names stand for each other, beginning with {name}");
             ("table", text, true)
         }
-        Step::Dns {
+        NameStep::Dns {
             at,
             address,
             others,
@@ -323,17 +325,17 @@ fn describe_step(step: &Step) -> (&'static str, String, bool) {
             }
             ("dns", text, !wrong.is_empty())
         }
-        Step::NotInDns { at, dnssec } => {
+        NameStep::NotInDns { at, dnssec } => {
             let text = format!("{at} lists nothing (DNSSEC: {})", dnssec.as_str());
             ("dns", text, false)
         }
-        Step::DnsWrong { reason } => ("dns", reason.clone(), true),
-        Step::DnsUnavailable { reason } => {
+        NameStep::DnsWrong { reason } => ("dns", reason.clone(), true),
+        NameStep::DnsUnavailable { reason } => {
             let text = format!("{reason}; this does not mean that there is none: try again later");
             ("dns", text, true)
         }
-        Step::DnsUnasked { reason } => ("dns", reason.clone(), false),
-        Step::Person { name } => {
+        NameStep::DnsUnasked { reason } => ("dns", reason.clone(), false),
+        NameStep::Person { name } => {
             let text = format!("{name} stays a name, which a person resolves");
             ("person", text, false)
         }
@@ -373,7 +375,7 @@ fn resolution_report(resolution: &Resolution) -> Value {
     })
 }
 
-fn step_json(step: &Step) -> Value {
+fn step_json(step: &NameStep) -> Value {
     let (_, sentence, _) = describe_step(step);
     let mut value = json!({
         "step": step.as_str(), "sentence": sentence, "name": null, "address": null, "at": null, "others": [],
@@ -386,16 +388,16 @@ fn step_json(step: &Step) -> Value {
     };
     let word = |dnssec: &Dnssec| Value::from(dnssec.as_str());
     match step {
-        Step::Url { address } => set("address", address.as_str().into()),
-        Step::Table { name, address } => {
+        NameStep::Url { address } => set("address", address.as_str().into()),
+        NameStep::Table { name, address } => {
             set("name", name.as_str().into());
             set("address", address.as_str().into());
         }
-        Step::NotInTable { name } | Step::TooLong { name } | Step::Person { name } => {
+        NameStep::NotInTable { name } | NameStep::TooLong { name } | NameStep::Person { name } => {
             set("name", name.as_str().into());
         }
-        Step::Loop { way } => set("others", way.clone().into()),
-        Step::Dns {
+        NameStep::Loop { way } => set("others", way.clone().into()),
+        NameStep::Dns {
             at,
             address,
             others,
@@ -408,11 +410,13 @@ fn step_json(step: &Step) -> Value {
             set("wrong", wrong.clone().into());
             set("dnssec", word(dnssec));
         }
-        Step::NotInDns { at, dnssec } => {
+        NameStep::NotInDns { at, dnssec } => {
             set("at", at.as_str().into());
             set("dnssec", word(dnssec));
         }
-        Step::DnsWrong { .. } | Step::DnsUnavailable { .. } | Step::DnsUnasked { .. } => {}
+        NameStep::DnsWrong { .. }
+        | NameStep::DnsUnavailable { .. }
+        | NameStep::DnsUnasked { .. } => {}
     }
     value
 }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::paragraph::wrap;
 use crate::report::ApprovalsReport;
 use crate::schema::{APPROVAL, APPROVALS};
-use crate::service::relay::remote::{Held, LOOKED_THROUGH, Remote, Through, find_by_prefix};
+use crate::service::relay::remote::{Held, LOOKED_THROUGH, RelayArgument, Remote, find_by_prefix};
 use crate::service::settings::Config;
 use crate::view;
 use clap::Args;
@@ -61,7 +61,7 @@ struct DecisionArguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    through: Through,
+    through: RelayArgument,
 }
 
 fn digest(text: &str) -> Result<Digest, String> {

@@ -13,11 +13,11 @@ use crate::service::lookup::{self, Reference};
 use crate::service::recipient::resolve_typed;
 use crate::service::relay::data::DataArgument;
 use crate::service::relocate::{relocate, tell, tell_waiting};
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::{clock, json, view};
 use clap::{Args, ValueEnum};
 use crosstalk_protocol::store::{Moved, Record, Side, Store as _, Thread};
-use crosstalk_protocol::{Word, archive};
+use crosstalk_protocol::{VerdictWord, archive};
 use crosstalk_store::SqliteStore;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
@@ -60,8 +60,8 @@ enum Format {
 
 impl Export {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let store = desk.kept(console)?;
+        let workspace = Workspace::open(console)?;
+        let store = workspace.kept(console)?;
         let thread = lookup::thread(&store, &self.thread)?;
         let records = lookup::with_text(console, lookup::everything(&store, &thread.id)?)?;
         let text = match self.format {
@@ -170,8 +170,8 @@ impl Forget {
         if self.data.is_some() {
             return self.run_at_relay(console);
         }
-        let desk = Desk::open(console)?;
-        let mut store = desk.kept(console)?;
+        let workspace = Workspace::open(console)?;
+        let mut store = workspace.kept(console)?;
         let erasure = self.find(&store)?;
         let what = erasure.describe(&store)?;
         let question = format!("Erase {what}? It can't be brought back.");
@@ -326,14 +326,14 @@ pub(crate) struct Move {
 
 impl Move {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let mut store = desk.kept(console)?;
+        let workspace = Workspace::open(console)?;
+        let mut store = workspace.kept(console)?;
         let record = lookup::message(&store, &self.message)?;
         let answers = self.answers.as_deref();
         let answers = answers.map(|id| lookup::message(&store, id)).transpose()?;
         if let (Some(from), Some(answers)) = (&self.from, &answers) {
             drop(store);
-            return self.file_as(console, &desk, &record, (from, answers));
+            return self.file_as(console, &workspace, &record, (from, answers));
         }
         let moved = relocate(&mut store, &record, answers.as_ref())?;
         if self.json {
@@ -356,20 +356,20 @@ impl Move {
     fn file_as(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         record: &Record,
         (from, answers): (&str, &Record),
     ) -> Result<Exit, Failure> {
         lookup::require_text(record)?;
-        if record.verdict != Word::Unsigned || record.side == Side::Mine {
+        if record.verdict != VerdictWord::Unsigned || record.side == Side::Mine {
             return Err(Failure::usage(
                 "the sender of a message that is signed, or that you sent, can't be changed",
             )
             .help("leave out --from"));
         }
         let look = Look::default();
-        let mut intake = Intake::new(desk, &look, false);
-        intake.from = Some(resolve_typed(&desk.config, from));
+        let mut intake = Intake::new(workspace, &look, false);
+        intake.from = Some(resolve_typed(&workspace.config, from));
         intake.quiet = self.json;
         let text = Input::of_text("message", record.text.clone());
         let exit = intake.keep_answer(console, &text, &answers.id)?;

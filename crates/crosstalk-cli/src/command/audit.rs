@@ -11,20 +11,20 @@ use crate::input::{Files, Input, shown_path};
 use crate::schema::{AUDIT_LOG, AUDIT_TRACE};
 use crate::service::audit_bundle::BundleFolder;
 use crate::service::dns::{Look, Lookup};
-use crate::service::home::Rooms;
+use crate::service::home::KeysAndTrust;
 use crate::{clock, json, view};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Timestamp};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::audit::bundle::{
-    Against, DETAILS, ENTRIES, Files as _, check as check_bundle,
+    Against, BundleFiles as _, DETAILS, ENTRIES, check as check_bundle,
 };
 use crosstalk_protocol::audit::{
-    Checkpoint, Detail, EventKind, Leaf, LogEntry, LogQuery, Note, NoteKey, extends,
+    Checkpoint, EventDetail, EventKind, Leaf, LogEntry, LogQuery, Note, NoteKey, extends,
 };
 use crosstalk_protocol::dns::DnsAnswer;
-use crosstalk_protocol::relay::{Signed, Step, hops_of, trace};
+use crosstalk_protocol::relay::{HopSignature, HopStep, hops_of, trace};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io;
@@ -73,7 +73,7 @@ struct TraceMessage {
 impl TraceMessage {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let given = self.key.as_deref().map(any_public_key).transpose()?;
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let mut trust = rooms.trust()?;
         let mut lookup = Lookup::new(&self.look, &rooms)?;
         self.files.each(console, |console, input: &Input| {
@@ -117,7 +117,7 @@ impl TraceMessage {
         console: &mut Console,
         input: &Input,
         document: &Document<'_>,
-        steps: &[Step],
+        steps: &[HopStep],
     ) -> Result<Exit, Failure> {
         let exit = steps.iter().map(judged).fold(Exit::SUCCESS, Exit::worst);
         if self.json {
@@ -143,18 +143,18 @@ impl TraceMessage {
     }
 }
 
-fn judged(step: &Step) -> Exit {
+fn judged(step: &HopStep) -> Exit {
     match (&step.signed, step.faults.is_empty()) {
-        (_, false) => Word::NotVerified.into(),
-        (Signed::Verified(_), true) => Exit::SUCCESS,
-        (_, true) => Word::FirstContact.into(),
+        (_, false) => VerdictWord::NotVerified.into(),
+        (HopSignature::Verified(_), true) => Exit::SUCCESS,
+        (_, true) => VerdictWord::FirstContact.into(),
     }
 }
 
-fn shown(step: &Step) -> String {
+fn shown(step: &HopStep) -> String {
     let mark = match judged(step) {
         Exit::SUCCESS => styled(GREEN, "✓"),
-        exit if exit == Exit::from(Word::FirstContact) => styled(YELLOW, "?"),
+        exit if exit == Exit::from(VerdictWord::FirstContact) => styled(YELLOW, "?"),
         _ => styled(RED, "✗"),
     };
     let (mut by, mut at, mut chain) = (String::from("?"), String::from("?"), String::new());
@@ -167,10 +167,10 @@ fn shown(step: &Step) -> String {
     }
     let gap = step.since.map(passed).unwrap_or_default();
     let signed = match &step.signed {
-        Signed::Verified(_) => "signed, the key is known",
-        Signed::Unknown(_) => "signed by a key that is not known here",
-        Signed::Wrong(_) => "the signature is not its own",
-        Signed::No => "not signed",
+        HopSignature::Verified(_) => "signed, the key is known",
+        HopSignature::Unknown(_) => "signed by a key that is not known here",
+        HopSignature::Wrong(_) => "the signature is not its own",
+        HopSignature::No => "not signed",
     };
     let mut out = format!(
         "  {mark} {}  {at}{}  {}{}\n",
@@ -196,8 +196,8 @@ fn passed(millis: i64) -> String {
     }
 }
 
-fn trace_report(document: &Document<'_>, steps: &[Step], file: Option<&str>) -> Value {
-    let hop = |step: &Step| {
+fn trace_report(document: &Document<'_>, steps: &[HopStep], file: Option<&str>) -> Value {
+    let hop = |step: &HopStep| {
         let hop = step.hop.as_ref();
         json!({
             "place": step.place,
@@ -290,7 +290,7 @@ impl ShowLog {
             until: self.until,
             id: source.message(console, self.message.as_deref())?,
             thread: source.thread(console, self.thread.as_deref())?,
-            most: usize::try_from(self.limit).unwrap_or(usize::MAX),
+            limit: usize::try_from(self.limit).unwrap_or(usize::MAX),
             newest: self.from.is_none() && self.since.is_none(),
             ..LogQuery::default()
         };
@@ -388,12 +388,12 @@ fn bundle_entries(folder: &Path) -> Result<Vec<LogEntry>, Failure> {
         String::from_utf8(bytes.into_owned()).map_err(|_| unusable(format!("{name} is not text")))
     };
     let details = read(DETAILS)?;
-    let mut details: BTreeMap<u64, Detail> = details
+    let mut details: BTreeMap<u64, EventDetail> = details
         .lines()
         .filter_map(|line| {
             let mut words = line.splitn(3, ' ');
             let (index, _salt) = (words.next()?.parse().ok()?, words.next()?);
-            Some((index, Detail::parse(words.next()?)?))
+            Some((index, EventDetail::parse(words.next()?)?))
         })
         .collect();
     let entry = |line: &str| {
@@ -566,7 +566,7 @@ impl WatchLog {
                     console,
                     &unsigned,
                     &fault.to_string(),
-                    Word::NotVerified.into(),
+                    VerdictWord::NotVerified.into(),
                 );
             }
         };
@@ -575,7 +575,7 @@ impl WatchLog {
             put(&self.keep, &shown)?;
             self.say(console, &new, "is kept: the first one")?;
             return Ok(match is_new {
-                true => Word::FirstContact.into(),
+                true => VerdictWord::FirstContact.into(),
                 false => Exit::SUCCESS,
             });
         };
@@ -600,7 +600,7 @@ impl WatchLog {
                         old.size
                     );
                     let kept = self.evidence(&shown)?;
-                    return self.cry(console, &kept, &what, Word::NotVerified.into());
+                    return self.cry(console, &kept, &what, VerdictWord::NotVerified.into());
                 }
             },
         };

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::service::relay::archive;
 use crate::service::relay::archive::check_copy;
-use crate::service::relay::data::{Data, DataArgument};
+use crate::service::relay::data::{DataArgument, DataFolder};
 use crate::service::relay::progress::Progress;
 use crate::shell;
 use clap::Args;
@@ -113,7 +113,7 @@ enum Configuration {
 }
 
 impl Configuration {
-    fn find(data: &Data, named: Option<&Path>) -> Result<Self, Failure> {
+    fn find(data: &DataFolder, named: Option<&Path>) -> Result<Self, Failure> {
         let read = |path: &Path| {
             let read = open_regular(path).and_then(|f| read_bounded(&f, MAX_FILE_BYTES));
             read.map_err(|e| Failure::at(path, e))
@@ -140,7 +140,7 @@ impl Configuration {
     }
 
     /// Says which configuration the backup has, if it is not the one in the folder.
-    fn tell(&self, data: &Data, console: &mut Console) -> Result<(), Failure> {
+    fn tell(&self, data: &DataFolder, console: &mut Console) -> Result<(), Failure> {
         match self {
             Self::Elsewhere(path, _) => {
                 let path = path.to_string_lossy();

@@ -10,9 +10,9 @@ use crate::service::deliver::with_primer;
 use crate::service::dns::Look;
 use crate::service::intake::Intake;
 use crate::service::relay::inbox::{Cause, envelope, keep, takes_answer};
-use crate::service::relay::remote::{Remote, Through, Waiting};
+use crate::service::relay::remote::{RelayArgument, Remote, Waiting};
 use crate::service::settings::When;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::view;
 use clap::Args;
 use crosstalk_envelope::{Document, Edit, ErrorCode, Reading, fence, scan};
@@ -59,17 +59,17 @@ pub(crate) struct Carry {
     #[arg(long)]
     no_copy: bool,
     #[command(flatten)]
-    through: Through,
+    through: RelayArgument,
 }
 
 impl Carry {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let remote = self.through.connect(&desk.config, None)?;
+        let workspace = Workspace::open(console)?;
+        let remote = self.through.connect(&workspace.config, None)?;
         let courier = Courier {
-            desk: &desk,
+            workspace: &workspace,
             remote: &remote,
-            primer: self.primer || desk.config.primer() == When::Always,
+            primer: self.primer || workspace.config.primer() == When::Always,
             no_copy: self.no_copy,
         };
         if let Some(id) = &self.fail {
@@ -111,7 +111,7 @@ impl Carry {
             false => String::new(),
         };
         let said = match said.trim().is_empty() && !self.paste {
-            true => courier.desk.clipboard()?.read()?,
+            true => courier.workspace.clipboard()?.read()?,
             false => said,
         };
         courier.answer(console, waiting, &said)
@@ -125,7 +125,7 @@ fn nothing(console: &mut Console) -> Result<Exit, Failure> {
 
 /// A person between a relay and chats.
 struct Courier<'c> {
-    desk: &'c Desk,
+    workspace: &'c Workspace,
     remote: &'c Remote,
     primer: bool,
     no_copy: bool,
@@ -134,7 +134,7 @@ struct Courier<'c> {
 impl Courier<'_> {
     /// The messages to carry. A message for the person waits in their inbox instead.
     fn queue(&self) -> Result<Vec<Waiting>, Failure> {
-        let mine = self.desk.mine()?;
+        let mine = self.workspace.mine()?;
         let mut queue = self.remote.courier(MOST)?;
         queue.retain(|waiting| !mine.has(&waiting.to));
         Ok(queue)
@@ -175,7 +175,7 @@ impl Courier<'_> {
         if self.no_copy {
             return Ok(None);
         }
-        match self.desk.clipboard().and_then(|mut c| c.write(text)) {
+        match self.workspace.clipboard().and_then(|mut c| c.write(text)) {
             Ok(copied) => Ok(Some(copied)),
             Err(ClipboardError::Off) => Ok(None),
             Err(fault) => {
@@ -220,19 +220,19 @@ impl Courier<'_> {
                     .help("copy what the chat answered"),
             );
         }
-        let id = self.desk.new_id();
+        let id = self.workspace.new_id();
         let cause = Cause {
             given: waiting,
             question: None,
             id: &id,
             is_program: false,
         };
-        let answer = envelope(cause, self.desk, said)?;
+        let answer = envelope(cause, self.workspace, said)?;
         let answer = answer.ok_or_else(|| Failure::failed("the answer is empty"))?;
         // The intake has told its verdict.
-        let _ = keep(console, self.desk, waiting, (true, false))?;
+        let _ = keep(console, self.workspace, waiting, (true, false))?;
         let look = Look::default();
-        let mut intake = Intake::new(self.desk, &look, false);
+        let mut intake = Intake::new(self.workspace, &look, false);
         intake.way = match answer.has_envelope {
             true => Way::Pasted,
             false => Way::Filed,
@@ -259,7 +259,7 @@ impl Courier<'_> {
     /// Says that a message without an answer was carried.
     fn carried(&self, console: &mut Console, waiting: &Waiting) -> Result<Exit, Failure> {
         // The intake has told its verdict.
-        let _ = keep(console, self.desk, waiting, (true, false))?;
+        let _ = keep(console, self.workspace, waiting, (true, false))?;
         self.remote.carried(&waiting.id, &waiting.to, None)?;
         console.talk(&format!("{}.\n", styled(GREEN, "Carried")))?;
         Ok(Exit::SUCCESS)
@@ -320,7 +320,7 @@ fn walk(console: &mut Console, courier: &Courier<'_>, paste: bool) -> Result<Exi
     let lines = keyboard();
     let mut clipboard = match paste || courier.no_copy {
         true => None,
-        false => Some(courier.desk.follow_clipboard()),
+        false => Some(courier.workspace.follow_clipboard()),
     };
     let mut skipped: Vec<(String, String)> = Vec::new();
     let mut exit = Exit::SUCCESS;
@@ -387,7 +387,7 @@ fn walk(console: &mut Console, courier: &Courier<'_>, paste: bool) -> Result<Exi
                 WalkInput::Enter => {
                     let read = match &mut clipboard {
                         Some(clipboard) => clipboard.read(),
-                        None => courier.desk.clipboard().and_then(|mut c| c.read()),
+                        None => courier.workspace.clipboard().and_then(|mut c| c.read()),
                     };
                     match read {
                         Ok(said) => courier.answer(console, waiting, &said),

@@ -11,7 +11,9 @@ use crate::paragraph::wrap;
 use crate::service::relay::start::runtime;
 use clap::{Args, ValueEnum};
 use crosstalk_conform::Level;
-use crosstalk_conform::relay::{Base, Case, CaseResult, Outcome, Report, Suite, cases};
+use crosstalk_conform::relay::{
+    RelayCase, RelayOutcome, RelayReport, RelayResult, RelayUrl, Suite, cases,
+};
 use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::unicode::escape;
 use serde_json::json;
@@ -34,8 +36,8 @@ use std::path::PathBuf;
 )]
 pub(crate) struct Conform {
     /// The base URL of the relay
-    #[arg(value_name = "URL", required_unless_present_any = ["list", "program", "level", "case", "cases"], value_parser = Base::parse)]
-    url: Option<Base>,
+    #[arg(value_name = "URL", required_unless_present_any = ["list", "program", "level", "case", "cases"], value_parser = RelayUrl::parse)]
+    url: Option<RelayUrl>,
     /// The command line of a program to check instead of a relay; the shell reads it
     #[arg(long, value_name = "CMD", conflicts_with_all = ["url", "token_file", "flood"])]
     program: Option<String>,
@@ -156,10 +158,10 @@ impl Conform {
 
     fn list(&self, console: &mut Console) -> Result<Exit, Failure> {
         let is_chosen =
-            |c: &Case| self.only.is_empty() || self.only.iter().any(|w| c.is_meant_by(w));
-        let chosen: Vec<Case> = cases().into_iter().filter(is_chosen).collect();
+            |c: &RelayCase| self.only.is_empty() || self.only.iter().any(|w| c.is_meant_by(w));
+        let chosen: Vec<RelayCase> = cases().into_iter().filter(is_chosen).collect();
         if self.format == ReportFormat::Json {
-            let entry = |c: &Case| json!({"id": c.id, "rule": c.rule.id, "title": c.title, "heavy": c.is_heavy});
+            let entry = |c: &RelayCase| json!({"id": c.id, "rule": c.rule.id, "title": c.title, "heavy": c.is_heavy});
             let list: Vec<_> = chosen.iter().map(entry).collect();
             console.data(json::pretty(&list)?)?;
             return Ok(Exit::SUCCESS);
@@ -177,12 +179,12 @@ impl Conform {
     }
 }
 
-fn line(result: &CaseResult) -> String {
+fn line(result: &RelayResult) -> String {
     let case = &result.case;
     let (style, word) = match result.outcome {
-        Outcome::Passed => (GREEN, "ok  "),
-        Outcome::Failed { .. } => (RED, "FAIL"),
-        Outcome::Skipped(_) => (YELLOW, "skip"),
+        RelayOutcome::Passed => (GREEN, "ok  "),
+        RelayOutcome::Failed { .. } => (RED, "FAIL"),
+        RelayOutcome::Skipped(_) => (YELLOW, "skip"),
     };
     let mut out = format!(
         "{} {} {}\n",
@@ -199,9 +201,9 @@ fn line(result: &CaseResult) -> String {
         ));
     };
     match &result.outcome {
-        Outcome::Passed => {}
-        Outcome::Skipped(reason) => add("because", reason),
-        Outcome::Failed { expected, got } => {
+        RelayOutcome::Passed => {}
+        RelayOutcome::Skipped(reason) => add("because", reason),
+        RelayOutcome::Failed { expected, got } => {
             add("rule", case.rule.title);
             add("expected", expected);
             add("got", got);
@@ -210,7 +212,7 @@ fn line(result: &CaseResult) -> String {
     out
 }
 
-fn summary(report: &Report) -> String {
+fn summary(report: &RelayReport) -> String {
     let count = |word| report.count(word);
     let verdict = match report.is_good() {
         true => styled(GREEN, "The relay keeps the rules that were tried"),

@@ -15,19 +15,21 @@ use crate::service::dns::Look;
 use crate::service::intake::Incoming;
 use crate::service::lookup::{self, is_long_enough};
 use crate::service::recipient::{resolve_typed, sender_or_own};
-use crate::service::relay::data::Data;
-use crate::service::relay::remote::{Delivered, LOOKED_THROUGH, Remote, Through, find_by_prefix};
-use crate::service::workspace::{Desk, NOTHING};
+use crate::service::relay::data::DataFolder;
+use crate::service::relay::remote::{
+    Delivered, LOOKED_THROUGH, RelayArgument, Remote, find_by_prefix,
+};
+use crate::service::workspace::{NOTHING, Workspace};
 use crate::{clock, view};
 use anstyle::Style;
 use clap::Args;
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Address, Builder, CoreHeader, Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::compose::session_text;
 use crosstalk_protocol::consent::{Grant, GrantFilter, LedgerStore as _, Need, Terms};
 use crosstalk_protocol::store::{Record, Store as _, Way};
-use crosstalk_relay::client::{Consent, ConsentRecord, UnderConsent};
+use crosstalk_relay::client::{ConsentRecord, ConsentView, UnderConsent};
 use crosstalk_store::SqliteStore;
 use std::path::PathBuf;
 
@@ -64,20 +66,24 @@ struct ConsentSource {
 
 impl ConsentSource {
     /// The relay, if one is to be asked.
-    fn connect(&self, desk: &Desk) -> Result<Option<Remote>, Failure> {
+    fn connect(&self, workspace: &Workspace) -> Result<Option<Remote>, Failure> {
         let Some(url) = &self.relay else {
             return Ok(None);
         };
-        let through = Through::of(url, self.token_file.clone())?;
-        through.connect(&desk.config, None).map(Some)
+        let through = RelayArgument::of(url, self.token_file.clone())?;
+        through.connect(&workspace.config, None).map(Some)
     }
 
     /// The store on this machine; nothing if the person keeps none.
-    fn open(&self, console: &mut Console, desk: &Desk) -> Result<Option<SqliteStore>, Failure> {
+    fn open(
+        &self,
+        console: &mut Console,
+        workspace: &Workspace,
+    ) -> Result<Option<SqliteStore>, Failure> {
         let Some(folder) = &self.data else {
-            return desk.messages(console);
+            return workspace.messages(console);
         };
-        let data = Data::at(folder.clone());
+        let data = DataFolder::at(folder.clone());
         data.require()?;
         data.open().map(Some)
     }
@@ -136,12 +142,15 @@ struct ListConsents {
 
 impl ListConsents {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = &Desk::open(console)?;
-        let by = self.by.as_ref().map(|by| resolve_typed(&desk.config, by));
+        let workspace = &Workspace::open(console)?;
+        let by = self
+            .by
+            .as_ref()
+            .map(|by| resolve_typed(&workspace.config, by));
         let most = usize::try_from(self.limit).unwrap_or(usize::MAX);
-        let consents = match self.source.connect(desk)? {
+        let consents = match self.source.connect(workspace)? {
             Some(remote) => remote.consents(by.as_deref(), !self.all, most)?,
-            None => self.kept(console, desk, by, most)?,
+            None => self.kept(console, workspace, by, most)?,
         };
         if self.json {
             console.report(CONSENTS, &ConsentsReport { consents })?;
@@ -160,11 +169,11 @@ impl ListConsents {
     fn kept(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         granter: Option<String>,
         most: usize,
-    ) -> Result<Vec<Consent>, Failure> {
-        let Some(mut store) = self.source.open(console, desk)? else {
+    ) -> Result<Vec<ConsentView>, Failure> {
+        let Some(mut store) = self.source.open(console, workspace)? else {
             return Ok(Vec::new());
         };
         // Another program may have kept erased text from leaving the files; it can go now.
@@ -175,10 +184,10 @@ impl ListConsents {
         let filter = GrantFilter {
             granter,
             holding_at: (!self.all).then_some(now),
-            most,
+            limit: most,
         };
         let grants = store.grants(&filter)?;
-        Ok(grants.iter().map(|g| Consent::of(g, now)).collect())
+        Ok(grants.iter().map(|g| ConsentView::of(g, now)).collect())
     }
 }
 
@@ -192,7 +201,7 @@ fn style(standing: &str) -> Style {
 }
 
 /// A row for each: id, who gave it, scopes, to whom, until when, what holds of it, how that was verified.
-fn table(consents: &[Consent]) -> String {
+fn table(consents: &[ConsentView]) -> String {
     let titles = ["id", "by", "scope", "to", "until", "standing", "verified"];
     let mut rows = vec![titles.map(str::to_owned)];
     rows.extend(consents.iter().map(|c| {
@@ -252,10 +261,10 @@ struct ShowConsent {
 
 impl ShowConsent {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = &Desk::open(console)?;
-        let record = match self.source.connect(desk)? {
+        let workspace = &Workspace::open(console)?;
+        let record = match self.source.connect(workspace)? {
             Some(remote) => at_relay(&remote, &self.id)?,
-            None => self.kept(console, desk)?,
+            None => self.kept(console, workspace)?,
         };
         if self.json {
             console.report(CONSENT, &record)?;
@@ -265,13 +274,13 @@ impl ShowConsent {
         Ok(Exit::SUCCESS)
     }
 
-    fn kept(&self, console: &mut Console, desk: &Desk) -> Result<ConsentRecord, Failure> {
-        let store = self.source.open(console, desk)?;
+    fn kept(&self, console: &mut Console, workspace: &Workspace) -> Result<ConsentRecord, Failure> {
+        let store = self.source.open(console, workspace)?;
         let store = store.ok_or_else(|| Failure::failed(NOTHING.to_owned()))?;
         let grant = find(&store, &self.id)?.ok_or_else(|| unknown(&self.id))?;
         let under = store.under(&grant.id)?.into_iter();
         Ok(ConsentRecord {
-            consent: Consent::of(&grant, clock::exact()),
+            consent: ConsentView::of(&grant, clock::exact()),
             messages: under
                 .map(|(id, has_text)| UnderConsent { id, has_text })
                 .collect(),
@@ -385,12 +394,12 @@ struct GrantConsent {
 
 impl GrantConsent {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = &Desk::open(console)?;
-        let receiver = resolve_typed(&desk.config, &self.to);
-        let sender = sender_or_own(&desk.config, self.from.as_deref())?;
+        let workspace = &Workspace::open(console)?;
+        let receiver = resolve_typed(&workspace.config, &self.to);
+        let sender = sender_or_own(&workspace.config, self.from.as_deref())?;
         let asked = match &self.reply_to {
             Some(reference) => {
-                let store = desk.kept(console)?;
+                let store = workspace.kept(console)?;
                 let asked = lookup::message(&store, reference)?;
                 self.delivery.require_open(&store, &asked.thread)?;
                 Some(asked)
@@ -400,24 +409,24 @@ impl GrantConsent {
         let delivery = self
             .delivery
             .clone()
-            .signed_if(desk, false)?
-            .carrying_key(desk);
-        delivery.require_key(desk)?;
+            .signed_if(workspace, false)?
+            .carrying_key(workspace);
+        delivery.require_key(workspace)?;
         let at = clock::now();
-        let id = self.id.clone().unwrap_or_else(|| desk.new_id());
-        let expires = self.end(console, desk, (&id, &sender, &receiver))?;
+        let id = self.id.clone().unwrap_or_else(|| workspace.new_id());
+        let expires = self.end(console, workspace, (&id, &sender, &receiver))?;
         let intent = match asked {
             Some(_) => Intent::Respond,
             None => Intent::Broadcast,
         };
         let asked = asked.as_ref();
-        let thread = asked.map_or_else(|| desk.new_id(), |r| r.thread.clone());
+        let thread = asked.map_or_else(|| workspace.new_id(), |r| r.thread.clone());
         let mut builder = Builder::new(sender, receiver)
-            .user(desk.config.user()?)
+            .user(workspace.config.user()?)
             .session(session_text(at, "consent"))
             .thread(thread)
             .core_if(CoreHeader::Parent, asked.map(|r| r.id.as_str()))
-            .message(desk.new_id())
+            .message(workspace.new_id())
             .context(
                 asked
                     .and_then(|r| r.context.as_deref())
@@ -434,10 +443,10 @@ impl GrantConsent {
         }
         let builder = builder
             .meta("privacy", "Consent-ID", &id)
-            .body(self.words(&id, expires, delivery.signs(desk)))
+            .body(self.words(&id, expires, delivery.signs(workspace)))
             .visible();
-        let is_signed = delivery.signs(desk);
-        let exit = delivery.dispatch(console, desk, &builder, &[])?;
+        let is_signed = delivery.signs(workspace);
+        let exit = delivery.dispatch(console, workspace, &builder, &[])?;
         if !is_signed {
             console.note(
                 "it is not signed, so nothing can revoke it until you have a key: `crosstalk key new --id you@example.com` makes one",
@@ -450,10 +459,10 @@ impl GrantConsent {
     fn end(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         (id, sender, receiver): (&str, &str, &str),
     ) -> Result<Option<Timestamp>, Failure> {
-        let store = desk.messages(console)?;
+        let store = workspace.messages(console)?;
         let known = store.map(|s| s.grant(id)).transpose()?.flatten();
         let Some(known) = known else {
             return Ok(self.expires);
@@ -516,14 +525,14 @@ struct RevokeConsent {
 
 impl RevokeConsent {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = &Desk::open(console)?;
+        let workspace = &Workspace::open(console)?;
         let delivery = self
             .delivery
             .clone()
-            .signed_if(desk, true)?
-            .carrying_key(desk);
-        delivery.require_key(desk)?;
-        let store = desk.messages(console)?;
+            .signed_if(workspace, true)?
+            .carrying_key(workspace);
+        delivery.require_key(workspace)?;
+        let store = workspace.messages(console)?;
         let grant = match &store {
             Some(store) => find(store, &self.id)?,
             None => None,
@@ -539,20 +548,22 @@ impl RevokeConsent {
                 end.at, end.message
             ))?;
         }
-        let receiver = self.receiver(console, desk, grant.as_ref())?;
+        let receiver = self.receiver(console, workspace, grant.as_ref())?;
         let at = clock::now();
         let id = grant.as_ref().map_or(&self.id, |g| &g.id);
         let thread = given.as_ref().map(|r| r.thread.clone());
-        let mut builder =
-            Builder::new(self.sender(desk, grant.as_ref(), given.as_ref())?, receiver)
-                .user(desk.config.user()?)
-                .session(session_text(at, "consent"))
-                .thread(thread.unwrap_or_else(|| desk.new_id()))
-                .core_if(CoreHeader::Parent, given.as_ref().map(|r| r.id.as_str()))
-                .message(desk.new_id())
-                .context("consent")
-                .intent(Intent::Revoke.as_str())
-                .meta("revocation", "Consent-ID", id);
+        let mut builder = Builder::new(
+            self.sender(workspace, grant.as_ref(), given.as_ref())?,
+            receiver,
+        )
+        .user(workspace.config.user()?)
+        .session(session_text(at, "consent"))
+        .thread(thread.unwrap_or_else(|| workspace.new_id()))
+        .core_if(CoreHeader::Parent, given.as_ref().map(|r| r.id.as_str()))
+        .message(workspace.new_id())
+        .context("consent")
+        .intent(Intent::Revoke.as_str())
+        .meta("revocation", "Consent-ID", id);
         if let Some(reason) = &self.reason {
             builder = builder.meta("revocation", "Reason", reason);
         }
@@ -563,35 +574,35 @@ impl RevokeConsent {
                  and confirm."
             ))
             .visible();
-        delivery.dispatch(console, desk, &builder, &[])
+        delivery.dispatch(console, workspace, &builder, &[])
     }
 
     /// The name under which it was given, if that is one's own, or if it was given here.
     fn sender(
         &self,
-        desk: &Desk,
+        workspace: &Workspace,
         grant: Option<&Grant>,
         given: Option<&Record>,
     ) -> Result<String, Failure> {
-        let mine = desk.mine()?;
+        let mine = workspace.mine()?;
         let was_given_here = given.is_some_and(|r| r.way == Way::Sent);
         let own = grant.filter(|g| mine.has(&g.granter) || was_given_here);
         match (&self.from, own) {
-            (Some(from), _) => Ok(resolve_typed(&desk.config, from)),
+            (Some(from), _) => Ok(resolve_typed(&workspace.config, from)),
             (None, Some(grant)) => Ok(grant.granter.clone()),
-            (None, None) => desk.config.sender(),
+            (None, None) => workspace.config.sender(),
         }
     }
 
     fn receiver(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         grant: Option<&Grant>,
     ) -> Result<String, Failure> {
         let given = grant.map_or(&[][..], |g| &g.to);
         let receiver = match (&self.to, given) {
-            (Some(to), _) => resolve_typed(&desk.config, to),
+            (Some(to), _) => resolve_typed(&workspace.config, to),
             (None, [first, others @ ..]) => {
                 for other in others {
                     console.note(&format!(
@@ -644,11 +655,11 @@ struct CheckConsent {
 
 impl CheckConsent {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = &Desk::open(console)?;
+        let workspace = &Workspace::open(console)?;
         let input = Input::read(&self.file, console)?;
         let (text, scan) = input.scan(Reading::Paste);
-        let mut exit = Exit::of(&scan.refused);
-        if let Some(fault) = scan.refused.iter().find(|d| d.is_error()) {
+        let mut exit = Exit::of(&scan.rejected);
+        if let Some(fault) = scan.rejected.iter().find(|d| d.is_error()) {
             let line = fault.position(&text).line;
             console.talk(&format!(
                 "{}: line {line}: {} ({})\n",
@@ -658,9 +669,9 @@ impl CheckConsent {
             ))?;
         }
         let look = Look::default();
-        let mut incoming = Incoming::new(desk, &look)?;
+        let mut incoming = Incoming::new(workspace, &look)?;
         incoming.at = self.at;
-        let store = desk.messages(console)?;
+        let store = workspace.messages(console)?;
         let mut envelopes = Vec::new();
         for document in &scan.documents {
             let taken = incoming.take(console, document, Way::Pasted)?;
@@ -692,7 +703,7 @@ impl CheckConsent {
 struct CheckedConsent<'c> {
     document: &'c Document<'c>,
     said: &'c consent::Said,
-    judged: &'c Result<Terms, Refusal>,
+    judged: &'c Result<Terms, Rejection>,
 }
 
 impl CheckedConsent<'_> {

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::paragraph::{count, wrap};
 use crate::report::DeadReport;
 use crate::schema::DEAD;
-use crate::service::relay::remote::{LOOKED_THROUGH, Through, find_by_prefix};
+use crate::service::relay::remote::{LOOKED_THROUGH, RelayArgument, find_by_prefix};
 use crate::service::settings::Config;
 use crate::view;
 use clap::{Args, Subcommand};
@@ -47,7 +47,7 @@ struct List {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    through: Through,
+    through: RelayArgument,
 }
 
 /// Requeue a dead letter
@@ -60,7 +60,7 @@ struct Requeue {
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
-    through: Through,
+    through: RelayArgument,
 }
 
 impl Dead {

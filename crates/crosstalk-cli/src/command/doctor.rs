@@ -32,7 +32,7 @@ impl Doctor {
         let name = input.shown_name();
         let lines = LineIndex::new(&text);
         let readable = scan.documents.len();
-        let errors: Vec<&Diagnostic> = scan.refused.iter().filter(|d| d.is_error()).collect();
+        let errors: Vec<&Diagnostic> = scan.rejected.iter().filter(|d| d.is_error()).collect();
         let found = match readable {
             0 => format!("In {name} there is no envelope that can be read."),
             1 => format!("In {name} there is one envelope that can be read."),
@@ -46,14 +46,14 @@ impl Doctor {
             console.show(&refusals(&errors, &lines))?;
         }
         for stray in scan
-            .refused
+            .rejected
             .iter()
             .filter(|d| d.severity == Severity::Warning)
         {
             let line = sentence(stray, &lines);
             console.show(&format!("\n{}", bullet(&line)))?;
         }
-        Ok(Exit::of(&scan.refused))
+        Ok(Exit::of(&scan.rejected))
     }
 }
 

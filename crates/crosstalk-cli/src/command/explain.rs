@@ -7,7 +7,7 @@ use crate::paragraph::wrap;
 use clap::Args;
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::{ErrorCode, Intent};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 
 /// Say what a rule, an intent, an error code or a verdict means
 #[derive(Args, Debug)]
@@ -77,31 +77,31 @@ fn about_code(code: ErrorCode) -> String {
     out
 }
 
-fn verdict(asked: &str) -> Option<Word> {
+fn verdict(asked: &str) -> Option<VerdictWord> {
     // As `verify` shows it, too: NOT VERIFIED.
     let name = asked.to_ascii_lowercase().replace([' ', '_'], "-");
-    Word::ALL.into_iter().find(|w| w.as_str() == name)
+    VerdictWord::ALL.into_iter().find(|w| w.as_str() == name)
 }
 
-fn about_verdict(word: Word) -> String {
+fn about_verdict(word: VerdictWord) -> String {
     let head = format!("{}: {}", word.as_str(), exit::meaning(word));
     let advice = match word {
-        Word::Verified => "use it",
-        Word::FirstContact => {
+        VerdictWord::Verified => "use it",
+        VerdictWord::FirstContact => {
             "compare the fingerprint with the sender by voice, then crosstalk trust pin"
         }
-        Word::Unbound => {
+        VerdictWord::Unbound => {
             "ask the sender by another way whether the key is theirs, then pin it with `crosstalk trust pin FILE`"
         }
-        Word::Unsigned => "treat it as text of an unknown author",
-        Word::UnknownKey => {
+        VerdictWord::Unsigned => "treat it as text of an unknown author",
+        VerdictWord::UnknownKey => {
             "ask the sender to sign with --with-key, or try again if DNS did not answer"
         }
-        Word::Damaged => {
+        VerdictWord::Damaged => {
             "copy it again inside a code fence, or ask for it again; the verdict names the lines"
         }
-        Word::NotVerified => "ask the sender by another way; the verdict says what is wrong",
-        Word::Revoked => "ask the sender by another way for the new key",
+        VerdictWord::NotVerified => "ask the sender by another way; the verdict says what is wrong",
+        VerdictWord::Revoked => "ask the sender by another way for the new key",
     };
     let mut out = format!("{}\n", styled(BOLD, &wrap(&head, 0, 0)));
     out.push_str(&line(

@@ -81,7 +81,7 @@ impl Fmt {
 
 /// Errors and warnings of the file, with the exit code that they ask for.
 fn tell(console: &mut Console, carets: &Carets<'_>, scan: &Scan<'_>) -> Result<Exit, Failure> {
-    let mut exit = Exit::of(&scan.refused);
+    let mut exit = Exit::of(&scan.rejected);
     for document in &scan.documents {
         // In a paste a missing header is a warning; the output, though, is not an envelope yet.
         if !document.is_well_formed() {
@@ -94,7 +94,7 @@ fn tell(console: &mut Console, carets: &Carets<'_>, scan: &Scan<'_>) -> Result<E
         }
     }
     for finding in scan
-        .refused
+        .rejected
         .iter()
         .filter(|d| d.severity >= Severity::Warning)
     {

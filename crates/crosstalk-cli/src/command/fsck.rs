@@ -7,7 +7,7 @@ use crate::paragraph::wrap;
 use crate::report::{FsckPlaceReport, FsckReport, QuarantineReport};
 use crate::schema::FSCK;
 use crate::service::relay::archive::{DamagedAttachment, check_blobs};
-use crate::service::relay::data::{Data, DataArgument};
+use crate::service::relay::data::{DataArgument, DataFolder};
 use crate::service::relay::progress::Progress;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
@@ -141,7 +141,7 @@ impl Fsck {
     }
 
     /// Checks a relay: its store and its attachments.
-    fn relay(&self, data: &Data) -> Result<FsckResult, Failure> {
+    fn relay(&self, data: &DataFolder) -> Result<FsckResult, Failure> {
         let running = match self.repair {
             true => Some(data.require_stopped("stop it before a repair")?),
             false => None,
@@ -170,7 +170,7 @@ impl Fsck {
 }
 
 /// Checks that each checkpoint is signed by a current or former key of the relay.
-fn signatures(data: &Data, report: &mut FsckResult) -> Result<(), Failure> {
+fn signatures(data: &DataFolder, report: &mut FsckResult) -> Result<(), Failure> {
     let checkpoints = data.open()?.checkpoints()?;
     let keys = data.public_keys()?;
     if keys.is_empty() && !checkpoints.is_empty() {
@@ -195,7 +195,7 @@ fn signatures(data: &Data, report: &mut FsckResult) -> Result<(), Failure> {
 }
 
 /// Moves a damaged attachment away, so that the relay reports it as missing and it can be uploaded again.
-fn move_away(data: &Data, damaged: &DamagedAttachment) -> Result<(), Failure> {
+fn move_away(data: &DataFolder, damaged: &DamagedAttachment) -> Result<(), Failure> {
     let folder = data.folder().join("damaged");
     let at = |e| Failure::at(&damaged.path, e);
     crate::service::relay::data::make_folder(&folder).map_err(at)?;

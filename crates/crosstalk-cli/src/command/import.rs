@@ -13,12 +13,12 @@ use crate::schema::IMPORT;
 use crate::service::consent;
 use crate::service::dns::Look;
 use crate::service::intake::{Incoming, Taken};
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use clap::Args;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::{Document, ErrorCode, Reading};
 use crosstalk_protocol::chat::{self, ChatImport, ExportedChat};
-use crosstalk_protocol::store::{Arrival, Outcome, Store as _, Way};
+use crosstalk_protocol::store::{Arrival, Store as _, StoreOutcome, Way};
 use crosstalk_store::SqliteStore;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal as _, Read as _};
@@ -65,18 +65,18 @@ struct Tally {
 
 impl Import {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
+        let workspace = Workspace::open(console)?;
         let found = files::find(&self.paths)?;
         let look = Look::default();
         let bar = self.bar(&found);
         let mut work = Work {
-            incoming: Incoming::new(&desk, &look)?,
-            store: desk.store(console)?,
+            incoming: Incoming::new(&workspace, &look)?,
+            store: workspace.store(console)?,
             batch: Vec::new(),
             tally: Tally::default(),
             exit: Exit::SUCCESS,
-            person: desk.config.sender()?,
-            user: desk.config.user()?,
+            person: workspace.config.sender()?,
+            user: workspace.config.user()?,
             accept_truncated: self.accept_truncated,
             bar: bar.clone(),
         };
@@ -230,7 +230,7 @@ impl Work<'_> {
         {
             return self.chat(console, &name, &chat);
         }
-        if let Some(fault) = scan.refused.iter().find(|d| d.is_error()) {
+        if let Some(fault) = scan.rejected.iter().find(|d| d.is_error()) {
             let line = fault.position(&text).line;
             let mut reason = match fault.rule.id == rule::NO_ENVELOPE.id {
                 true => format!(
@@ -244,7 +244,7 @@ impl Work<'_> {
             if !scan.truncated.is_empty() {
                 reason.push_str("; --accept-truncated keeps it, marked as truncated");
             }
-            self.refuse(&name, &reason, Exit::of(&scan.refused));
+            self.refuse(&name, &reason, Exit::of(&scan.rejected));
         }
         for document in &scan.documents {
             self.document(console, &name, document, Way::Imported)?;
@@ -386,13 +386,13 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn count(&mut self, name: String, way: Way, outcome: Outcome) {
+    fn count(&mut self, name: String, way: Way, outcome: StoreOutcome) {
         match outcome {
-            Outcome::Filed { .. } => self.tally.filed += 1,
-            Outcome::Known { .. } => self.tally.known += 1,
+            StoreOutcome::Filed { .. } => self.tally.filed += 1,
+            StoreOutcome::Known { .. } => self.tally.known += 1,
             // The id of a turn comes from what was said: only the name of the file is another one.
-            Outcome::Conflict { .. } if way == Way::Filed => self.tally.known += 1,
-            Outcome::Conflict { id, .. } => {
+            StoreOutcome::Conflict { .. } if way == Way::Filed => self.tally.known += 1,
+            StoreOutcome::Conflict { id, .. } => {
                 self.exit = self.exit.worst(ErrorCode::Perm.into());
                 let id = crosstalk_envelope::unicode::escape(&id).into_owned();
                 self.tally.conflicts.push((name, id));

@@ -12,8 +12,8 @@ use crate::schema::{INBOX, RELAY_INBOX};
 use crate::service::dismiss::{Awaited, dismiss};
 use crate::service::lookup;
 use crate::service::relay::inbox::{addresses, take};
-use crate::service::relay::remote::{Remote, Through, Trouble, Waiting};
-use crate::service::workspace::{Desk, listed};
+use crate::service::relay::remote::{RelayArgument, RelayError, Remote, Waiting};
+use crate::service::workspace::{Workspace, listed};
 use crate::shell;
 use crate::view::{self, Look};
 use clap::Args;
@@ -61,26 +61,26 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
+        let workspace = Workspace::open(console)?;
         if !self.done.is_empty() {
-            return dismiss(console, &desk, &self.done, Awaited::OfMe);
+            return dismiss(console, &workspace, &self.done, Awaited::OfMe);
         }
         if let Some(url) = &self.relay {
             let at_relay = RelayListing {
-                through: Through::of(url, self.token_file.clone())?,
+                through: RelayArgument::of(url, self.token_file.clone())?,
                 addresses: &self.addresses,
                 limit: self.paging.limit,
                 take: self.take,
                 json: self.json,
             };
-            return at_relay.run(console, &desk);
+            return at_relay.run(console, &workspace);
         }
-        let store = desk.messages(console)?;
+        let store = workspace.messages(console)?;
         let (items, more) = listed(store.as_ref(), |s| s.inbox(self.paging.page()))?;
         let items: Vec<Record> = items.into_iter().map(lookup::veiled).collect();
-        let relays = match self.local || desk.config.relays().is_empty() {
+        let relays = match self.local || workspace.config.relays().is_empty() {
             true => Vec::new(),
-            false => ask_all(&desk)?,
+            false => ask_all(&workspace)?,
         };
         // An empty list is complete only if a relay could be asked, or none was.
         let faults: Vec<Exit> = relays.iter().filter_map(RelayFindings::fault).collect();
@@ -166,16 +166,16 @@ struct Found {
 }
 
 /// Asks all relays of the settings side by side. One that does not answer in time is named as such.
-fn ask_all(desk: &Desk) -> Result<Vec<RelayFindings>, Failure> {
-    let own = addresses(desk, &[])?;
+fn ask_all(workspace: &Workspace) -> Result<Vec<RelayFindings>, Failure> {
+    let own = addresses(workspace, &[])?;
     let mut all: Vec<RelayFindings> = Vec::new();
     let (tell, told) = mpsc::channel();
-    for relay in desk.config.relays() {
+    for relay in workspace.config.relays() {
         if all.iter().any(|known| known.url == relay.url) {
             continue;
         }
         let place = all.len();
-        let begun = begin(desk, &relay.url, &own, (place, tell.clone()));
+        let begun = begin(workspace, &relay.url, &own, (place, tell.clone()));
         all.push(RelayFindings {
             url: relay.url.clone(),
             found: Err(match begun {
@@ -207,9 +207,16 @@ fn ask_all(desk: &Desk) -> Result<Vec<RelayFindings>, Failure> {
 type Answers = (usize, mpsc::Sender<(usize, Result<Found, Unasked>)>);
 
 /// Begins to ask a relay, on a thread that is left alone when the time is over.
-fn begin(desk: &Desk, url: &str, own: &[String], (place, tell): Answers) -> Result<(), Failure> {
-    let through = Through::new(Some(url.to_owned()), None);
-    let remote = through.connect(&desk.config, None)?.with_deadline(PATIENCE);
+fn begin(
+    workspace: &Workspace,
+    url: &str,
+    own: &[String],
+    (place, tell): Answers,
+) -> Result<(), Failure> {
+    let through = RelayArgument::new(Some(url.to_owned()), None);
+    let remote = through
+        .connect(&workspace.config, None)?
+        .with_deadline(PATIENCE);
     let own = own.to_vec();
     let ask = move || {
         let found = look(&remote, &own).map_err(|trouble| Unasked::new(&trouble.into()));
@@ -221,7 +228,7 @@ fn begin(desk: &Desk, url: &str, own: &[String], (place, tell): Answers) -> Resu
 }
 
 /// Lists the messages for some addresses at a relay, and those in the queues of people that the caller may read.
-fn look(remote: &Remote, own: &[String]) -> Result<Found, Trouble> {
+fn look(remote: &Remote, own: &[String]) -> Result<Found, RelayError> {
     let mut found = Found::default();
     let mut refusals = Vec::new();
     for address in own {
@@ -381,7 +388,7 @@ const AT_ONCE: u32 = 100;
 
 /// A request of `inbox --relay`.
 struct RelayListing<'a> {
-    through: Through,
+    through: RelayArgument,
     /// The owners of the inboxes; the person if none is named.
     addresses: &'a [String],
     /// How many messages at most.
@@ -392,12 +399,12 @@ struct RelayListing<'a> {
 }
 
 impl RelayListing<'_> {
-    fn run(&self, console: &mut Console, desk: &Desk) -> Result<Exit, Failure> {
-        let addresses = addresses(desk, self.addresses)?;
+    fn run(&self, console: &mut Console, workspace: &Workspace) -> Result<Exit, Failure> {
+        let addresses = addresses(workspace, self.addresses)?;
         let (mut exit, mut messages) = (Exit::SUCCESS, Vec::new());
         for address in &addresses {
-            let remote = self.through.connect(&desk.config, Some(address))?;
-            exit = exit.worst(self.one(console, desk, &remote, address, &mut messages)?);
+            let remote = self.through.connect(&workspace.config, Some(address))?;
+            exit = exit.worst(self.one(console, workspace, &remote, address, &mut messages)?);
         }
         if self.json {
             console.report(RELAY_INBOX, &RelayInboxReport { messages })?;
@@ -411,7 +418,7 @@ impl RelayListing<'_> {
     fn one(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         remote: &Remote,
         address: &str,
         messages: &mut Vec<FetchedMessage>,
@@ -425,7 +432,7 @@ impl RelayListing<'_> {
             left = left.saturating_sub(u32::try_from(page.messages.len()).unwrap_or(u32::MAX));
             for waiting in &page.messages {
                 let (one, taken) = match self.take {
-                    true => take(console, desk, remote, address, waiting, self.json)?,
+                    true => take(console, workspace, remote, address, waiting, self.json)?,
                     false => (Exit::SUCCESS, false),
                 };
                 exit = exit.worst(one);

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Input, shown_path};
 use crate::paragraph::wrap;
-use crate::service::home::{Rooms, block_of, require_active, require_allowed, rotation_of};
+use crate::service::home::{KeysAndTrust, block_of, require_active, require_allowed, rotation_of};
 use crate::service::passphrase::{Passphrase, choose_new};
 use crate::service::settings::Config;
 use crate::service::signing::sign;
@@ -19,9 +19,9 @@ use crosstalk_envelope::{
 };
 use crosstalk_protocol::dns::{domain_of, key_name};
 use crosstalk_protocol::rotation::key_block;
-use crosstalk_protocol::{Question, Rotation, Trust, learn};
+use crosstalk_protocol::{Rotation, Trust, VerifyContext, learn};
 use crosstalk_store::{
-    Facts, Handover, Imported, KeyFileError, StoredKey, TrustStoreError, import,
+    Imported, KeyFacts, KeyFileError, KeyHandover, StoredKey, TrustStoreError, import,
 };
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -117,7 +117,7 @@ fn generate(algorithm: Algorithm) -> Result<PrivateKey, Failure> {
 
 impl NewKey {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let key = generate(self.algorithm.into())?;
         let id = match self.id.as_str() {
             "did:key" => key.public().to_did(),
@@ -159,7 +159,7 @@ struct ListKeys {
 
 impl ListKeys {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let listing = rooms.keys.list()?;
         if self.json {
             console.data(keys_report(&rooms, &listing.keys, &listing.problems)?)?;
@@ -210,7 +210,7 @@ struct ShowKey {
 
 impl ShowKey {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let current = rooms.keys.find(&self.id)?;
         let listing = rooms.keys.list()?;
         let earlier = listing.of_id(&self.id).filter(|k| **k != current);
@@ -257,7 +257,7 @@ enum KeyFormat {
 
 impl ExportKey {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let key = rooms.keys.find(&self.id)?;
         if self.private && self.format != KeyFormat::Pem {
             let message = "--private needs --format pem: no other form has the private key";
@@ -331,7 +331,7 @@ struct ImportKey {
 
 impl ImportKey {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let input = Input::read(&self.file, console)?;
         let name = input.shown_name().into_owned();
         let text = input.text().map_err(|(_, fault)| {
@@ -354,7 +354,7 @@ impl ImportKey {
                 .help("leave --id out"));
             }
             (Some(facts), _) => facts,
-            (None, Some(id)) => Facts::new(id, key.public(), clock::now()),
+            (None, Some(id)) => KeyFacts::new(id, key.public(), clock::now()),
             (None, None) => {
                 return Err(
                     Failure::usage(format!("{name} does not say the id of its key"))
@@ -398,7 +398,7 @@ impl BackUpKey {
             let message = "a backup is a file of its own: give its name with --to".to_owned();
             return Err(Failure::usage(message));
         }
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let key = rooms.keys.find(&self.id)?;
         let opened = rooms.unlock(&key, &self.ask)?;
         let passphrase = match opened.passphrase {
@@ -492,7 +492,7 @@ struct RotateKey {
 
 impl RotateKey {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let old = rooms.keys.find(&self.id)?;
         require_active(&old)?;
         let opened = rooms.unlock(&old, &self.ask)?;
@@ -519,7 +519,7 @@ impl RotateKey {
             key_block: &key_block(new_id, &new.public(), Some((&rotation, &proof))),
         };
         let text = sign(&signer, &announcement(&self.parties, &signer, &rotation))?;
-        let handover = Handover {
+        let handover = KeyHandover {
             at,
             grace_until: rotation.grace,
             proof: base64::encode(&proof),
@@ -576,14 +576,18 @@ fn announcement(parties: &Parties, signer: &Signer<'_>, rotation: &Rotation) -> 
 }
 
 /// If the old key is pinned here, pins the new one.
-fn take_over(rooms: &Rooms, text: &str, at: crosstalk_envelope::Timestamp) -> Result<(), Failure> {
+fn take_over(
+    rooms: &KeysAndTrust,
+    text: &str,
+    at: crosstalk_envelope::Timestamp,
+) -> Result<(), Failure> {
     let document = Document::parse(text, Reading::Strict);
     let mut known = rooms.trust()?;
-    if learn(&document, &mut known, &Question::at(at)).is_err() {
+    if learn(&document, &mut known, &VerifyContext::at(at)).is_err() {
         return Ok(());
     }
     rooms.trust.update(|trust| {
-        let _ = learn(&document, trust, &Question::at(at));
+        let _ = learn(&document, trust, &VerifyContext::at(at));
         Ok::<(), TrustStoreError>(())
     })?;
     Ok(())
@@ -630,7 +634,7 @@ struct RevokeKey {
 impl RevokeKey {
     fn run(mut self, console: &mut Console) -> Result<Exit, Failure> {
         self.parties = self.parties.or_configured(&Config::open(console)?);
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let key = self.key(&rooms)?;
         let opened = rooms.unlock(&key, &self.ask)?;
         // Who revokes again says what was said the first time.
@@ -646,7 +650,7 @@ impl RevokeKey {
         };
         let text = sign(&signer, &self.message(&signer, &key, at, reason.as_deref()))?;
         let document = Document::parse(&text, Reading::Strict);
-        let question = Question::at(signer.at);
+        let question = VerifyContext::at(signer.at);
         if learn(&document, &mut Trust::default(), &question).is_err() {
             return Err(Failure::failed(
                 "the revocation proves nothing, so it is not given out: this is a fault of the program",
@@ -675,7 +679,7 @@ impl RevokeKey {
         Ok(Exit::SUCCESS)
     }
 
-    fn key(&self, rooms: &Rooms) -> Result<StoredKey, Failure> {
+    fn key(&self, rooms: &KeysAndTrust) -> Result<StoredKey, Failure> {
         let current = rooms.keys.find(&self.id)?;
         if !self.old || current.facts.retired.is_some() {
             return Ok(current);
@@ -746,7 +750,7 @@ struct ChangePassphrase {
 
 impl ChangePassphrase {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let key = rooms.keys.find(&self.id)?;
         let opened = rooms.unlock(&key, &self.ask)?;
         let new = match self.remove {
@@ -770,7 +774,7 @@ impl ChangePassphrase {
 const NAMES: usize = 13;
 
 /// The public facts of a key, one per line.
-fn describe_key(rooms: &Rooms, key: &StoredKey) -> Result<String, KeyFileError> {
+fn describe_key(rooms: &KeysAndTrust, key: &StoredKey) -> Result<String, KeyFileError> {
     let facts = &key.facts;
     let mut out = String::new();
     let mut line = |name: &str, value: &str| {
@@ -830,7 +834,7 @@ const fn state_word(key: &StoredKey) -> &'static str {
 }
 
 fn keys_report<'k>(
-    rooms: &Rooms,
+    rooms: &KeysAndTrust,
     keys: impl IntoIterator<Item = &'k StoredKey>,
     problems: &[KeyFileError],
 ) -> Result<String, Failure> {
@@ -840,7 +844,7 @@ fn keys_report<'k>(
     json::pretty(&json!({"schema": schema::KEYS, "keys": keys, "problems": problems}))
 }
 
-fn key_object(rooms: &Rooms, key: &StoredKey) -> Result<Value, KeyFileError> {
+fn key_object(rooms: &KeysAndTrust, key: &StoredKey) -> Result<Value, KeyFileError> {
     let facts = &key.facts;
     let rotation = facts.rotation.as_ref().map(|r| {
         json!({

@@ -79,7 +79,7 @@ impl Lint {
         tally.envelopes += scan.documents.len();
         let mut findings: Vec<Diagnostic> =
             scan.documents.iter().flat_map(render::findings).collect();
-        findings.extend(scan.refused.iter().cloned());
+        findings.extend(scan.rejected.iter().cloned());
         findings.sort_by_key(|d| d.span.start);
         let name = input.shown_name();
         let (carets, lines) = (Carets::new(&name, &text), LineIndex::new(&text));

@@ -11,9 +11,11 @@ use crate::service::relay::inbox::{
     Cause, addresses, hand_over, keep, listen_secret, post, printed, takes_answer,
 };
 use crate::service::relay::outbox::Outbox;
-use crate::service::relay::remote::{Delivered, Pause, Remote, Through, Trouble, Waiting, random};
+use crate::service::relay::remote::{
+    Delivered, Pause, RelayArgument, RelayError, Remote, Waiting, random,
+};
 use crate::service::relay::send::is_kept;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::{clock, json, view};
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::{Intent, Timestamp};
@@ -71,7 +73,7 @@ pub(crate) struct Listen {
     #[arg(long, value_name = "NUMBER", default_value_t = 8, requires = "exec", value_parser = clap::value_parser!(u32).range(1..=100))]
     attempts: u32,
     #[command(flatten)]
-    through: Through,
+    through: RelayArgument,
     /// Run this program for each message; everything behind it are its arguments
     #[arg(long, value_name = "PROGRAM", num_args = 1.., allow_hyphen_values = true, conflicts_with = "json")]
     exec: Vec<String>,
@@ -90,12 +92,12 @@ pub(super) enum ProgramInput {
 impl Listen {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let program = Program::new(&self.exec, self.input, Duration::from_secs(self.timeout))?;
-        let desk = Desk::open(console)?;
+        let workspace = Workspace::open(console)?;
         let typed: Vec<String> = self.address.iter().cloned().collect();
-        let mut whose = addresses(&desk, &typed)?;
+        let mut whose = addresses(&workspace, &typed)?;
         whose.truncate(1);
         let address = whose.pop().unwrap_or_default();
-        let remote = self.through.connect(&desk.config, Some(&address))?;
+        let remote = self.through.connect(&workspace.config, Some(&address))?;
         let sentence = format!(
             "Listening for {} at {}; Ctrl-C ends it.\n",
             view::line(&address),
@@ -118,7 +120,7 @@ impl Listen {
             for id in retries.due() {
                 match inbox.again(&id) {
                     Ok(Some(waiting)) => {
-                        let processed = self.one(console, &desk, inbox, &waiting)?;
+                        let processed = self.one(console, &workspace, inbox, &waiting)?;
                         retries.add(&id, processed.retry);
                         console.flush()?;
                     }
@@ -156,7 +158,7 @@ impl Listen {
                 if retries.has(&waiting.id) {
                     continue;
                 }
-                let processed = self.one(console, &desk, inbox, waiting)?;
+                let processed = self.one(console, &workspace, inbox, waiting)?;
                 retries.add(&waiting.id, processed.retry);
                 if processed.is_left {
                     left.insert(waiting.id.clone());
@@ -173,7 +175,7 @@ impl Listen {
     fn one(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         inbox: FollowedInbox<'_>,
         waiting: &Waiting,
     ) -> Result<Processed, Failure> {
@@ -187,7 +189,7 @@ impl Listen {
             console.flush()?;
         }
         let is_quiet = self.json || program.is_some();
-        let exit = keep(console, desk, waiting, (is_quiet, true))?;
+        let exit = keep(console, workspace, waiting, (is_quiet, true))?;
         if !is_kept(exit) {
             console.warning(&format!(
                 "the message {} was not kept, and stays at the relay: another message here has its id, it can't be read, or its consent \
@@ -206,7 +208,9 @@ impl Listen {
                     "the message {0} must not be acted on, and was not given to the program: `crosstalk show {0}`",
                     waiting.id
                 ))?;
-            } else if let Err(unanswered) = self.answered(console, desk, remote, waiting, program) {
+            } else if let Err(unanswered) =
+                self.answered(console, workspace, remote, waiting, program)
+            {
                 let (fault, retry, is_left) = match unanswered {
                     Unanswered::Program(fault) => {
                         console.failure(&fault)?;
@@ -295,13 +299,13 @@ impl Listen {
     fn answered(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         remote: &Remote,
         waiting: &Waiting,
         program: &Program,
     ) -> Result<(), Unanswered> {
         let (id, from) = (view::line(&waiting.id), view::line(&waiting.from));
-        let store = desk.kept(console)?;
+        let store = workspace.kept(console)?;
         let record = store.message(&waiting.id).map_err(Failure::from)?;
         let record =
             record.ok_or_else(|| Failure::failed(format!("the message {} is gone", waiting.id)))?;
@@ -312,11 +316,11 @@ impl Listen {
         };
         let evidence = (reached, remote.has_token());
         let history = History::of(&store, &record, &waiting.to, clock::now(), evidence)?;
-        let answer_id = answer_id(&listen_secret(desk)?, &record, &waiting.to);
+        let answer_id = answer_id(&listen_secret(workspace)?, &record, &waiting.to);
         if let Some(answer) = store.message(&answer_id).map_err(Failure::from)? {
             // This ended after the program had answered, and before the relay was told.
-            if Outbox::of(desk).find(&answer.id).is_some() {
-                hand_over(desk, remote, &answer.id, &answer.text)?;
+            if Outbox::of(workspace).find(&answer.id).is_some() {
+                hand_over(workspace, remote, &answer.id, &answer.text)?;
             }
             let sentence = format!(
                 "{id} from {from}: was answered with {}\n",
@@ -343,7 +347,7 @@ impl Listen {
             id: &answer_id,
             is_program: true,
         };
-        let answers = printed(cause, desk, &said, record.at).map_err(Unanswered::Program)?;
+        let answers = printed(cause, workspace, &said, record.at).map_err(Unanswered::Program)?;
         if answers.is_empty() {
             return Ok(console.talk(&format!(
                 "{id} from {from}: given to the program, and what it asked then goes no further\n"
@@ -358,7 +362,7 @@ impl Listen {
                     view::line(&waiting.to)
                 ))?;
             }
-            sent.push(post(console, desk, remote, &answer.text)?);
+            sent.push(post(console, workspace, remote, &answer.text)?);
         }
         let sent = view::names(&sent);
         let sentence = match &question {
@@ -435,7 +439,7 @@ impl FollowedInbox<'_> {
     }
 
     /// The deliveries of a message to this inbox; for a name, those to the address behind it.
-    fn deliveries(&self, id: &str) -> Result<Vec<Delivered>, Trouble> {
+    fn deliveries(&self, id: &str) -> Result<Vec<Delivered>, RelayError> {
         let mut deliveries = self.remote.status(id)?.deliveries;
         let is_here = |d: &Delivered| is_same_party(&d.to, self.address);
         if deliveries.iter().any(is_here) {
@@ -445,7 +449,7 @@ impl FollowedInbox<'_> {
     }
 
     /// The current state of a message to retry; nothing if it was revoked or already answered.
-    fn again(&self, id: &str) -> Result<Option<Waiting>, Trouble> {
+    fn again(&self, id: &str) -> Result<Option<Waiting>, RelayError> {
         let message = match self.remote.message(id) {
             Err(trouble) if trouble.is_unknown() => return Ok(None),
             other => other?,

@@ -52,7 +52,7 @@ fn one(
     let (text, scan) = input.scan(Reading::Paste);
     let name = input.shown_name();
     let lines = LineIndex::new(&text);
-    let mut exit = Exit::of(&scan.refused);
+    let mut exit = Exit::of(&scan.rejected);
     for document in &scan.documents {
         let line = lines.position(document.span().start).line;
         let sides = format!("{} → {}", document.sender(), document.receiver());
@@ -74,7 +74,7 @@ fn one(
     let carets = Carets::new(&name, &text);
     let all = scan.documents.iter().flat_map(|d| d.diagnostics().iter());
     for finding in all
-        .chain(&scan.refused)
+        .chain(&scan.rejected)
         .filter(|d| render::is_worth_telling(d))
     {
         console.talk(&carets.draw(finding))?;

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::input::{Files, Input, reading};
 use crate::{json, render};
 use clap::Args;
-use crosstalk_envelope::json::{Message, PARSE_SCHEMA, report};
+use crosstalk_envelope::json::{MessageJson, PARSE_SCHEMA, report};
 use crosstalk_envelope::{LineIndex, Scan, Severity};
 use serde_json::Value;
 
@@ -59,13 +59,13 @@ impl Parse {
         }
         let carets = Carets::new(&name, &text);
         for finding in scan
-            .refused
+            .rejected
             .iter()
             .filter(|d| d.severity >= Severity::Warning)
         {
             console.talk(&carets.draw(finding))?;
         }
-        Ok(Exit::of(&scan.refused))
+        Ok(Exit::of(&scan.rejected))
     }
 
     /// One report on all files, in their order.
@@ -76,7 +76,7 @@ impl Parse {
                 let (text, scan) = input.scan(reading(self.strict));
                 console.data(json::pretty(&report(&text, &scan))?)?;
                 printed = true;
-                Ok(Exit::of(&scan.refused))
+                Ok(Exit::of(&scan.rejected))
             })?;
             if !printed {
                 // A file that can't be read is no reason to print no JSON.
@@ -94,7 +94,7 @@ impl Parse {
             for finding in report.errors {
                 errors.push(json::tagged(&finding, &input.name)?);
             }
-            Ok(Exit::of(&scan.refused))
+            Ok(Exit::of(&scan.rejected))
         })?;
         let report = serde_json::json!({
             "schema": PARSE_SCHEMA, "envelopes": envelopes, "errors": errors
@@ -105,7 +105,7 @@ impl Parse {
 }
 
 /// An envelope with the name of its file, on itself and on each of its findings.
-fn tagged_message(message: &Message, file: &str) -> Result<Value, Failure> {
+fn tagged_message(message: &MessageJson, file: &str) -> Result<Value, Failure> {
     let mut message = json::tagged(message, file)?;
     for list in ["repairs", "diagnostics"] {
         let findings = message.get_mut(list).and_then(Value::as_array_mut);

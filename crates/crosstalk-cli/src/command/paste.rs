@@ -13,7 +13,7 @@ use crate::service::dns::Look;
 use crate::service::intake::Intake;
 use crate::service::recipient::resolve_typed;
 use crate::service::reply;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use clap::{Args, Subcommand, ValueEnum};
 use crosstalk_envelope::Diagnostic;
 use crosstalk_envelope::unicode::escape;
@@ -68,9 +68,9 @@ pub(crate) struct Paste {
 
 impl Paste {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let inputs = self.inputs(console, &desk)?;
-        let mut intake = Intake::new(&desk, &self.look, self.unfold);
+        let workspace = Workspace::open(console)?;
+        let inputs = self.inputs(console, &workspace)?;
+        let mut intake = Intake::new(&workspace, &self.look, self.unfold);
         intake.new_id = self.new_id;
         intake.accept_truncated = self.accept_truncated;
         intake.verbose = self.verbose;
@@ -78,7 +78,7 @@ impl Paste {
         intake.from = self
             .from
             .as_deref()
-            .map(|name| resolve_typed(&desk.config, name));
+            .map(|name| resolve_typed(&workspace.config, name));
         intake.quiet = self.json;
         let mut exit = Exit::SUCCESS;
         for input in &inputs {
@@ -98,7 +98,7 @@ impl Paste {
 
 impl Paste {
     /// The texts to take messages from: files, stdin, or the clipboard.
-    fn inputs(&self, console: &mut Console, desk: &Desk) -> Result<Vec<Input>, Failure> {
+    fn inputs(&self, console: &mut Console, workspace: &Workspace) -> Result<Vec<Input>, Failure> {
         if !self.files.is_empty() {
             let files = self.files.iter();
             return files.map(|f| Input::read(f, console)).collect();
@@ -110,7 +110,7 @@ impl Paste {
                 return Ok(vec![input]);
             }
         }
-        let mut clipboard = desk.clipboard()?;
+        let mut clipboard = workspace.clipboard()?;
         Ok(vec![Input::of_text("clipboard", clipboard.read()?)])
     }
 }
@@ -148,8 +148,8 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let mut clipboard = desk.follow_clipboard();
+        let workspace = Workspace::open(console)?;
+        let mut clipboard = workspace.follow_clipboard();
         let mut is_told = false;
         let mut trouble = None;
         loop {
@@ -187,14 +187,14 @@ impl Watch {
             };
             trouble = None;
             if let Some(text) = text.filter(|text| text.contains("[[")) {
-                let mut intake = Intake::new(&desk, &self.look, self.unfold);
+                let mut intake = Intake::new(&workspace, &self.look, self.unfold);
                 // One's own messages come by as they are copied.
                 intake.skips_known = true;
                 intake.accept_truncated = self.accept_truncated;
                 let exit = intake.keep(console, &Input::of_text("clipboard", text))?;
                 console.flush()?;
                 if self.reply {
-                    self.answer(console, &desk, &intake.kept)?;
+                    self.answer(console, &workspace, &intake.kept)?;
                 }
                 if self.once && !intake.kept.is_empty() {
                     return Ok(exit);
@@ -208,12 +208,13 @@ impl Watch {
     fn answer(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         records: &[Record],
     ) -> Result<(), Failure> {
         for record in records.iter().filter(|r| r.wait == Wait::Me) {
             let content = Content::default();
-            if let Err(fault) = reply::answer(console, desk, record, &content, &self.delivery) {
+            if let Err(fault) = reply::answer(console, workspace, record, &content, &self.delivery)
+            {
                 console.failure(&fault)?;
             }
         }
@@ -247,8 +248,8 @@ enum PrimerReader {
 impl Prompt {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         // The text is of use also where the settings can't be read.
-        let desk = Desk::open(console);
-        let me = desk.and_then(|desk| desk.config.sender());
+        let workspace = Workspace::open(console);
+        let me = workspace.and_then(|workspace| workspace.config.sender());
         let me = me.unwrap_or_else(|_| "KALLE".to_owned());
         let assistant = match self.reader {
             PrimerReader::Claude => Assistant::Claude,
@@ -259,7 +260,7 @@ impl Prompt {
         let text = primer_of(assistant, &me);
         console.data(&text)?;
         if self.copy {
-            let copied = Desk::open(console)?.clipboard()?.write(&text)?;
+            let copied = Workspace::open(console)?.clipboard()?.write(&text)?;
             console.talk(&format!("{}\n", copied.sentence()))?;
         }
         Ok(Exit::SUCCESS)

@@ -6,14 +6,14 @@ use crate::failure::Failure;
 use crate::service::deliver::{Delivery, arrival};
 use crate::service::lookup::{self, LAST};
 use crate::service::poll::KeptPoll;
-use crate::service::relay::remote::{Remote, Through};
-use crate::service::workspace::Desk;
+use crate::service::relay::remote::{RelayArgument, Remote};
+use crate::service::workspace::Workspace;
 use crate::{clock, json, view};
 use clap::{Args, Subcommand};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Builder, CoreHeader, Document, ErrorCode, Intent, Reading, Timestamp};
-use crosstalk_protocol::poll::{Choice, Counted};
+use crosstalk_protocol::poll::{BallotChoice, CountedBallot};
 use crosstalk_protocol::relay::is_human;
 use crosstalk_protocol::store::{Record, Store as _};
 use crosstalk_store::SqliteStore;
@@ -67,7 +67,7 @@ struct PollSource {
     #[arg(long, conflicts_with = "relay")]
     here: bool,
     #[command(flatten)]
-    through: Through,
+    through: RelayArgument,
 }
 
 impl PollSource {
@@ -75,21 +75,21 @@ impl PollSource {
     /// relay of the settings is counted there, if the relay knows it.
     fn relay(
         &self,
-        desk: &Desk,
+        workspace: &Workspace,
         poll: &str,
         kept: Option<&KeptPoll>,
     ) -> Result<Option<(Remote, String)>, Failure> {
         let id = kept.map_or(poll, |k| k.id.as_str()).to_owned();
         if self.remote || self.through.is_named() {
-            let remote = self.through.connect(&desk.config, None)?;
+            let remote = self.through.connect(&workspace.config, None)?;
             return Ok(Some((remote, id)));
         }
         let group = kept.and_then(KeptPoll::asked).map(|r| r.receiver.as_str());
-        let by = group.filter(|g| desk.config.relay_for(g).is_some());
+        let by = group.filter(|g| workspace.config.relay_for(g).is_some());
         let Some(group) = by.filter(|_| !self.here) else {
             return Ok(None);
         };
-        let remote = self.through.connect(&desk.config, Some(group))?;
+        let remote = self.through.connect(&workspace.config, Some(group))?;
         match remote.poll(&id) {
             Ok(_) => Ok(Some((remote, id))),
             Err(trouble) if trouble.is_unknown() => Ok(None),
@@ -126,9 +126,9 @@ struct Status {
 
 impl Status {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let kept = KeptPoll::find(console, &desk, &self.poll)?;
-        let view = match self.source.relay(&desk, &self.poll, kept.as_ref())? {
+        let workspace = Workspace::open(console)?;
+        let kept = KeptPoll::find(console, &workspace, &self.poll)?;
+        let view = match self.source.relay(&workspace, &self.poll, kept.as_ref())? {
             Some((relay, id)) => relay.poll(&id)?,
             None => {
                 let none = || {
@@ -190,9 +190,9 @@ struct Close {
 
 impl Close {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let kept = KeptPoll::find(console, &desk, &self.poll)?;
-        let shown = match self.source.relay(&desk, &self.poll, kept.as_ref())? {
+        let workspace = Workspace::open(console)?;
+        let kept = KeptPoll::find(console, &workspace, &self.poll)?;
+        let shown = match self.source.relay(&workspace, &self.poll, kept.as_ref())? {
             Some(_) if self.at.is_some() => {
                 return Err(
                     Failure::usage("a relay closes its polls at the deadline or now")
@@ -205,7 +205,7 @@ impl Close {
                     Failure::failed(format!("no poll here begins with `{}`", self.poll))
                         .help("--remote lets the relay close it")
                 };
-                self.here(console, &desk, &kept.ok_or_else(none)?)?
+                self.here(console, &workspace, &kept.ok_or_else(none)?)?
             }
         };
         match self.json {
@@ -218,7 +218,7 @@ impl Close {
     fn here(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         kept: &KeptPoll,
     ) -> Result<serde_json::Value, Failure> {
         let before = kept.closed_at();
@@ -247,7 +247,7 @@ impl Close {
                 arrival(&document, None, clock::now()).0
             })
             .collect();
-        let mut store = desk.store(console)?;
+        let mut store = workspace.store(console)?;
         store.accept(&batch)?;
         for text in &envelopes {
             let document = Document::parse(text, Reading::Strict);
@@ -300,8 +300,8 @@ struct Count {
 
 impl Count {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let store = desk.kept(console)?;
+        let workspace = Workspace::open(console)?;
+        let store = workspace.kept(console)?;
         let answer = find(&store, &self.answer)?;
         let kept = KeptPoll::asked_by(&store, &answer)?;
         drop(store);
@@ -316,11 +316,11 @@ impl Count {
                 ),
             ));
         }
-        let sender = teller(&desk, poll)?;
+        let sender = teller(&workspace, poll)?;
         let call = kept.collate(None)?.call().clone();
         let choice = match &self.choice {
             Some(text) => {
-                let read = Choice::parse(text, &call).map_err(|why| {
+                let read = BallotChoice::parse(text, &call).map_err(|why| {
                     let options = call.options.join(", ");
                     Failure::refused(
                         ErrorCode::Format,
@@ -337,11 +337,11 @@ impl Count {
             false => answer.digest.to_string(),
         };
         let builder = Builder::new(sender, poll.receiver.as_str())
-            .user(desk.config.user()?)
+            .user(workspace.config.user()?)
             .core_if(CoreHeader::Session, poll.session.as_deref())
             .thread(&kept.thread)
             .parent(&poll.id)
-            .message(desk.new_id())
+            .message(workspace.new_id())
             .core_if(CoreHeader::Context, poll.context.as_deref())
             .intent(Intent::Respond.as_str())
             .meta("vote", "Corrects", named);
@@ -356,16 +356,16 @@ impl Count {
         // A correction of a signed poll is signed.
         let delivery = self.delivery.without_copy();
         let delivery = match poll.verdict.is_signed() {
-            true => delivery.signed_if(&desk, true)?,
+            true => delivery.signed_if(&workspace, true)?,
             false => delivery,
         };
-        delivery.require_key(&desk)?;
-        let sealed = delivery.prepare(console, &desk, &[builder])?;
+        delivery.require_key(&workspace)?;
+        let sealed = delivery.prepare(console, &workspace, &[builder])?;
         for one in &sealed {
             require_counted(&kept, &answer, &one.text)?;
         }
         let is_told = !delivery.json;
-        let exit = delivery.send(console, &desk, sealed, &[])?;
+        let exit = delivery.send(console, &workspace, sealed, &[])?;
         if is_told {
             let word = styled(GREEN, "Counted");
             console.talk(&format!("{word}: {voter} as {}.\n", view::line(said)))?;
@@ -387,8 +387,8 @@ fn find(store: &SqliteStore, reference: &str) -> Result<Record, Failure> {
 }
 
 /// In whose name the person corrects: who asked, else a person who is asked.
-fn teller(desk: &Desk, poll: &Record) -> Result<String, Failure> {
-    let mine = desk.mine()?;
+fn teller(workspace: &Workspace, poll: &Record) -> Result<String, Failure> {
+    let mine = workspace.mine()?;
     if mine.has(&poll.sender) {
         return Ok(poll.sender.clone());
     }
@@ -413,7 +413,7 @@ fn require_counted(kept: &KeptPoll, answer: &Record, text: &str) -> Result<(), F
     let id = document.envelope().message;
     let collation = kept.collate_with(&document)?;
     let digest = answer.digest.to_string();
-    let counts = |c: &Counted| {
+    let counts = |c: &CountedBallot| {
         let by = c.corrected.as_ref().and_then(|by| by.message.as_deref());
         c.digest == digest && by == id
     };

@@ -11,7 +11,9 @@ use crate::report::{FoundReport, RedactReport};
 use crate::schema::{Named, REDACT};
 use clap::Args;
 use crosstalk_envelope::{Diagnostic, Document, LineIndex, Reading};
-use crosstalk_protocol::redact::{Found, PiiKind, Redacted, Rules, redact, redact_envelope};
+use crosstalk_protocol::redact::{
+    FoundPii, PiiKind, Redacted, RedactionRules, redact, redact_envelope,
+};
 use std::path::PathBuf;
 
 /// Take personal data out of a text and the envelopes in it
@@ -59,7 +61,7 @@ fn kind(word: &str) -> Result<PiiKind, String> {
 /// A text and what was found in it.
 struct RedactedText {
     text: String,
-    found: Vec<Found>,
+    found: Vec<FoundPii>,
     attachments: usize,
     faults: Vec<Diagnostic>,
 }
@@ -83,7 +85,7 @@ impl Redact {
         Ok(exit)
     }
 
-    fn rules(&self, console: &mut Console) -> Result<Rules, Failure> {
+    fn rules(&self, console: &mut Console) -> Result<RedactionRules, Failure> {
         let mut names = self.name.clone();
         for path in &self.names {
             let input = Input::read(path, console)?;
@@ -103,7 +105,9 @@ impl Redact {
                 format!("`{short}` is too short for a name: it would be found everywhere");
             return Err(Failure::usage(message));
         }
-        let rules = Rules::default().with_names(names).without(&self.keep);
+        let rules = RedactionRules::default()
+            .with_names(names)
+            .without(&self.keep);
         Ok(match self.only.is_empty() {
             true => rules,
             false => rules.only(&self.only),
@@ -114,17 +118,17 @@ impl Redact {
         &self,
         console: &mut Console,
         input: &Input,
-        rules: &Rules,
+        rules: &RedactionRules,
         all: &mut Vec<PiiKind>,
     ) -> Result<Exit, Failure> {
         let (text, scan) = input.scan(Reading::Paste);
         let name = input.shown_name();
         if input.text().is_err() {
             let carets = Carets::new(&name, &text);
-            for fault in &scan.refused {
+            for fault in &scan.rejected {
                 console.talk(&carets.draw(fault))?;
             }
-            return Ok(Exit::of(&scan.refused));
+            return Ok(Exit::of(&scan.rejected));
         }
         let outcome = self.redacted(&text, &scan.documents, rules);
         let lines = LineIndex::new(&text);
@@ -172,7 +176,12 @@ impl Redact {
     }
 
     /// The envelopes as envelopes, what is around them as text.
-    fn redacted(&self, text: &str, documents: &[Document<'_>], rules: &Rules) -> RedactedText {
+    fn redacted(
+        &self,
+        text: &str,
+        documents: &[Document<'_>],
+        rules: &RedactionRules,
+    ) -> RedactedText {
         let mut out = RedactedText {
             text: String::with_capacity(text.len()),
             found: Vec::new(),
@@ -199,12 +208,12 @@ impl Redact {
 }
 
 impl RedactedText {
-    fn prose(&mut self, text: &str, span: std::ops::Range<usize>, rules: &Rules) {
+    fn prose(&mut self, text: &str, span: std::ops::Range<usize>, rules: &RedactionRules) {
         let start = span.start;
         let redaction = redact(text.get(span).unwrap_or(""), rules);
         self.text.push_str(&redaction.text);
         self.found
-            .extend(redaction.found.into_iter().map(|found| Found {
+            .extend(redaction.found.into_iter().map(|found| FoundPii {
                 span: found.span.start + start..found.span.end + start,
                 ..found
             }));

@@ -9,11 +9,11 @@ use crate::report::{RelaySettingReport, RelaysReport};
 use crate::schema::RELAYS;
 use crate::service::compose::attached;
 use crate::service::lookup;
-use crate::service::relay::outbox::{Due, Outbox};
-use crate::service::relay::remote::{Remote, Through};
-use crate::service::relay::send::{Attached, Parcel};
+use crate::service::relay::outbox::{DueMessage, Outbox};
+use crate::service::relay::remote::{RelayArgument, Remote};
+use crate::service::relay::send::{Attached, Submission};
 use crate::service::settings::{self, Config, RelaySetting, base_url, is_open};
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::{shell, view};
 use clap::Args;
 use crosstalk_envelope::meta::Digest;
@@ -284,7 +284,7 @@ struct FetchFile {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    through: Through,
+    through: RelayArgument,
 }
 
 fn digest(text: &str) -> Result<Digest, String> {
@@ -336,20 +336,20 @@ struct DeliverMessage {
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
     #[command(flatten)]
-    through: Through,
+    through: RelayArgument,
 }
 
 impl DeliverMessage {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
+        let workspace = Workspace::open(console)?;
         let files: Vec<Attached> = self
             .attach
             .iter()
             .map(|path| attached(path))
             .collect::<Result<_, _>>()?;
-        let outbox = Outbox::of(&desk);
+        let outbox = Outbox::of(&workspace);
         let mut exit = Exit::SUCCESS;
-        let store = desk.kept(console)?;
+        let store = workspace.kept(console)?;
         let mut records = Vec::new();
         for reference in &self.ids {
             records.push(lookup::message(&store, reference)?);
@@ -378,16 +378,16 @@ impl DeliverMessage {
                 Some(due) => self.through.or(&due.relay, due.token_file.as_deref()),
                 None => self.through.clone(),
             };
-            let remote = through.connect(&desk.config, Some(&record.receiver))?;
+            let remote = through.connect(&workspace.config, Some(&record.receiver))?;
             let mut files = files.clone();
-            files.extend(due.iter().flat_map(Due::files));
+            files.extend(due.iter().flat_map(DueMessage::files));
             tell_missing(console, &remote, &record.text, &files)?;
-            let parcel = Parcel {
+            let parcel = Submission {
                 text: &record.text,
                 files: &files,
                 wait: self.wait,
             };
-            exit = exit.worst(parcel.hand(console, &desk, &remote, &short)?);
+            exit = exit.worst(parcel.hand(console, &workspace, &remote, &short)?);
         }
         Ok(exit)
     }

@@ -9,7 +9,7 @@ use crate::input::shown_path;
 use crate::paragraph::{count, wrap};
 use crate::service::relay::archive;
 use crate::service::relay::archive::{check_blobs, check_copy};
-use crate::service::relay::data::{Data, DataArgument, make_folder};
+use crate::service::relay::data::{DataArgument, DataFolder, make_folder};
 use crate::service::relay::progress::Progress;
 use crate::{clock, shell, view};
 use clap::Args;
@@ -79,7 +79,7 @@ impl Restore {
         let progress = Progress::start("unpacking");
         let title = archive::unpack(&self.file, place.path())?;
         progress.next("checking");
-        let new = Data::at(place.path().to_owned());
+        let new = DataFolder::at(place.path().to_owned());
         check_copy(&new.store())?;
         let blobs = check_blobs(&new.blobs(), &mut |n| progress.count(n))?;
         progress.end();
@@ -173,8 +173,8 @@ impl Restore {
     fn offer(
         &self,
         console: &mut Console,
-        newer: &Data,
-        restored: &Data,
+        newer: &DataFolder,
+        restored: &DataFolder,
     ) -> Result<(Option<String>, bool), Failure> {
         // The folder may be damaged, which is why it is replaced: that must not keep the backup from coming back.
         let found = match RevocationSource::Folder(newer.clone()).missing_in(restored) {
@@ -201,7 +201,11 @@ impl Restore {
 }
 
 /// Replays revocations and reports the result. Returns whether all of them count now.
-fn replay(console: &mut Console, found: &Revocations, restored: &Data) -> Result<bool, Failure> {
+fn replay(
+    console: &mut Console,
+    found: &Revocations,
+    restored: &DataFolder,
+) -> Result<bool, Failure> {
     if found.is_empty() {
         console.talk("No revocation after this backup affects it.\n")?;
         return Ok(true);

@@ -12,15 +12,16 @@ use crate::service::deliver::Delivery;
 use crate::service::lookup::{self, LAST};
 use crate::service::recipient::{Ask, meant_by, resolve_each, resolve_typed, sender_or_own};
 use crate::service::reply::answer;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::{clock, shell, view};
 use clap::Args;
 use crosstalk_envelope::{Builder, Intent, Timestamp};
 use crosstalk_protocol::bundle::{
-    self, Bundle, BundleError, Closing, DEFAULT_LIMIT, Escalation, closing, escalation, others_in,
+    self, Bundle, BundleClosing, BundleError, DEFAULT_LIMIT, Escalation, closing, escalation,
+    others_in,
 };
 use crosstalk_protocol::compose::looks_like_text;
-use crosstalk_protocol::store::{Found, Record, Side, Store as _, Wait};
+use crosstalk_protocol::store::{Record, ReferenceMatch, Side, Store as _, Wait};
 use crosstalk_store::SqliteStore;
 
 /// Write a message, keep it, and put it on the clipboard
@@ -49,10 +50,12 @@ pub(crate) struct Send {
 
 impl Send {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let receivers = self.ask.resolve_each(console, &desk.config, &self.to)?;
+        let workspace = Workspace::open(console)?;
+        let receivers = self
+            .ask
+            .resolve_each(console, &workspace.config, &self.to)?;
         for receiver in &receivers {
-            if let Some(meant) = meant_by(&desk, console, receiver)? {
+            if let Some(meant) = meant_by(&workspace, console, receiver)? {
                 console.note(&format!(
                     "nobody here is called {}: did you mean {}?",
                     view::line(receiver),
@@ -61,19 +64,22 @@ impl Send {
             }
         }
         let answered = match &self.reply_to {
-            Some(reference) => Some(lookup::message(&desk.kept(console)?, reference)?),
+            Some(reference) => Some(lookup::message(&workspace.kept(console)?, reference)?),
             None => None,
         };
         if let Some(answered) = &answered {
             self.delivery
-                .require_open(&desk.kept(console)?, &answered.thread)?;
+                .require_open(&workspace.kept(console)?, &answered.thread)?;
         }
-        self.delivery.require_key(&desk)?;
-        let sender = self.content.sender(&desk.config)?;
-        let outgoing =
-            self.content
-                .write(console, &desk, (&sender, &receivers), answered.as_ref())?;
-        outgoing.dispatch(console, &desk, &self.delivery)
+        self.delivery.require_key(&workspace)?;
+        let sender = self.content.sender(&workspace.config)?;
+        let outgoing = self.content.write(
+            console,
+            &workspace,
+            (&sender, &receivers),
+            answered.as_ref(),
+        )?;
+        outgoing.dispatch(console, &workspace, &self.delivery)
     }
 }
 
@@ -101,8 +107,8 @@ pub(crate) struct Reply {
 
 impl Reply {
     pub(super) fn run(mut self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let store = desk.kept(console)?;
+        let workspace = Workspace::open(console)?;
+        let store = workspace.kept(console)?;
         if let Some(text) = self.id.take_if(|id| is_the_text(&store, id, &self.content)) {
             self.content.set_text(text);
         }
@@ -124,7 +130,13 @@ impl Reply {
             console.talk(&format!("Answers {}\n", lookup::named(&store, &answered)?))?;
         }
         drop(store);
-        answer(console, &desk, &answered, &self.content, &self.delivery)
+        answer(
+            console,
+            &workspace,
+            &answered,
+            &self.content,
+            &self.delivery,
+        )
     }
 }
 
@@ -139,7 +151,7 @@ impl Reply {
             return Ok(());
         };
         match store.find(id)? {
-            Found::Nothing if !self.content.has_text() => Err(Failure::failed(format!(
+            ReferenceMatch::Nothing if !self.content.has_text() => Err(Failure::failed(format!(
                 "no message or thread here begins with `{id}`"
             ))
             .help(format!(
@@ -154,8 +166,8 @@ impl Reply {
 
 /// Whether the only argument is the answer and not the message: it names none that is here, and reads like a text.
 fn is_the_text(store: &SqliteStore, argument: &str, content: &Content) -> bool {
-    let names_something =
-        argument.eq_ignore_ascii_case(LAST) || !matches!(store.find(argument), Ok(Found::Nothing));
+    let names_something = argument.eq_ignore_ascii_case(LAST)
+        || !matches!(store.find(argument), Ok(ReferenceMatch::Nothing));
     !names_something && !content.has_text() && looks_like_text(argument)
 }
 
@@ -229,9 +241,9 @@ pub(crate) struct Forward {
 
 impl Forward {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        self.delivery.require_key(&desk)?;
-        let store = desk.kept(console)?;
+        let workspace = Workspace::open(console)?;
+        self.delivery.require_key(&workspace)?;
+        let store = workspace.kept(console)?;
         let message = lookup::others_message(&store, &self.message)?;
         self.delivery.require_open(&store, &message.thread)?;
         // The consent of a message counts even if its text is gone.
@@ -252,15 +264,15 @@ impl Forward {
         }
         let elsewhere = lookup::elsewhere(&store, &quoted)?;
         drop(store);
-        let receivers = resolve_each(&desk.config, &self.to)?;
-        let sender = sender_or_own(&desk.config, self.from.as_deref())?;
-        let user = desk.config.user()?;
+        let receivers = resolve_each(&workspace.config, &self.to)?;
+        let sender = sender_or_own(&workspace.config, self.from.as_deref())?;
+        let user = workspace.config.user()?;
         let note = self.text.as_deref();
         let note = note.map(|text| typed_text(console, text)).transpose()?;
         let at = clock::exact();
         let write = |receiver: &String| -> Result<Builder, Failure> {
-            let id = desk.new_id();
-            let request = bundle::Forward {
+            let id = workspace.new_id();
+            let request = bundle::ForwardBundle {
                 bundle: Bundle {
                     sender: &sender,
                     receiver,
@@ -283,8 +295,9 @@ impl Forward {
             Ok(bundle::forward(&thread, &quoted, &request)?)
         };
         let builders: Vec<Builder> = receivers.iter().map(write).collect::<Result<_, _>>()?;
-        consent::tell_granted(console, &desk, &builders)?;
-        self.delivery.dispatch_all(console, &desk, &builders, &[])
+        consent::tell_granted(console, &workspace, &builders)?;
+        self.delivery
+            .dispatch_all(console, &workspace, &builders, &[])
     }
 }
 
@@ -311,8 +324,8 @@ pub(crate) struct Escalate {
 
 impl Escalate {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let thread = self.transfer.look_up(console, &desk, &self.delivery)?;
+        let workspace = Workspace::open(console)?;
+        let thread = self.transfer.look_up(console, &workspace, &self.delivery)?;
         let request = Escalation {
             bundle: self.transfer.bundle(&thread),
             reason: &self.reason,
@@ -321,8 +334,8 @@ impl Escalate {
         let builder = self
             .transfer
             .write(console, &thread, |records| escalation(records, &request))?;
-        consent::tell_granted(console, &desk, std::slice::from_ref(&builder))?;
-        self.delivery.dispatch(console, &desk, &builder, &[])
+        consent::tell_granted(console, &workspace, std::slice::from_ref(&builder))?;
+        self.delivery.dispatch(console, &workspace, &builder, &[])
     }
 }
 
@@ -346,17 +359,17 @@ pub(crate) struct Handoff {
 
 impl Handoff {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let thread = self.transfer.look_up(console, &desk, &self.delivery)?;
-        let request = bundle::Handoff {
+        let workspace = Workspace::open(console)?;
+        let thread = self.transfer.look_up(console, &workspace, &self.delivery)?;
+        let request = bundle::HandoffBundle {
             bundle: self.transfer.bundle(&thread),
             approved: self.approve_transfer,
         };
         let builder = self.transfer.write(console, &thread, |records| {
             bundle::handoff(records, &request)
         })?;
-        consent::tell_granted(console, &desk, std::slice::from_ref(&builder))?;
-        self.delivery.dispatch(console, &desk, &builder, &[])
+        consent::tell_granted(console, &workspace, std::slice::from_ref(&builder))?;
+        self.delivery.dispatch(console, &workspace, &builder, &[])
     }
 }
 
@@ -393,8 +406,8 @@ pub(crate) struct Close {
 
 impl Close {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let store = desk.kept(console)?;
+        let workspace = Workspace::open(console)?;
+        let store = workspace.kept(console)?;
         let thread = lookup::thread(&store, &self.thread)?;
         lookup::require_open(&store, &thread.id)?;
         let records = lookup::everything(&store, &thread.id)?;
@@ -404,31 +417,33 @@ impl Close {
         drop(store);
         let sender = match records.last() {
             Some(last) if last.side == Side::Mine => last.sender.clone(),
-            _ => desk.config.sender()?,
+            _ => workspace.config.sender()?,
         };
-        let receivers = others_in(&records, &desk.mine()?);
+        let receivers = others_in(&records, &workspace.mine()?);
         let receivers = match receivers.is_empty() {
             true => vec![sender.clone()],
-            false => self.reachable(console, &desk, receivers)?,
+            false => self.reachable(console, &workspace, receivers)?,
         };
-        let user = desk.config.user()?;
+        let user = workspace.config.user()?;
         let mut builders = Vec::new();
         for receiver in &receivers {
-            let request = Closing {
+            let request = BundleClosing {
                 sender: &sender,
                 receiver,
                 user: &user,
-                message: &desk.new_id(),
+                message: &workspace.new_id(),
                 reason: self.reason.as_deref(),
                 outcome: self.outcome.as_deref(),
                 note: self.note.as_deref(),
             };
             builders.push(closing(&records, &request)?);
         }
-        let exit = self.delivery.dispatch_all(console, &desk, &builders, &[])?;
+        let exit = self
+            .delivery
+            .dispatch_all(console, &workspace, &builders, &[])?;
         let mut to_carry = Vec::new();
         for receiver in receivers {
-            if self.delivery.relay_for(&desk, &receiver)?.is_none() {
+            if self.delivery.relay_for(&workspace, &receiver)?.is_none() {
                 to_carry.push(receiver);
             }
         }
@@ -482,12 +497,12 @@ impl Close {
     fn reachable(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         receivers: Vec<String>,
     ) -> Result<Vec<String>, Failure> {
         let mut told: Vec<(String, Option<String>)> = Vec::new();
         for receiver in receivers {
-            let relay = self.delivery.relay_for(desk, &receiver)?;
+            let relay = self.delivery.relay_for(workspace, &receiver)?;
             match told
                 .iter()
                 .find(|(_, used)| relay.is_some() && *used == relay)
@@ -551,14 +566,14 @@ impl ThreadTransfer {
     fn look_up(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         delivery: &Delivery,
     ) -> Result<TransferredThread, Failure> {
-        delivery.require_key(desk)?;
-        let store = desk.kept(console)?;
+        delivery.require_key(workspace)?;
+        let store = workspace.kept(console)?;
         let thread = lookup::thread(&store, &self.thread)?;
         delivery.require_open(&store, &thread.id)?;
-        let sender = sender_or_own(&desk.config, self.from.as_deref())?;
+        let sender = sender_or_own(&workspace.config, self.from.as_deref())?;
         let all = lookup::whole(&store, &thread.id)?;
         let records = lookup::everything(&store, &thread.id)?.into_iter();
         Ok(TransferredThread {
@@ -566,9 +581,9 @@ impl ThreadTransfer {
             elsewhere: lookup::elsewhere(&store, &all)?,
             all,
             sender,
-            receiver: resolve_typed(&desk.config, &self.to),
-            user: desk.config.user()?,
-            message: desk.new_id(),
+            receiver: resolve_typed(&workspace.config, &self.to),
+            user: workspace.config.user()?,
+            message: workspace.new_id(),
             at: clock::exact(),
         })
     }

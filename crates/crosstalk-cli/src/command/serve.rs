@@ -6,7 +6,7 @@ mod run;
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::service::relay::data::{Data, DataArgument, command};
+use crate::service::relay::data::{DataArgument, DataFolder, command};
 use crate::service::relay::last_start::{self, FailedStart, LastStart};
 use crate::service::relay::log::{self, LogFormat};
 use crate::service::relay::start::{NARROW_TOKEN, count_active_tokens, runtime, start};
@@ -74,7 +74,7 @@ struct StartOptions {
 
 impl StartOptions {
     /// The command that starts this relay, for a hint that works from any folder.
-    fn command(&self, options: &str, data: &Data) -> String {
+    fn command(&self, options: &str, data: &DataFolder) -> String {
         let words = format!("serve {options}");
         let file = self.absolute_file();
         let files = [
@@ -98,7 +98,7 @@ impl StartOptions {
     }
 
     /// The difference to the last start on this folder, and the command that starts as before.
-    fn change(&self, data: &Data, name: &str) -> Option<String> {
+    fn change(&self, data: &DataFolder, name: &str) -> Option<String> {
         let last = data.last_start();
         let own = data.config();
         let own = std::path::absolute(&own).unwrap_or(own);
@@ -116,7 +116,7 @@ impl StartOptions {
     }
 
     /// The configuration with the options applied.
-    fn config(&self, data: &Data) -> Result<Config, Failure> {
+    fn config(&self, data: &DataFolder) -> Result<Config, Failure> {
         let (mut config, _) = data.read_config(self.file.as_deref())?;
         if let Some(listen) = self.listen {
             config.listen = listen;
@@ -170,7 +170,7 @@ impl Serve {
     /// Runs the relay until a signal or a failure ends it.
     fn serve(
         &self,
-        data: &Data,
+        data: &DataFolder,
         overrides: StartOptions,
         console: &mut Console,
     ) -> Result<Exit, Failure> {
@@ -245,12 +245,12 @@ impl Serve {
 }
 
 /// The working folder of `exec` routes that name none.
-fn work_folder(data: &Data) -> PathBuf {
+fn work_folder(data: &DataFolder) -> PathBuf {
     data.folder().join("work")
 }
 
 /// Logs what routes lack. The relay runs nevertheless and tries again for each message.
-fn warn_about_routes(config: &Config, data: &Data) {
+fn warn_about_routes(config: &Config, data: &DataFolder) {
     for doubt in config.doubts() {
         tracing::warn!("relay.toml: {doubt}");
     }
@@ -309,7 +309,7 @@ fn unbound(address: SocketAddr, fault: &std::io::Error) -> Failure {
 /// The first lines of a relay.
 struct Greeting<'g> {
     config: &'g Config,
-    data: &'g Data,
+    data: &'g DataFolder,
     /// The bound address.
     address: SocketAddr,
     /// The number of active tokens.
@@ -425,7 +425,7 @@ mod tests {
                 listen: listen.parse().unwrap(),
                 ..Config::default()
             };
-            let create = Data::at("/srv/relay".into()).command(NARROW_TOKEN);
+            let create = DataFolder::at("/srv/relay".into()).command(NARROW_TOKEN);
             let result = require_credentials(&config, tokens, &create);
             assert_eq!(result.is_err(), is_refused, "{listen} {tokens}");
             if let Err(fault) = result {
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn a_hint_names_the_relay_with_all_its_options() {
-        let data = Data::at("/srv/my relay".into());
+        let data = DataFolder::at("/srv/my relay".into());
         assert_eq!(
             StartOptions::default().command("--check", &data),
             "crosstalk serve --check --data '/srv/my relay'"
@@ -478,7 +478,7 @@ mod greeting_tests {
         };
         let greeting = Greeting {
             config: &config,
-            data: &Data::at("/x".into()),
+            data: &DataFolder::at("/x".into()),
             address: address.parse().unwrap(),
             tokens: 0,
         };

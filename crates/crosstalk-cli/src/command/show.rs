@@ -13,7 +13,7 @@ use crate::service::deliver::with_primer;
 use crate::service::dismiss::{Awaited, dismiss};
 use crate::service::lookup::{self, Reference, is_sound, show_before};
 use crate::service::relay::outbox::{Outbox, Reach};
-use crate::service::workspace::{Desk, NOTHING, listed};
+use crate::service::workspace::{NOTHING, Workspace, listed};
 use crate::view::{self, Compared, Look};
 use clap::Args;
 use crosstalk_envelope::fence;
@@ -60,8 +60,8 @@ pub(crate) struct Show {
 
 impl Show {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let store = desk.kept(console)?;
+        let workspace = Workspace::open(console)?;
+        let store = workspace.kept(console)?;
         if self.compare {
             return self.compare(console, &store);
         }
@@ -81,7 +81,7 @@ impl Show {
         } else {
             self.render(console, &store, thread.filter(|_| whole), &records)?;
             if !self.copy {
-                tell_due(console, &desk, &store, &records)?;
+                tell_due(console, &workspace, &store, &records)?;
             }
         }
         if self.copy {
@@ -96,9 +96,9 @@ impl Show {
                     false => fence(&r.text),
                 })
                 .collect();
-            let mut clipboard = desk.clipboard()?;
+            let mut clipboard = workspace.clipboard()?;
             let copied = clipboard.write(&texts.join("\n"))?;
-            let outbox = Outbox::of(&desk);
+            let outbox = Outbox::of(&workspace);
             records.iter().for_each(|r| outbox.remove_uncopied(&r.id));
             console.talk(&format!("{}\n", copied.sentence()))?;
         }
@@ -174,16 +174,16 @@ impl Show {
 /// Says what was meant for a relay and is not there, and what was not copied.
 fn tell_due(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     store: &SqliteStore,
     records: &[Record],
 ) -> Result<(), Failure> {
     for record in records {
-        let Some(reach) = Reach::here(desk, record) else {
+        let Some(reach) = Reach::here(workspace, record) else {
             continue;
         };
         let id = view::short(store, &record.id)?;
-        for sentence in reach.sentences(&desk.config, &id) {
+        for sentence in reach.sentences(&workspace.config, &id) {
             console.note(&format!("{id} was {sentence}"))?;
         }
     }
@@ -214,13 +214,13 @@ pub(crate) struct Threads {
 
 impl Threads {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
+        let workspace = Workspace::open(console)?;
         let filter = ThreadFilter {
             open: self.open,
             waiting: self.waiting,
             with: self.with.clone(),
         };
-        let store = desk.messages(console)?;
+        let store = workspace.messages(console)?;
         let (items, more) = listed(store.as_ref(), |s| s.threads(&filter, self.paging.page()))?;
         if self.json {
             let threads = items.iter().map(ThreadReport::new).collect();
@@ -261,7 +261,7 @@ impl Threads {
 #[command(
     after_help = "Examples:\n  crosstalk waiting\n  crosstalk waiting --local                  # ask no relay\n  crosstalk waiting --done 01K74V8Q          # you want no answer any more\n  crosstalk waiting --json | jq -r '.messages[].waits_for[]'\n\nExit codes: 0 shown, also if you wait for nothing; 1 a message of --done did not wait for an answer."
 )]
-pub(crate) struct Waiting {
+pub(crate) struct InboxMessage {
     /// Wait for no answer to this message any more; may be given again
     #[arg(long, value_name = "ID", conflicts_with = "skip")]
     done: Vec<String>,
@@ -275,22 +275,22 @@ pub(crate) struct Waiting {
     json: bool,
 }
 
-impl Waiting {
+impl InboxMessage {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
+        let workspace = Workspace::open(console)?;
         if !self.done.is_empty() {
-            return dismiss(console, &desk, &self.done, Awaited::OfOthers);
+            return dismiss(console, &workspace, &self.done, Awaited::OfOthers);
         }
-        let store = desk.messages(console)?;
+        let store = workspace.messages(console)?;
         let (items, more) = listed(store.as_ref(), |s| s.asked(self.paging.page()))?;
         let items: Vec<AskedMessage> = items.into_iter().map(veiled).collect();
         let records: Vec<&Record> = items.iter().map(|asked| &asked.record).collect();
         let reached = match self.local {
-            true => here(&desk, &records),
-            false => Reach::of_all(&desk, &records),
+            true => here(&workspace, &records),
+            false => Reach::of_all(&workspace, &records),
         };
         if self.json {
-            let report = |asked: &AskedMessage| report(asked, &desk, &reached);
+            let report = |asked: &AskedMessage| report(asked, &workspace, &reached);
             let messages = items.iter().map(report).collect();
             console.report(WAITING, &WaitingReport { messages, more })?;
             return Ok(Exit::SUCCESS);
@@ -306,12 +306,14 @@ impl Waiting {
         let short = view::shortener(&store);
         let notes = |record: &Record| {
             let reach = reached.get(&record.id);
-            reach.map_or_else(Vec::new, |r| r.sentences(&desk.config, &short(&record.id)))
+            reach.map_or_else(Vec::new, |r| {
+                r.sentences(&workspace.config, &short(&record.id))
+            })
         };
         console.show(&view::asked(&items, (&short, notes), &Look::of(console)))?;
         self.paging.tell_more(console, more)?;
         // An answer that comes by a relay is fetched, and not copied.
-        let is_carried = |r: &Record| desk.config.relay_for(&r.receiver).is_none();
+        let is_carried = |r: &Record| workspace.config.relay_for(&r.receiver).is_none();
         if items.iter().any(|asked| is_carried(&asked.record)) {
             let hint = "`crosstalk paste` keeps an answer that you copied.";
             console.talk(&format!("{}\n", styled(DIM, hint)))?;
@@ -329,20 +331,26 @@ fn veiled(asked: AskedMessage) -> AskedMessage {
 }
 
 /// How far messages are, as this machine knows by itself.
-fn here(desk: &Desk, records: &[&Record]) -> HashMap<String, Reach> {
+fn here(workspace: &Workspace, records: &[&Record]) -> HashMap<String, Reach> {
     let known = records
         .iter()
-        .filter_map(|r| Some((r.id.clone(), Reach::here(desk, r)?)));
+        .filter_map(|r| Some((r.id.clone(), Reach::here(workspace, r)?)));
     known.collect()
 }
 
-fn report(asked: &AskedMessage, desk: &Desk, reached: &HashMap<String, Reach>) -> AskedReport {
+fn report(
+    asked: &AskedMessage,
+    workspace: &Workspace,
+    reached: &HashMap<String, Reach>,
+) -> AskedReport {
     let id = &asked.record.id;
     AskedReport {
         message: MessageReport::new(&asked.record),
         waits_for: asked.of.clone(),
         since: asked.record.at.to_string(),
-        delivery: reached.get(id).map(|reach| reach.report(&desk.config, id)),
+        delivery: reached
+            .get(id)
+            .map(|reach| reach.report(&workspace.config, id)),
     }
 }
 
@@ -371,10 +379,10 @@ impl Search {
         let query = self.words.join(" ");
         let search =
             store::Search::parse_typed(&query).map_err(|e| Failure::usage(e.to_string()))?;
-        let desk = Desk::open(console)?;
-        let kept = desk.messages(console)?;
+        let workspace = Workspace::open(console)?;
+        let kept = workspace.messages(console)?;
         let (mut items, more) = listed(kept.as_ref(), |s| s.search(&search, self.paging.page()))?;
-        items.retain(|r| !r.has_run_out(clock::exact()));
+        items.retain(|r| !r.is_expired(clock::exact()));
         let exit = match items.is_empty() {
             true => Exit::FAILURE,
             false => Exit::SUCCESS,

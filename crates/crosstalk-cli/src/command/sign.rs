@@ -5,7 +5,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::service::home::{Rooms, block_of};
+use crate::service::home::{KeysAndTrust, block_of};
 use crate::service::passphrase::Passphrase;
 use crate::service::signing::require_verified;
 use crate::{clock, render};
@@ -53,7 +53,7 @@ impl Sign {
         if exit != Exit::SUCCESS {
             return Ok(exit);
         }
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let key = rooms.signing_key(self.key.as_deref())?;
         let opened = rooms.unlock(&key, &self.ask)?;
         let block = match self.with_key {
@@ -87,7 +87,7 @@ impl Sign {
         carets: &Carets<'_>,
         scan: &Scan<'_>,
     ) -> Result<Exit, Failure> {
-        let mut faults: Vec<Diagnostic> = scan.refused.clone();
+        let mut faults: Vec<Diagnostic> = scan.rejected.clone();
         for document in &scan.documents {
             faults.extend(self.faults(document));
         }

@@ -4,7 +4,7 @@ use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crosstalk_protocol::store::{Listing, Page, Store as _};
 
 /// How many messages are counted at most.
@@ -54,8 +54,8 @@ pub(crate) fn run(console: &mut Console) -> Result<Exit, Failure> {
 }
 
 fn state(console: &mut Console) -> Result<OpenWork, Failure> {
-    let desk = Desk::open(console)?;
-    let Some(store) = desk.messages(console)? else {
+    let workspace = Workspace::open(console)?;
+    let Some(store) = workspace.messages(console)? else {
         return Ok(OpenWork::default());
     };
     Ok(OpenWork {

@@ -7,8 +7,8 @@ use crate::paragraph::{count, wrap};
 use crate::schema::STATUS;
 use crate::service::lookup::{self, LAST};
 use crate::service::relay::outbox::{Outbox, unread};
-use crate::service::relay::remote::{Delivered, Through};
-use crate::service::workspace::Desk;
+use crate::service::relay::remote::{Delivered, RelayArgument};
+use crate::service::workspace::Workspace;
 use crate::view;
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
@@ -29,14 +29,14 @@ pub(crate) struct Status {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    through: Through,
+    through: RelayArgument,
 }
 
 impl Status {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
+        let workspace = Workspace::open(console)?;
         // What is kept here may be named by the beginning of its id; what is not is asked for as it is.
-        let kept = match desk.messages(console)? {
+        let kept = match workspace.messages(console)? {
             // What a relay did is asked about what was sent, and not about the answer to it.
             Some(store) if self.id.eq_ignore_ascii_case(LAST) => {
                 let sent = lookup::latest_sent(&store)?;
@@ -51,12 +51,12 @@ impl Status {
         };
         let id = kept.as_ref().map_or(self.id.clone(), |r| r.id.clone());
         let receiver = kept.as_ref().map(|r| r.receiver.as_str());
-        let due = Outbox::of(&desk).find(&id);
+        let due = Outbox::of(&workspace).find(&id);
         let through = match &due {
             Some(due) => self.through.or(&due.relay, due.token_file.as_deref()),
             None => self.through.clone(),
         };
-        let remote = through.connect(&desk.config, receiver)?;
+        let remote = through.connect(&workspace.config, receiver)?;
         let status = remote.status(&id).map_err(|trouble| match &due {
             Some(due) => Failure::refused(
                 ErrorCode::Route,
@@ -89,7 +89,7 @@ impl Status {
         }
         for delivery in &status.deliveries {
             console.show(&shown(delivery))?;
-            if let Some(hint) = unread(&desk.config, delivery) {
+            if let Some(hint) = unread(&workspace.config, delivery) {
                 console.show(&format!("  {}\n", wrap(&hint, 2, 2)))?;
             }
         }

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::input::{Input, shown_path};
 use crate::paragraph::{count, wrap};
 use crate::service::dns::{Look, Lookup};
-use crate::service::home::{Rooms, public_key, require_allowed};
+use crate::service::home::{KeysAndTrust, public_key, require_allowed};
 use crate::{clock, json, schema};
 use clap::Args;
 use crosstalk_envelope::registry::rule;
@@ -15,8 +15,8 @@ use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Severity, Timestamp, is_key_id};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec, domain_of};
 use crosstalk_protocol::{
-    Domain, KnownKey, Learned, Origin, PinError, Question, Standing, Trust, Unlearned, Verdict,
-    Word, learn, pin_of, verify,
+    Domain, KeyStanding, KnownKey, Learned, Origin, PinError, Trust, Unlearned, Verdict,
+    VerdictWord, VerifyContext, learn, pin_of, verify,
 };
 use crosstalk_store::TrustStoreError;
 use serde_json::{Value, json};
@@ -51,11 +51,11 @@ fn each_message(
     let (text, scan) = input.scan(Reading::Paste);
     let name = input.shown_name();
     let carets = Carets::new(&name, &text);
-    let refused = scan.refused.iter();
+    let refused = scan.rejected.iter();
     for finding in refused.filter(|d| d.severity >= Severity::Warning) {
         console.talk(&carets.draw(finding))?;
     }
-    let mut exit = Exit::of(&scan.refused);
+    let mut exit = Exit::of(&scan.rejected);
     for document in &scan.documents {
         exit = exit.worst(work(console, document)?);
     }
@@ -75,7 +75,7 @@ struct ListTrusted {
 
 impl ListTrusted {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let trust = rooms.trust()?;
         if self.json {
             let keys: Vec<_> = trust.keys().iter().map(|k| (k, Vec::new())).collect();
@@ -134,7 +134,7 @@ struct PinKey {
 
 impl PinKey {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         match &self.key {
             Some(key) => {
                 let pin = self.by_hand(public_key(key)?)?;
@@ -165,12 +165,12 @@ impl PinKey {
             how: Origin::Manual,
             by: None,
             senders: self.sender.clone(),
-            standing: Standing::Active,
+            standing: KeyStanding::Active,
             credential: None,
         })
     }
 
-    fn messages(&self, console: &mut Console, rooms: &Rooms) -> Result<Exit, Failure> {
+    fn messages(&self, console: &mut Console, rooms: &KeysAndTrust) -> Result<Exit, Failure> {
         let path = PathBuf::from(&self.what);
         if self.what != "-" && !Path::new(&self.what).exists() && is_key_id(&self.what) {
             return Err(Failure::usage(format!(
@@ -187,11 +187,11 @@ impl PinKey {
     fn message(
         &self,
         console: &mut Console,
-        rooms: &Rooms,
+        rooms: &KeysAndTrust,
         document: &Document<'_>,
     ) -> Result<Exit, Failure> {
         let now = clock::now();
-        let verdict = verify(document, &rooms.trust()?, &Question::at(now));
+        let verdict = verify(document, &rooms.trust()?, &VerifyContext::at(now));
         let pin = pin_of(&verdict, now).filter(|_| is_for_a_person(&verdict));
         match pin {
             Some(mut pin) => {
@@ -212,7 +212,12 @@ impl PinKey {
         }
     }
 
-    fn pin(&self, console: &mut Console, rooms: &Rooms, pin: KnownKey) -> Result<Exit, Failure> {
+    fn pin(
+        &self,
+        console: &mut Console,
+        rooms: &KeysAndTrust,
+        pin: KnownKey,
+    ) -> Result<Exit, Failure> {
         let result = rooms.trust.update(|trust| {
             let result = change(trust, pin.clone(), self.replace);
             Ok::<Result<(), PinError>, TrustStoreError>(result)
@@ -248,7 +253,7 @@ impl PinKey {
 /// Pins a key. The same one again gets what is new about it: a sender, or that a person has compared it.
 fn change(trust: &mut Trust, mut pin: KnownKey, replace: bool) -> Result<(), PinError> {
     let same = trust.entry(&pin.id, &pin.key);
-    let known = same.filter(|k| k.standing == Standing::Active).cloned();
+    let known = same.filter(|k| k.standing == KeyStanding::Active).cloned();
     // The rules come first; on a copy, since a pin by hand may go on from here.
     let mut after = trust.clone();
     match after.pin(pin.clone()) {
@@ -277,7 +282,7 @@ fn change(trust: &mut Trust, mut pin: KnownKey, replace: bool) -> Result<(), Pin
 fn is_final(fault: &PinError) -> bool {
     match fault {
         PinError::Denied(_) | PinError::NoRoom => true,
-        PinError::Refused(standing) => !matches!(**standing, Standing::Replaced { .. }),
+        PinError::Refused(standing) => !matches!(**standing, KeyStanding::Replaced { .. }),
         PinError::Changed(_) | PinError::SenderChanged(_) | PinError::LooksLike(..) => false,
     }
 }
@@ -285,7 +290,7 @@ fn is_final(fault: &PinError) -> bool {
 /// Whether a person may pin the key of such a message: it is whole, and nothing speaks against the key itself.
 fn is_for_a_person(verdict: &Verdict) -> bool {
     match verdict.word() {
-        Word::NotVerified => {
+        VerdictWord::NotVerified => {
             let rules = [
                 &rule::KEY_CHANGED,
                 &rule::SENDER_CHANGED,
@@ -323,7 +328,7 @@ struct RemoveTrusted {
 
 impl RemoveTrusted {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let key = self.key.as_deref().map(public_key).transpose()?;
         let id = escape(&self.id);
         let (forgotten, (removed, revoked)) = rooms.trust.update(|trust| {
@@ -359,7 +364,7 @@ fn remove(trust: &mut Trust, id: &str, only: Option<&PublicKey>) -> (usize, usiz
     let known = trust.of_id(id).into_iter();
     let meant = known.filter(|k| only.is_none_or(|only| k.key == *only));
     let (revoked, others): (Vec<_>, Vec<_>) =
-        meant.partition(|k| matches!(k.standing, Standing::Revoked { .. }));
+        meant.partition(|k| matches!(k.standing, KeyStanding::Revoked { .. }));
     let (revoked, keys) = (
         revoked.len(),
         others
@@ -395,18 +400,18 @@ impl DistrustKey {
         if !is_key_id(&self.id) {
             return Err(Failure::usage(format!("`{}` is no key id", self.id)));
         }
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let key = self.key.as_deref().map(public_key).transpose()?;
         let at = clock::now();
         let marked = rooms.trust.update(|trust| {
             let known = trust.of_id(&self.id).into_iter();
-            let known = known.filter(|k| !matches!(k.standing, Standing::Revoked { .. }));
+            let known = known.filter(|k| !matches!(k.standing, KeyStanding::Revoked { .. }));
             let keys: Vec<PublicKey> = match key {
                 Some(key) => vec![key],
                 None => known.map(|k| k.key).collect(),
             };
             for key in &keys {
-                let standing = Standing::Distrusted {
+                let standing = KeyStanding::Distrusted {
                     at,
                     reason: self.reason.clone(),
                 };
@@ -445,7 +450,7 @@ struct ExportTrust {
 
 impl ExportTrust {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let trust = Rooms::open()?.trust()?;
+        let trust = KeysAndTrust::open()?.trust()?;
         let text = trust.to_export();
         if self.file.as_os_str() == "-" {
             console.text(&text)?;
@@ -480,7 +485,7 @@ struct ImportTrust {
 
 impl ImportTrust {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let input = Input::read(&self.file, console)?;
         match input.text() {
             Ok(text) if is_trust_file(text) => merge(console, &rooms, text, &input.shown_name()),
@@ -502,7 +507,12 @@ fn is_trust_file(text: &str) -> bool {
         .any(is_schema)
 }
 
-fn merge(console: &mut Console, rooms: &Rooms, text: &str, name: &str) -> Result<Exit, Failure> {
+fn merge(
+    console: &mut Console,
+    rooms: &KeysAndTrust,
+    text: &str,
+    name: &str,
+) -> Result<Exit, Failure> {
     let other = Trust::parse(text).map_err(|fault| {
         let fault = fault.to_string();
         Failure::refused(
@@ -541,8 +551,12 @@ fn merge(console: &mut Console, rooms: &Rooms, text: &str, name: &str) -> Result
     })
 }
 
-fn message(console: &mut Console, rooms: &Rooms, document: &Document<'_>) -> Result<Exit, Failure> {
-    let question = Question::at(clock::now());
+fn message(
+    console: &mut Console,
+    rooms: &KeysAndTrust,
+    document: &Document<'_>,
+) -> Result<Exit, Failure> {
+    let question = VerifyContext::at(clock::now());
     let (learned, changed) = rooms.trust.update(|trust| {
         let before = trust.clone();
         let learned = learn(document, trust, &question);
@@ -633,7 +647,7 @@ struct CheckTrust {
 
 impl CheckTrust {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let known = rooms.trust()?;
         let mut trust = known.clone();
         let mut lookup = Lookup::new(&self.look, &rooms)?;
@@ -642,7 +656,7 @@ impl CheckTrust {
         let mut keys: Vec<(&KnownKey, Vec<Remark>)> = Vec::new();
         for key in known.keys().iter().filter(|k| is_meant(&k.id)) {
             let mut remarks = standing(&known, key, now);
-            if key.standing == Standing::Active
+            if key.standing == KeyStanding::Active
                 && let Some(domain) = domain_of(&key.id)
             {
                 let answer = match lookup.holds(domain, &trust, now) {
@@ -743,18 +757,18 @@ fn standing(trust: &Trust, known: &KnownKey, now: Timestamp) -> Vec<Remark> {
         remarks.push(Remark::wrong(text));
     }
     let revoked = |k: &&KnownKey| {
-        k.key == known.key && k.id != known.id && matches!(k.standing, Standing::Revoked { .. })
+        k.key == known.key && k.id != known.id && matches!(k.standing, KeyStanding::Revoked { .. })
     };
     if let Some(other) = trust.keys().iter().find(revoked) {
         let text = format!("the same key was revoked under the id {}", other.id);
         remarks.push(Remark::wrong(text));
     }
     match &known.standing {
-        Standing::Active if known.how == Origin::FirstContact => {
+        KeyStanding::Active if known.how == Origin::FirstContact => {
             let text = "its fingerprint was not compared: compare it with the sender, and pin it again with --compared";
             remarks.push(Remark::note(text));
         }
-        Standing::Replaced { by, key, grace, .. } => {
+        KeyStanding::Replaced { by, key, grace, .. } => {
             if trust.entry(by, key).is_none() {
                 let text = format!("the key of {by} that took its place is not known");
                 remarks.push(Remark::wrong(text));
@@ -793,21 +807,21 @@ impl Remark {
     }
 }
 
-const fn standing_word(standing: &Standing) -> &'static str {
+const fn standing_word(standing: &KeyStanding) -> &'static str {
     match standing {
-        Standing::Active => "pinned",
-        Standing::Replaced { .. } => "replaced",
-        Standing::Revoked { .. } => "revoked",
-        Standing::Distrusted { .. } => "distrusted",
+        KeyStanding::Active => "pinned",
+        KeyStanding::Replaced { .. } => "replaced",
+        KeyStanding::Revoked { .. } => "revoked",
+        KeyStanding::Distrusted { .. } => "distrusted",
     }
 }
 
 /// A key for people: its id and standing, the fingerprint, where it comes from, and what is to say about it.
 fn describe_key(known: &KnownKey, remarks: &[Remark]) -> String {
     let style = match known.standing {
-        Standing::Active => GREEN,
-        Standing::Replaced { .. } => YELLOW,
-        Standing::Revoked { .. } | Standing::Distrusted { .. } => RED,
+        KeyStanding::Active => GREEN,
+        KeyStanding::Replaced { .. } => YELLOW,
+        KeyStanding::Revoked { .. } | KeyStanding::Distrusted { .. } => RED,
     };
     let mut out = format!(
         "{}  {}\n  {}\n",
@@ -823,13 +837,13 @@ fn describe_key(known: &KnownKey, remarks: &[Remark]) -> String {
         line(&format!("used by {}", known.senders.join(", ")));
     }
     match &known.standing {
-        Standing::Active => {}
-        Standing::Replaced { by, at, grace, .. } => {
+        KeyStanding::Active => {}
+        KeyStanding::Replaced { by, at, grace, .. } => {
             line(&format!(
                 "replaced by {by} on {at}; signatures after {grace} are not valid"
             ));
         }
-        Standing::Revoked { at, reason, .. } | Standing::Distrusted { at, reason } => {
+        KeyStanding::Revoked { at, reason, .. } | KeyStanding::Distrusted { at, reason } => {
             let reason = reason.as_ref().map_or(String::new(), |r| format!(": {r}"));
             line(&format!(
                 "{} on {at}{reason}",
@@ -881,20 +895,20 @@ fn trust_report(
 
 fn key_object(known: &KnownKey, remarks: &[Remark]) -> Value {
     let (replaced, revoked, distrusted) = match &known.standing {
-        Standing::Active => (None, None, None),
-        Standing::Replaced { by, key, at, grace } => (
+        KeyStanding::Active => (None, None, None),
+        KeyStanding::Replaced { by, key, at, grace } => (
             Some(json!({
                 "by": by, "public": key.record(), "at": at.to_string(), "grace": grace.to_string(),
             })),
             None,
             None,
         ),
-        Standing::Revoked { at, reason, by } => (
+        KeyStanding::Revoked { at, reason, by } => (
             None,
             Some(json!({"at": at.to_string(), "reason": reason, "by": by})),
             None,
         ),
-        Standing::Distrusted { at, reason } => (
+        KeyStanding::Distrusted { at, reason } => (
             None,
             None,
             Some(json!({"at": at.to_string(), "reason": reason})),
@@ -960,8 +974,9 @@ fn explain_refusal(pin: &KnownKey, fault: &PinError, replace: &str) -> String {
             "this key of {id} is {}{}",
             standing_word(standing),
             match **standing {
-                Standing::Distrusted { .. } => ": undo that with `crosstalk trust remove ID` first",
-                Standing::Replaced { .. } => " by another one: --replace pins it again",
+                KeyStanding::Distrusted { .. } =>
+                    ": undo that with `crosstalk trust remove ID` first",
+                KeyStanding::Replaced { .. } => " by another one: --replace pins it again",
                 _ => ", which is final",
             }
         ),

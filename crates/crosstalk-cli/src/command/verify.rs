@@ -9,7 +9,7 @@ use crate::input::{Files, Input};
 use crate::paragraph::{width, wrap};
 use crate::schema::VERIFY;
 use crate::service::dns::{Look, Lookup};
-use crate::service::home::{Rooms, public_key};
+use crate::service::home::{KeysAndTrust, public_key};
 use crate::{clock, json, render};
 use anstyle::Style;
 use clap::Args;
@@ -20,7 +20,7 @@ use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{
     Diagnostic, Document, LineIndex, PublicKey, Reading, Severity, Timestamp,
 };
-use crosstalk_protocol::{Question, Trust, Verdict, Word};
+use crosstalk_protocol::{Trust, Verdict, VerdictWord, VerifyContext};
 use serde_json::{Value, json};
 
 /// Say who signed an envelope, and whether it is whole
@@ -71,7 +71,7 @@ impl Verify {
                 check_rc1(&self, console, input, key.as_ref())
             });
         }
-        let rooms = Rooms::open()?;
+        let rooms = KeysAndTrust::open()?;
         let mut session = VerifyRun {
             command: &self,
             key,
@@ -119,17 +119,17 @@ impl VerifyRun<'_> {
             }
         }
         if self.command.json {
-            if scan.refused.iter().any(|d| d.is_error()) {
-                console.data(json::line(&report_refused(&scan.refused, &lines, file)?)?)?;
+            if scan.rejected.iter().any(|d| d.is_error()) {
+                console.data(json::line(&report_refused(&scan.rejected, &lines, file)?)?)?;
             }
         } else {
             let carets = Carets::new(&name, &text);
-            let refused = scan.refused.iter();
+            let refused = scan.rejected.iter();
             for finding in refused.filter(|d| d.severity >= Severity::Warning) {
                 console.talk(&carets.draw(finding))?;
             }
         }
-        Ok(exit.worst(Exit::of(&scan.refused)))
+        Ok(exit.worst(Exit::of(&scan.rejected)))
     }
 
     fn judge(
@@ -137,10 +137,10 @@ impl VerifyRun<'_> {
         console: &mut Console,
         document: &Document<'_>,
     ) -> Result<Verdict, Failure> {
-        let question = Question {
+        let question = VerifyContext {
             key: self.key.as_ref(),
             restore: true,
-            ..Question::at(self.command.at.unwrap_or_else(clock::now))
+            ..VerifyContext::at(self.command.at.unwrap_or_else(clock::now))
         };
         self.lookup
             .judge(console, document, &mut self.trust, &question)
@@ -160,7 +160,7 @@ impl VerifyRun<'_> {
         let Some(text) = text else {
             return Ok(());
         };
-        if verdict.word() == Word::Damaged {
+        if verdict.word() == VerdictWord::Damaged {
             console.talk(RESTORED)?;
         }
         console.data(if self.first_text { "" } else { "\n" })?;
@@ -171,10 +171,10 @@ impl VerifyRun<'_> {
     /// The envelope with the restored body, if that verifies.
     fn restored(&self, document: &Document<'_>, verdict: &Verdict) -> Option<String> {
         let text = with_body(document, verdict.restored()?)?;
-        let question = Question {
+        let question = VerifyContext {
             key: self.key.as_ref(),
             restore: true,
-            ..Question::at(self.command.at.unwrap_or_else(clock::now))
+            ..VerifyContext::at(self.command.at.unwrap_or_else(clock::now))
         };
         let restored = Document::parse(&text, Reading::Paste);
         let verdict = crosstalk_protocol::verify(&restored, &self.trust, &question);
@@ -201,7 +201,7 @@ fn report_refused(
 ) -> Result<Value, Failure> {
     let worst = findings.iter().filter(|d| d.is_error());
     let worst = worst.max_by_key(|d| d.code().map(|c| c.exit_code()));
-    let mut report = empty_report(Word::NotVerified);
+    let mut report = empty_report(VerdictWord::NotVerified);
     let (sentence, next) = match worst {
         Some(fault) => (
             format!("The message can't be read: {}.", fault.message),
@@ -230,7 +230,7 @@ fn upper(text: &str) -> String {
 }
 
 /// A report in which nothing applies.
-fn empty_report(word: Word) -> Value {
+fn empty_report(word: VerdictWord) -> Value {
     json!({
         "schema": VERIFY, "verdict": word.as_str(), "body": null, "lines": [], "after": null, "pkid": null,
         "algorithm": null, "fingerprint": null, "trust": null, "since": null, "dnssec": null, "sender": null,
@@ -285,7 +285,7 @@ fn describe_verdict(
 }
 
 /// What a report says, without remarks on the reading.
-fn describe_report(word: Word, report: &Value, place: &str) -> String {
+fn describe_report(word: VerdictWord, report: &Value, place: &str) -> String {
     let text = |name: &str| report.get(name).and_then(Value::as_str);
     let mut out = title(word, (text("sender"), text("receiver")), place);
     out.push_str(&format!(
@@ -321,7 +321,7 @@ fn describe_report(word: Word, report: &Value, place: &str) -> String {
 }
 
 /// `VERIFIED  CLAUDE → CHATGPT                 pasted.txt:3`
-fn title(word: Word, sides: (Option<&str>, Option<&str>), place: &str) -> String {
+fn title(word: VerdictWord, sides: (Option<&str>, Option<&str>), place: &str) -> String {
     let badge = badge(word);
     let sides = match sides {
         (Some(sender), Some(receiver)) => format!("{} → {}", escape(sender), escape(receiver)),
@@ -342,15 +342,18 @@ fn title(word: Word, sides: (Option<&str>, Option<&str>), place: &str) -> String
 }
 
 /// The word as it catches the eye.
-fn badge(word: Word) -> String {
+fn badge(word: VerdictWord) -> String {
     word.as_str().replace('-', " ").to_uppercase()
 }
 
-const fn style(word: Word) -> Style {
+const fn style(word: VerdictWord) -> Style {
     match word {
-        Word::Verified => GREEN,
-        Word::FirstContact | Word::Unbound | Word::Unsigned | Word::UnknownKey => YELLOW,
-        Word::Damaged | Word::NotVerified | Word::Revoked => RED,
+        VerdictWord::Verified => GREEN,
+        VerdictWord::FirstContact
+        | VerdictWord::Unbound
+        | VerdictWord::Unsigned
+        | VerdictWord::UnknownKey => YELLOW,
+        VerdictWord::Damaged | VerdictWord::NotVerified | VerdictWord::Revoked => RED,
     }
 }
 
@@ -389,8 +392,8 @@ fn check_rc1(
         .map_err(|(_, fault)| Failure::of_rule(fault.rule, &fault.message))?;
     let result = verify(text, key);
     let word = match result {
-        Ok(_) => Word::Verified,
-        Err(_) => Word::NotVerified,
+        Ok(_) => VerdictWord::Verified,
+        Err(_) => VerdictWord::NotVerified,
     };
     let told = report_rc1(word, &result);
     if command.json {
@@ -406,7 +409,7 @@ fn check_rc1(
     Ok(word.into())
 }
 
-fn report_rc1(word: Word, result: &Result<Rc1, Rc1Error>) -> Value {
+fn report_rc1(word: VerdictWord, result: &Result<Rc1, Rc1Error>) -> Value {
     let mut told = empty_report(word);
     let mut set = |name: &str, value: Value| set_field(&mut told, name, value);
     set("rule", rule::RC1.id.into());

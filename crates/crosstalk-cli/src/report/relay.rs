@@ -1,7 +1,7 @@
 //! What the relay commands print for programs.
 
 use crosstalk_protocol::relay::Role;
-use crosstalk_relay::client::{Approval, Letter};
+use crosstalk_relay::client::{Approval, DeadLetterView};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -56,7 +56,7 @@ pub(crate) struct ApprovalsReport {
 /// What `crosstalk dead --json` prints: the dead letters, the latest first.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DeadReport {
-    pub(crate) deliveries: Vec<Letter>,
+    pub(crate) deliveries: Vec<DeadLetterView>,
 }
 
 /// What `crosstalk fsck --json` prints.

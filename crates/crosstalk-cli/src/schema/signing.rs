@@ -1,7 +1,7 @@
 //! The schemas of `verify`, `key` and `trust`.
 
 use super::{KEYS, TRUST, VERIFY, finding};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use serde_json::{Value, json};
 
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -44,7 +44,7 @@ pub(super) fn form(name: &str, description: &str, fields: Value) -> Value {
 }
 
 pub(super) fn verify() -> Value {
-    let words = Word::ALL.map(Word::as_str);
+    let words = VerdictWord::ALL.map(VerdictWord::as_str);
     let number = json!({"type": "integer", "minimum": 0});
     let trust = [
         "dns",

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::service::relay::data::make_folder;
-use crosstalk_protocol::audit::bundle::Files;
+use crosstalk_protocol::audit::bundle::BundleFiles;
 use std::borrow::Cow;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ fn names(folder: &Path, before: &str, found: &mut Vec<String>) {
     }
 }
 
-impl Files for BundleFolder {
+impl BundleFiles for BundleFolder {
     fn names(&self) -> Vec<String> {
         let mut found = Vec::new();
         names(&self.0, "", &mut found);

@@ -12,19 +12,19 @@ use crate::service::editor::{self, Composed, Draft};
 use crate::service::recipient::{resolve_typed, sender_or_own};
 use crate::service::relay::send::Attached;
 use crate::service::settings::Config;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::{clock, view};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use crosstalk_envelope::meta::{Consent, ConsentKind};
+use crosstalk_envelope::meta::{ConsentKind, ConsentValue};
 use crosstalk_envelope::{Builder, CoreHeader, ErrorCode, Intent, IntentField, Timestamp};
 use crosstalk_protocol::compose::{NO_CONTEXT, context_of, infer_intent, is_thanks, session_text};
 use crosstalk_protocol::consent::{LedgerStore as _, Pii, scopes};
 use crosstalk_protocol::intent_hint;
-use crosstalk_protocol::poll::Call;
-use crosstalk_protocol::redact::{self, Rules};
+use crosstalk_protocol::poll::PollCall;
+use crosstalk_protocol::redact::{self, RedactionRules};
 use crosstalk_protocol::relay::Priority;
-use crosstalk_protocol::store::{Found, Record, Store as _, is_same_party};
+use crosstalk_protocol::store::{Record, ReferenceMatch, Store as _, is_same_party};
 use std::path::{Path, PathBuf};
 
 /// The key by which an answer to a poll is corrected.
@@ -109,7 +109,7 @@ fn pii() -> impl TypedValueParser<Value = Pii> {
 
 /// Reads a consent of the command line; one that says nothing known would permit nothing.
 fn consent(text: &str) -> Result<String, String> {
-    match Consent::parse(text).is_known() {
+    match ConsentValue::parse(text).is_known() {
         true => Ok(text.to_owned()),
         false => Err(
             "write it as explicit_yes, explicit_no, implicit or transferred_with_approval".into(),
@@ -132,10 +132,10 @@ impl OutgoingMessage {
     pub(crate) fn dispatch(
         self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         delivery: &Delivery,
     ) -> Result<Exit, Failure> {
-        let result = delivery.dispatch_all(console, desk, &self.builders, &self.files);
+        let result = delivery.dispatch_all(console, workspace, &self.builders, &self.files);
         match (result, self.draft) {
             (Err(failure), Some(draft)) if !failure.is_closed_pipe() => {
                 if let Ok(path) = draft.keep() {
@@ -194,16 +194,20 @@ impl Content {
         answered.meaning == Some(Intent::Poll)
             && (self.corrects()
                 || !is_same_party(&answered.sender, sender)
-                || Call::read(&document, &answered.id, None).asks(sender))
+                || PollCall::read(&document, &answered.id, None).asks(sender))
     }
 
     /// How others know the answer that is corrected: by the id that it carries, else by its digest. Here it may have another
     /// id.
-    fn corrected(&self, console: &mut Console, desk: &Desk) -> Result<Option<String>, Failure> {
-        let (Some(named), Some(store)) = (self.correction(), desk.messages(console)?) else {
+    fn corrected(
+        &self,
+        console: &mut Console,
+        workspace: &Workspace,
+    ) -> Result<Option<String>, Failure> {
+        let (Some(named), Some(store)) = (self.correction(), workspace.messages(console)?) else {
             return Ok(None);
         };
-        let Ok(Found::Message(id)) = store.find(named) else {
+        let Ok(ReferenceMatch::Message(id)) = store.find(named) else {
             return Ok(None);
         };
         let found = store.message(&id)?;
@@ -217,16 +221,16 @@ impl Content {
     pub(crate) fn write(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         (sender, receivers): (&str, &[String]),
         answered: Option<&Record>,
     ) -> Result<OutgoingMessage, Failure> {
-        let config = &desk.config;
+        let config = &workspace.config;
         // Whatever speaks against it is said before anybody writes a text.
         self.require_sense(answered, receivers)?;
-        let expires = self.tell_consent(console, desk, (sender, receivers))?;
+        let expires = self.tell_consent(console, workspace, (sender, receivers))?;
         let attachments = self.attachments()?;
-        let corrected = self.corrected(console, desk)?;
+        let corrected = self.corrected(console, workspace)?;
         let meta = self.meta.iter().map(|m| {
             let (block, key, value) = split_meta(m)?;
             let is_corrected = (block, key) == CORRECTS;
@@ -253,10 +257,10 @@ impl Content {
                 infer_intent(&text, asked).as_str().to_owned()
             }
         };
-        let thread = answered.map_or_else(|| desk.new_id(), |r| r.thread.clone());
+        let thread = answered.map_or_else(|| workspace.new_id(), |r| r.thread.clone());
         // Chats make up sessions and contexts: a thread goes on with its own.
         let known = match answered {
-            Some(answered) => desk.kept(console)?.thread(&answered.thread)?,
+            Some(answered) => workspace.kept(console)?.thread(&answered.thread)?,
             None => None,
         };
         let known_session = known.as_ref().and_then(|t| t.session.clone());
@@ -283,7 +287,7 @@ impl Content {
                 .session(&session)
                 .thread(&thread)
                 .core_if(CoreHeader::Parent, answered.map(|r| r.id.as_str()))
-                .message(desk.new_id())
+                .message(workspace.new_id())
                 .context(&context)
                 .intent(&intent)
                 .body(&text);
@@ -381,7 +385,7 @@ impl Content {
     /// Whether the consent says this.
     fn has_consent(&self, kind: ConsentKind) -> bool {
         let consent = self.consent.as_deref();
-        consent.is_some_and(|c| Consent::parse(c).kind == kind)
+        consent.is_some_and(|c| ConsentValue::parse(c).kind == kind)
     }
 
     /// Tells what the message does to the consent that it names, and gives the end that it writes. A consent that nobody
@@ -389,7 +393,7 @@ impl Content {
     fn tell_consent(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         (sender, receivers): (&str, &[String]),
     ) -> Result<Option<Timestamp>, Failure> {
         let Some(id) = &self.consent_id else {
@@ -398,7 +402,7 @@ impl Content {
         if !self.has_consent(ConsentKind::ExplicitYes) {
             return Ok(self.expires);
         }
-        let store = desk.messages(console)?;
+        let store = workspace.messages(console)?;
         let known = store.map(|s| s.grant(id)).transpose()?.flatten();
         let Some(known) = known else {
             console.note(&format!(
@@ -410,7 +414,10 @@ impl Content {
         if self.writes_end() {
             return Ok(self.expires);
         }
-        let further = self.target.iter().map(|t| resolve_typed(&desk.config, t));
+        let further = self
+            .target
+            .iter()
+            .map(|t| resolve_typed(&workspace.config, t));
         let to: Vec<String> = receivers.iter().cloned().chain(further).collect();
         // Personal data counts as a scope of its own.
         let pii = matches!(self.pii, Some(Pii::Present)).then_some("pii");
@@ -502,7 +509,7 @@ impl Content {
         config: &Config,
         text: String,
     ) -> Result<(String, Vec<&'static str>, bool), Failure> {
-        let rules = Rules::default().with_names(config.redact_names());
+        let rules = RedactionRules::default().with_names(config.redact_names());
         if self.redact {
             let redaction = redact::redact(&text, &rules);
             let kinds = counts(&redaction.found).into_iter().map(|(k, _)| k);
@@ -592,7 +599,7 @@ fn split_meta(entry: &str) -> Result<(&str, &str, &str), Failure> {
 }
 
 /// How many of each kind were found, in the order of the text.
-fn counts(found: &[redact::Found]) -> Vec<(&'static str, usize)> {
+fn counts(found: &[redact::FoundPii]) -> Vec<(&'static str, usize)> {
     let mut counts: Vec<(&'static str, usize)> = Vec::new();
     for one in found {
         let kind = one.kind.as_str();

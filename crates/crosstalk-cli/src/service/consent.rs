@@ -3,17 +3,17 @@
 
 use crate::console::{Console, GREEN, styled};
 use crate::failure::Failure;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::{clock, view};
 use crosstalk_envelope::meta::ConsentKind;
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::{Builder, Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::consent::{
-    self, Assurance, Claim, Grant, LedgerStore as _, Party, Policy, Proof, Setting, Terms,
-    Withdrawn,
+    self, Assurance, Claim, ConsentContext, Grant, LedgerStore as _, Party, Policy, Proof,
+    RevocationResult, Terms,
 };
-use crosstalk_protocol::store::{Arrival, Outcome, StoreError, is_same_party};
-use crosstalk_protocol::{Admitted, Word};
+use crosstalk_protocol::store::{Arrival, StoreError, StoreOutcome, is_same_party};
+use crosstalk_protocol::{Admitted, VerdictWord};
 use crosstalk_store::SqliteStore;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(crate) struct Said {
     claim: Option<Claim>,
     proof: Proof,
     /// Why the message is not taken, by its own words.
-    refusal: Option<Refusal>,
+    refusal: Option<Rejection>,
     /// Whether it must not be acted on: then it changes nothing on record.
     is_unsound: bool,
 }
@@ -38,7 +38,7 @@ impl Said {
     pub(crate) fn of(admitted: &Admitted, proof: Proof, policy: &Policy, at: Timestamp) -> Self {
         let document = admitted.document();
         let claim = Claim::of(document);
-        let setting = Setting {
+        let setting = ConsentContext {
             at,
             policy,
             assurance: proof.assurance,
@@ -53,7 +53,7 @@ impl Said {
             refusal: enough.err(),
             is_unsound: matches!(
                 admitted.verdict().word(),
-                Word::Damaged | Word::NotVerified | Word::Revoked
+                VerdictWord::Damaged | VerdictWord::NotVerified | VerdictWord::Revoked
             ),
         }
     }
@@ -74,7 +74,11 @@ impl Said {
     }
 
     /// The terms of the message where nothing is on record; or its refusal.
-    pub(crate) fn judge_alone(&self, arrival: &Arrival, policy: &Policy) -> Result<Terms, Refusal> {
+    pub(crate) fn judge_alone(
+        &self,
+        arrival: &Arrival,
+        policy: &Policy,
+    ) -> Result<Terms, Rejection> {
         self.ruled(arrival, &[], policy)
     }
 
@@ -84,7 +88,7 @@ impl Said {
         store: &SqliteStore,
         arrival: &Arrival,
         policy: &Policy,
-    ) -> Result<Result<Terms, Refusal>, StoreError> {
+    ) -> Result<Result<Terms, Rejection>, StoreError> {
         let known = match &self.claim {
             Some(claim) if self.refusal.is_none() => store.known(claim, arrival.id())?,
             _ => Vec::new(),
@@ -92,7 +96,12 @@ impl Said {
         Ok(self.ruled(arrival, &known, policy))
     }
 
-    fn ruled(&self, arrival: &Arrival, known: &[Grant], policy: &Policy) -> Result<Terms, Refusal> {
+    fn ruled(
+        &self,
+        arrival: &Arrival,
+        known: &[Grant],
+        policy: &Policy,
+    ) -> Result<Terms, Rejection> {
         if let Some(refusal) = &self.refusal {
             return Err(refusal.clone());
         }
@@ -126,7 +135,7 @@ impl Said {
         let mut claim = claim.clone();
         claim.permission = None;
         let is_authority = policy.is_authority(party.sender);
-        let withdrawal = consent::withdraw(&claim, &party, known, is_authority)?;
+        let withdrawal = consent::plan_revocation(&claim, &party, known, is_authority)?;
         match withdrawal {
             Some(_) => Ok(Terms {
                 expires: claim.expires,
@@ -218,10 +227,10 @@ impl Renewal<'_> {
 /// Tells which consents messages grant or renew that pass a conversation on: what they carry is not written by hand.
 pub(crate) fn tell_granted(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     builders: &[Builder],
 ) -> Result<(), Failure> {
-    let Some(store) = desk.messages(console)? else {
+    let Some(store) = workspace.messages(console)? else {
         return Ok(());
     };
     // A message that can't be built is rejected later, with its reason.
@@ -257,7 +266,7 @@ pub(crate) fn tell_granted(
 }
 
 /// Files a message: the outcome and the consents that it withdrew; or its refusal.
-pub(crate) type Filed = Result<(Outcome, Withdrawn), Refusal>;
+pub(crate) type Filed = Result<(StoreOutcome, RevocationResult), Rejection>;
 
 /// Keeps a message, if its consent is enough, and writes down what follows from it.
 pub(crate) fn file(
@@ -296,18 +305,18 @@ pub(crate) fn scrub(console: &mut Console, store: &mut SqliteStore) -> Result<()
 }
 
 /// A refusal as a command ends with it.
-pub(crate) fn declined(before: &str, refusal: &Refusal) -> Failure {
+pub(crate) fn declined(before: &str, refusal: &Rejection) -> Failure {
     Failure::refused(refusal.code, format!("{before}{}", sentence(refusal)))
 }
 
 /// Why a message was refused, by which rule, and what to do.
-pub(crate) fn sentence(refusal: &Refusal) -> String {
+pub(crate) fn sentence(refusal: &Rejection) -> String {
     let rule = refusal.rule.map_or("", |(id, _)| id);
     format!("{} ({}, {rule})", refusal.detail(), refusal.code.as_str())
 }
 
 /// Says what was withdrawn and erased; nothing if nothing was.
-pub(crate) fn tell(console: &mut Console, withdrawn: &Withdrawn) -> Result<(), Failure> {
+pub(crate) fn tell(console: &mut Console, withdrawn: &RevocationResult) -> Result<(), Failure> {
     if withdrawn.consents.is_empty() {
         return Ok(());
     }

@@ -26,10 +26,10 @@ use crate::service::passphrase::Passphrase;
 use crate::service::relay::outbox::Outbox;
 use crate::service::relay::remote::Remote;
 use crate::service::relay::send::Attached;
-use crate::service::relay::send::{ByRelay, Parcel};
+use crate::service::relay::send::{ByRelay, Submission};
 use crate::service::settings::When;
 use crate::service::signing::require_verified;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::{clock, json, render, view};
 use clap::Args;
 use crosstalk_envelope::registry::rule;
@@ -39,11 +39,13 @@ use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{
     BuildError, Builder, Document, Intent, PublicKey, Reading, Timestamp, fence, id,
 };
-use crosstalk_protocol::consent::{Proof, Withdrawn};
+use crosstalk_protocol::consent::{Proof, RevocationResult};
 use crosstalk_protocol::store::{
-    Arrival, Mine, Outcome, Receipt, Record, Store as _, Way, is_same_party,
+    Arrival, ArrivalContext, Mine, Record, Store as _, StoreOutcome, Way, is_same_party,
 };
-use crosstalk_protocol::{Admitted, Assistant, Question, Trust, needs_primer, primer_of, verify};
+use crosstalk_protocol::{
+    Admitted, Assistant, Trust, VerifyContext, needs_primer, primer_of, verify,
+};
 use crosstalk_store::{SqliteStore, StoredKey};
 
 /// How a message leaves.
@@ -91,7 +93,7 @@ pub(crate) struct Delivery {
 }
 
 /// A message that is built and signed, and not kept yet.
-pub(crate) struct Sealed {
+pub(crate) struct SignedMessage {
     /// The envelope.
     pub(crate) text: String,
     key: Option<PublicKey>,
@@ -106,15 +108,15 @@ pub(crate) struct Sealed {
 }
 
 /// A message that is kept, and on its way.
-struct Sent {
-    sealed: Sealed,
+struct SentMessage {
+    sealed: SignedMessage,
     record: Record,
-    withdrawn: Withdrawn,
+    withdrawn: RevocationResult,
     /// The text for the chat.
     pasted: String,
 }
 
-impl Sent {
+impl SentMessage {
     fn is_by_hand(&self) -> bool {
         self.sealed.remote.is_none()
     }
@@ -125,70 +127,70 @@ impl Delivery {
     pub(crate) fn dispatch(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         builder: &Builder,
         files: &[Attached],
     ) -> Result<Exit, Failure> {
-        self.dispatch_all(console, desk, std::slice::from_ref(builder), files)
+        self.dispatch_all(console, workspace, std::slice::from_ref(builder), files)
     }
 
     /// Sends messages of one thread on their way: one, or one for each receiver.
     pub(crate) fn dispatch_all(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         builders: &[Builder],
         files: &[Attached],
     ) -> Result<Exit, Failure> {
-        let sealed = self.prepare(console, desk, builders)?;
-        let is_by_hand = |one: &Sealed| one.remote.is_none();
+        let sealed = self.prepare(console, workspace, builders)?;
+        let is_by_hand = |one: &SignedMessage| one.remote.is_none();
         if !files.is_empty() && sealed.iter().any(is_by_hand) {
             console
                 .talk("The files are named with their digests; give them to the chat as well.\n")?;
         }
-        self.send(console, desk, sealed, files)
+        self.send(console, workspace, sealed, files)
     }
 
     /// Builds and signs messages. Nothing is kept yet: one that breaks a rule stops all of them.
     pub(crate) fn prepare(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         builders: &[Builder],
-    ) -> Result<Vec<Sealed>, Failure> {
+    ) -> Result<Vec<SignedMessage>, Failure> {
         let mut built = Vec::new();
         for builder in builders {
             let text = match builder.build() {
-                Err(fault) if self.signs(desk) && is_revoke_only(&fault) => fault.text,
+                Err(fault) if self.signs(workspace) && is_revoke_only(&fault) => fault.text,
                 built => built.map_err(|e| refused(&e))?,
             };
             let receiver = Document::parse(&text, Reading::Strict)
                 .receiver()
                 .to_owned();
-            let remote = self.by.choose(&desk.config, &receiver)?;
+            let remote = self.by.choose(&workspace.config, &receiver)?;
             built.push((text, receiver, remote));
         }
         tell_findings(console, built.iter().map(|(text, ..)| text.as_str()))?;
         let at = clock::now();
-        let store = desk.store(console)?;
-        let mine = desk.mine()?;
-        let opened = self.open_key(desk)?;
-        let is_fenced = self.fence || (desk.config.fence() && !self.no_fence);
+        let store = workspace.store(console)?;
+        let mine = workspace.mine()?;
+        let opened = self.open_key(workspace)?;
+        let is_fenced = self.fence || (workspace.config.fence() && !self.no_fence);
         let mut sealed = Vec::new();
         for (text, receiver, remote) in built {
             let (text, key) = match &opened {
                 Some(opened) => {
                     let is_known = store.knows(&receiver)?;
-                    self.signed(desk, &text, opened, (at, is_known))?
+                    self.signed(workspace, &text, opened, (at, is_known))?
                 }
                 None => (text, None),
             };
             let document = Document::parse(&text, Reading::Strict);
             let chats = chats(&document, &mine);
             let has_primer =
-                remote.is_none() && self.has_primer(desk, &store, &document, &chats)?;
+                remote.is_none() && self.has_primer(workspace, &store, &document, &chats)?;
             drop(document);
-            sealed.push(Sealed {
+            sealed.push(SignedMessage {
                 text,
                 key,
                 at,
@@ -206,16 +208,16 @@ impl Delivery {
     pub(crate) fn send(
         &self,
         console: &mut Console,
-        desk: &Desk,
-        sealed: Vec<Sealed>,
+        workspace: &Workspace,
+        sealed: Vec<SignedMessage>,
         files: &[Attached],
     ) -> Result<Exit, Failure> {
         let is_one = sealed.len() == 1;
-        let mut store = desk.store(console)?;
+        let mut store = workspace.store(console)?;
         let (mut sent, mut unsent) = (Vec::new(), Vec::new());
         for one in sealed {
             let receiver = one.receiver.clone();
-            match self.keep(console, desk, &mut store, one) {
+            match self.keep(console, workspace, &mut store, one) {
                 Ok(kept) => sent.push(kept),
                 Err(fault) => unsent.push((receiver, fault)),
             }
@@ -228,15 +230,15 @@ impl Delivery {
         let exit = unsent_exits.fold(Exit::SUCCESS, Exit::worst);
         if self.json {
             drop(store);
-            return self.report_all(console, desk, (&sent, &unsent), (is_one, files), exit);
+            return self.report_all(console, workspace, (&sent, &unsent), (is_one, files), exit);
         }
         self.print(console, &sent)?;
-        let by_hand: Vec<&Sent> = sent.iter().filter(|one| one.is_by_hand()).collect();
+        let by_hand: Vec<&SentMessage> = sent.iter().filter(|one| one.is_by_hand()).collect();
         let stops: usize = by_hand.iter().map(|one| one.sealed.chats.len()).sum();
-        let steps = stops > 1 && !self.is_clipboard_off(desk) && console.can_ask();
+        let steps = stops > 1 && !self.is_clipboard_off(workspace) && console.can_ask();
         let is_copied = match by_hand.first().filter(|_| !steps) {
             Some(first) => {
-                let copied = self.copy(desk, &first.pasted);
+                let copied = self.copy(workspace, &first.pasted);
                 step::tell_copied(console, &by_hand, &copied)?
             }
             None => false,
@@ -258,7 +260,7 @@ impl Delivery {
         for (receiver, fault) in &unsent {
             console.failure(&Failure::failed(step::not_sent(receiver, fault)))?;
         }
-        let by_hand: Vec<(&Sent, &str)> = sent
+        let by_hand: Vec<(&SentMessage, &str)> = sent
             .iter()
             .zip(&names)
             .filter(|(one, _)| one.is_by_hand())
@@ -267,26 +269,26 @@ impl Delivery {
         if is_copied && let Some((_, later)) = by_hand.split_first() {
             step::tell_later(console, later)?;
             for (sent, _) in later {
-                Outbox::of(desk).add_uncopied(&sent.record.id)?;
+                Outbox::of(workspace).add_uncopied(&sent.record.id)?;
             }
         }
         let mut exit = exit;
         for (one, id) in sent.iter().zip(&names) {
             if let Some(remote) = &one.sealed.remote {
                 let parcel = self.parcel(one, files);
-                exit = exit.worst(parcel.hand(console, desk, remote, id)?);
+                exit = exit.worst(parcel.hand(console, workspace, remote, id)?);
             }
         }
         if steps {
-            for left in step::walk(console, &by_hand, |text| self.copy(desk, text))? {
-                Outbox::of(desk).add_uncopied(&left)?;
+            for left in step::walk(console, &by_hand, |text| self.copy(workspace, text))? {
+                Outbox::of(workspace).add_uncopied(&left)?;
             }
         }
         Ok(exit)
     }
 
-    fn parcel<'p>(&self, sent: &'p Sent, files: &'p [Attached]) -> Parcel<'p> {
-        Parcel {
+    fn parcel<'p>(&self, sent: &'p SentMessage, files: &'p [Attached]) -> Submission<'p> {
+        Submission {
             text: &sent.sealed.text,
             files,
             wait: self.by.wait,
@@ -294,8 +296,8 @@ impl Delivery {
     }
 
     /// Prints the envelopes. With --wait, the answer is what is asked for.
-    fn print(&self, console: &mut Console, sent: &[Sent]) -> Result<(), Failure> {
-        let is_printed = |one: &&Sent| one.is_by_hand() || self.by.wait.is_none();
+    fn print(&self, console: &mut Console, sent: &[SentMessage]) -> Result<(), Failure> {
+        let is_printed = |one: &&SentMessage| one.is_by_hand() || self.by.wait.is_none();
         for (number, one) in sent.iter().filter(is_printed).enumerate() {
             let gap = if number == 0 { "" } else { "\n" };
             let text = match one.is_by_hand() && one.sealed.is_fenced {
@@ -319,13 +321,13 @@ impl Delivery {
     fn keep(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         store: &mut SqliteStore,
-        sealed: Sealed,
-    ) -> Result<Sent, Failure> {
+        sealed: SignedMessage,
+    ) -> Result<SentMessage, Failure> {
         let kept = (sealed.text.as_str(), sealed.key.as_ref());
-        let (outcome, withdrawn) = keep(console, desk, store, kept, sealed.at)?;
-        let Outcome::Filed { id, .. } = outcome else {
+        let (outcome, withdrawn) = keep(console, workspace, store, kept, sealed.at)?;
+        let StoreOutcome::Filed { id, .. } = outcome else {
             return Err(
                 Failure::failed("the message was not kept, because its id is taken")
                     .help("try again"),
@@ -339,7 +341,7 @@ impl Delivery {
             (None, true, _) => primed(&sealed.text, sealed.assistant()),
             (None, false, true) => fence(&sealed.text),
         };
-        Ok(Sent {
+        Ok(SentMessage {
             sealed,
             record,
             withdrawn,
@@ -351,8 +353,8 @@ impl Delivery {
     fn report_all(
         &self,
         console: &mut Console,
-        desk: &Desk,
-        (sent, unsent): (&[Sent], &[(String, Failure)]),
+        workspace: &Workspace,
+        (sent, unsent): (&[SentMessage], &[(String, Failure)]),
         (is_one, files): (bool, &[Attached]),
         mut exit: Exit,
     ) -> Result<Exit, Failure> {
@@ -360,13 +362,13 @@ impl Delivery {
         let mut is_copied = false;
         for one in sent {
             let copied = match one.is_by_hand() && !is_copied {
-                true => self.copy(desk, &one.pasted),
+                true => self.copy(workspace, &one.pasted),
                 false => Err(ClipboardError::Off),
             };
             is_copied |= one.is_by_hand();
             let parcel = self.parcel(one, files);
             let remote = one.sealed.remote.as_ref();
-            let handed = remote.map(|remote| parcel.hand_quietly(console, desk, remote));
+            let handed = remote.map(|remote| parcel.hand_quietly(console, workspace, remote));
             let (relay, ends) = handed.transpose()?.unzip();
             exit = exit.worst(ends.unwrap_or_default());
             reports.push(report(one, &copied, relay));
@@ -390,31 +392,39 @@ impl Delivery {
     }
 
     /// Whether there is a key to sign with, if it has to be signed: asked before anybody writes a text.
-    pub(crate) fn require_key(&self, desk: &Desk) -> Result<(), Failure> {
-        if self.signs(desk) {
-            let wanted = self.key.clone().or_else(|| desk.config.key());
-            desk.rooms.signing_key(wanted.as_deref())?;
+    pub(crate) fn require_key(&self, workspace: &Workspace) -> Result<(), Failure> {
+        if self.signs(workspace) {
+            let wanted = self.key.clone().or_else(|| workspace.config.key());
+            workspace.keys.signing_key(wanted.as_deref())?;
         }
         Ok(())
     }
 
     /// The same, but signed: always, or unless somebody says otherwise or has no key.
-    pub(crate) fn signed_if(mut self, desk: &Desk, always: bool) -> Result<Self, Failure> {
-        let has_key = !desk.rooms.keys.list()?.keys.is_empty();
+    pub(crate) fn signed_if(
+        mut self,
+        workspace: &Workspace,
+        always: bool,
+    ) -> Result<Self, Failure> {
+        let has_key = !workspace.keys.keys.list()?.keys.is_empty();
         self.sign = always || self.sign || (has_key && !self.no_sign);
         Ok(self)
     }
 
     /// The same, and the public key goes along if it is signed: whoever gets it can check it, and check later that what follows
     /// is signed with the same key. Only a setting that says never is respected.
-    pub(crate) fn carrying_key(mut self, desk: &Desk) -> Self {
-        self.with_key |= self.signs(desk) && desk.config.with_key() != When::Never;
+    pub(crate) fn carrying_key(mut self, workspace: &Workspace) -> Self {
+        self.with_key |= self.signs(workspace) && workspace.config.with_key() != When::Never;
         self
     }
 
     /// The relay by which a message to a receiver goes; nothing if a person carries it.
-    pub(crate) fn relay_for(&self, desk: &Desk, receiver: &str) -> Result<Option<String>, Failure> {
-        let remote = self.by.choose(&desk.config, receiver)?;
+    pub(crate) fn relay_for(
+        &self,
+        workspace: &Workspace,
+        receiver: &str,
+    ) -> Result<Option<String>, Failure> {
+        let remote = self.by.choose(&workspace.config, receiver)?;
         Ok(remote.map(|remote| remote.url().to_owned()))
     }
 
@@ -427,21 +437,21 @@ impl Delivery {
     }
 
     /// Whether it will be signed.
-    pub(crate) fn signs(&self, desk: &Desk) -> bool {
+    pub(crate) fn signs(&self, workspace: &Workspace) -> bool {
         let wanted = self.sign || self.key.is_some() || self.with_key;
-        wanted || (desk.config.sign() && !self.no_sign)
+        wanted || (workspace.config.sign() && !self.no_sign)
     }
 
     /// Whether the primer goes along.
     fn has_primer(
         &self,
-        desk: &Desk,
+        workspace: &Workspace,
         store: &SqliteStore,
         document: &Document<'_>,
         chats: &[String],
     ) -> Result<bool, Failure> {
         let envelope = document.envelope();
-        match desk.config.primer() {
+        match workspace.config.primer() {
             _ if self.primer => return Ok(true),
             _ if self.no_primer => return Ok(false),
             When::Always => return Ok(true),
@@ -461,38 +471,38 @@ impl Delivery {
     }
 
     /// The key to sign with, if it is signed.
-    fn open_key(&self, desk: &Desk) -> Result<Option<(StoredKey, Opened)>, Failure> {
-        if !self.signs(desk) {
+    fn open_key(&self, workspace: &Workspace) -> Result<Option<(StoredKey, Opened)>, Failure> {
+        if !self.signs(workspace) {
             return Ok(None);
         }
-        let wanted = self.key.clone().or_else(|| desk.config.key());
-        let key = desk.rooms.signing_key(wanted.as_deref())?;
-        let opened = desk.rooms.unlock(&key, &self.ask)?;
+        let wanted = self.key.clone().or_else(|| workspace.config.key());
+        let key = workspace.keys.signing_key(wanted.as_deref())?;
+        let opened = workspace.keys.unlock(&key, &self.ask)?;
         Ok(Some((key, opened)))
     }
 
     /// The message, signed if that is wanted, and the key.
     pub(crate) fn seal(
         &self,
-        desk: &Desk,
+        workspace: &Workspace,
         text: &str,
         at: Timestamp,
         is_known: bool,
     ) -> Result<(String, Option<PublicKey>), Failure> {
-        match &self.open_key(desk)? {
-            Some(opened) => self.signed(desk, text, opened, (at, is_known)),
+        match &self.open_key(workspace)? {
+            Some(opened) => self.signed(workspace, text, opened, (at, is_known)),
             None => Ok((text.to_owned(), None)),
         }
     }
 
     fn signed(
         &self,
-        desk: &Desk,
+        workspace: &Workspace,
         text: &str,
         (key, opened): &(StoredKey, Opened),
         (at, is_known): (Timestamp, bool),
     ) -> Result<(String, Option<PublicKey>), Failure> {
-        let carries = match desk.config.with_key() {
+        let carries = match workspace.config.with_key() {
             _ if self.with_key => true,
             When::Always => true,
             When::First => !is_known,
@@ -523,19 +533,19 @@ impl Delivery {
         self
     }
 
-    fn is_clipboard_off(&self, desk: &Desk) -> bool {
-        self.no_copy || desk.config.clipboard() == Choice::None
+    fn is_clipboard_off(&self, workspace: &Workspace) -> bool {
+        self.no_copy || workspace.config.clipboard() == Choice::None
     }
 
-    fn copy(&self, desk: &Desk, text: &str) -> Result<Copied, ClipboardError> {
+    fn copy(&self, workspace: &Workspace, text: &str) -> Result<Copied, ClipboardError> {
         match self.no_copy {
             true => Err(ClipboardError::Off),
-            false => desk.clipboard()?.write(text),
+            false => workspace.clipboard()?.write(text),
         }
     }
 }
 
-impl Sealed {
+impl SignedMessage {
     /// The reader of the primer.
     fn assistant(&self) -> Assistant {
         match self.chats.as_slice() {
@@ -583,15 +593,15 @@ fn primed(text: &str, assistant: Assistant) -> String {
 /// Keeps a message of one's own, if its consent is enough. What it withdrew.
 pub(crate) fn keep(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     store: &mut SqliteStore,
     (text, key): (&str, Option<&PublicKey>),
     at: Timestamp,
-) -> Result<(Outcome, Withdrawn), Failure> {
+) -> Result<(StoreOutcome, RevocationResult), Failure> {
     let document = Document::parse(text, Reading::Strict);
     let (arrival, admitted) = arrival(&document, key, at);
-    let proof = Proof::own(admitted.verdict(), desk.mine()?.has(document.sender()));
-    let policy = desk.config.consent();
+    let proof = Proof::own(admitted.verdict(), workspace.mine()?.has(document.sender()));
+    let policy = workspace.config.consent();
     let said = Said::of(&admitted, proof, &policy, at);
     let filed = consent::file(console, store, &arrival, (&said, &policy))?;
     filed.map_err(|refusal| consent::declined("nothing was sent: ", &refusal))
@@ -603,16 +613,16 @@ pub(crate) fn arrival(
     key: Option<&PublicKey>,
     at: Timestamp,
 ) -> (Arrival, Admitted) {
-    let question = Question {
+    let question = VerifyContext {
         key,
-        ..Question::at(at)
+        ..VerifyContext::at(at)
     };
     let verdict = verify(document, &Trust::default(), &question);
-    let receipt = Receipt {
+    let receipt = ArrivalContext {
         at,
         way: Way::Sent,
         mine: &Mine::default(),
-        spare: ReceivedIds {
+        generated: ReceivedIds {
             thread: id::new_ulid(),
             message: id::new_ulid(),
         },
@@ -659,7 +669,7 @@ fn tell_findings<'t>(
 }
 
 fn report(
-    sent: &Sent,
+    sent: &SentMessage,
     copied: &Result<Copied, ClipboardError>,
     relay: Option<HandedReport>,
 ) -> SentReport {

@@ -4,7 +4,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service::lookup;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::view;
 use crosstalk_protocol::store::{Store as _, Wait};
 
@@ -20,11 +20,11 @@ pub(crate) enum Awaited {
 /// Ends the waiting of messages. The exit code says whether each of them waited.
 pub(crate) fn dismiss(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     references: &[String],
     awaited: Awaited,
 ) -> Result<Exit, Failure> {
-    let mut store = desk.kept(console)?;
+    let mut store = workspace.kept(console)?;
     let mut exit = Exit::SUCCESS;
     for reference in references {
         let record = lookup::message(&store, reference)?;

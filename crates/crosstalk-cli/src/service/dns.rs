@@ -3,14 +3,14 @@
 use crate::clock;
 use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
-use crate::service::home::Rooms;
+use crate::service::home::KeysAndTrust;
 use clap::Args;
 use crosstalk_dns::{Dns, Options};
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Timestamp};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
-use crosstalk_protocol::{Question, Trust, Verdict, Word, domain_to_ask, verify};
+use crosstalk_protocol::{Trust, Verdict, VerdictWord, VerifyContext, domain_to_ask, verify};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -42,14 +42,14 @@ pub(crate) fn server(text: &str) -> Result<SocketAddr, String> {
 #[derive(Debug)]
 pub(crate) struct Lookup<'l> {
     look: &'l Look,
-    rooms: &'l Rooms,
+    rooms: &'l KeysAndTrust,
     dns: Option<Dns>,
     answers: Vec<(String, DnsAnswer)>,
 }
 
 impl<'l> Lookup<'l> {
     /// Prepares to ask, if it was asked for. Nothing is sent yet.
-    pub(crate) fn new(look: &'l Look, rooms: &'l Rooms) -> Result<Self, Failure> {
+    pub(crate) fn new(look: &'l Look, rooms: &'l KeysAndTrust) -> Result<Self, Failure> {
         let dns = match look.dns {
             true => Some(look.connect()?),
             false => None,
@@ -106,7 +106,7 @@ impl<'l> Lookup<'l> {
         console: &mut Console,
         document: &Document<'_>,
         trust: &mut Trust,
-        question: &Question<'_>,
+        question: &VerifyContext<'_>,
     ) -> Result<Verdict, Failure> {
         let domain = match question.key {
             Some(_) => None,
@@ -118,7 +118,7 @@ impl<'l> Lookup<'l> {
         {
             answer = self.ask(console, domain, trust)?;
         }
-        let question = Question {
+        let question = VerifyContext {
             dns: answer.as_ref(),
             require_dnssec: self.look.require_dnssec,
             ..*question
@@ -128,7 +128,7 @@ impl<'l> Lookup<'l> {
             // What is kept speaks against the message: the domain may have changed its keys since.
             Some(domain) if is_unlisted(&verdict) && !self.was_asked(domain) => {
                 let answer = self.ask(console, domain, trust)?;
-                let question = Question {
+                let question = VerifyContext {
                     dns: answer.as_ref(),
                     ..question
                 };
@@ -166,7 +166,7 @@ fn is_unlisted(verdict: &Verdict) -> bool {
         &rule::SIGNATURE_UNFIT,
         &rule::ALGORITHM_OF_KEY,
     ];
-    verdict.word() == Word::NotVerified && verdict.rule().is_some_and(|r| RULES.contains(&r))
+    verdict.word() == VerdictWord::NotVerified && verdict.rule().is_some_and(|r| RULES.contains(&r))
 }
 
 #[cfg(test)]

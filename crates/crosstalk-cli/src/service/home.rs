@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 /// The key files and the trust file.
 #[derive(Debug)]
-pub(crate) struct Rooms {
+pub(crate) struct KeysAndTrust {
     pub(crate) keys: KeyStore,
     pub(crate) trust: TrustFile,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Opened {
     pub(crate) passphrase: Option<Zeroizing<String>>,
 }
 
-impl Rooms {
+impl KeysAndTrust {
     /// Those of `CROSSTALK_HOME`, or of the platform.
     pub(crate) fn open() -> Result<Self, Failure> {
         let home = Home::from_env()?;

@@ -20,7 +20,7 @@ use crate::report::PastedReport;
 use crate::service::dns::Look;
 use crate::service::relay::remote::Waiting;
 use crate::service::relocate::relocate;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::service::{consent, lookup};
 use crate::{json, view};
 use crosstalk_envelope::json::finding;
@@ -30,11 +30,11 @@ use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{
     CoreHeader, Diagnostic, Document, ErrorCode, LineIndex, Reading, Severity,
 };
-use crosstalk_protocol::consent::{Policy, Withdrawn};
+use crosstalk_protocol::consent::{Policy, RevocationResult};
 use crosstalk_protocol::store::{
-    Arrival, Moved, Outcome, Record, Side, Store as _, Way, is_placeholder,
+    Arrival, Moved, Record, Side, Store as _, StoreOutcome, Way, is_placeholder,
 };
-use crosstalk_protocol::{Word, is_primer_example, readdressed};
+use crosstalk_protocol::{VerdictWord, is_primer_example, readdressed};
 use crosstalk_store::SqliteStore;
 pub(crate) use plain::{asked, asks};
 pub(crate) use reader::{Incoming, Taken};
@@ -70,9 +70,9 @@ impl AssignedIds {
     /// Files a message under the id that others know it by, for the one who fetched it.
     fn apply(&self, arrival: &mut Arrival) {
         if !is_placeholder(&self.ids.thread) {
-            arrival.spare.thread.clone_from(&self.ids.thread);
+            arrival.generated.thread.clone_from(&self.ids.thread);
         }
-        arrival.spare.message.clone_from(&self.ids.message);
+        arrival.generated.message.clone_from(&self.ids.message);
         if arrival.message.as_deref() != Some(self.ids.message.as_str()) {
             arrival.message = None;
         }
@@ -84,7 +84,7 @@ impl AssignedIds {
 
 /// Keeps the messages of texts, and tells about them: to people at once, to programs at the end.
 pub(crate) struct Intake<'a> {
-    desk: &'a Desk,
+    workspace: &'a Workspace,
     look: &'a Look,
     pub(crate) way: Way,
     pub(crate) new_id: bool,
@@ -115,9 +115,9 @@ pub(crate) struct Intake<'a> {
 
 impl<'a> Intake<'a> {
     /// Keeps what is pasted.
-    pub(crate) fn new(desk: &'a Desk, look: &'a Look, unfold: bool) -> Self {
+    pub(crate) fn new(workspace: &'a Workspace, look: &'a Look, unfold: bool) -> Self {
         Self {
-            desk,
+            workspace,
             look,
             way: Way::Pasted,
             new_id: false,
@@ -150,7 +150,7 @@ impl<'a> Intake<'a> {
         let lines = LineIndex::new(&text);
         // A message that was cut off can be kept, and one that was read is.
         let is_unreadable = scan.documents.is_empty() && scan.truncated.is_empty();
-        let refused = (scan.refused.as_slice(), is_unreadable);
+        let refused = (scan.rejected.as_slice(), is_unreadable);
         let mut exit = self.refused(console, input, (&text, &lines), refused)?;
         if !scan.truncated.is_empty() && !self.quiet {
             console.talk(&format!("{}\n", wrap(&self.truncated_hint(input), 0, 0)))?;
@@ -158,7 +158,7 @@ impl<'a> Intake<'a> {
         if scan.documents.is_empty() {
             return Ok(exit);
         }
-        let mut incoming = Incoming::new(self.desk, self.look)?;
+        let mut incoming = Incoming::new(self.workspace, self.look)?;
         // The example of the primer comes along when a whole chat is copied.
         let is_message = |d: &&Document<'_>| !is_primer_example(d);
         let documents: Vec<&Document<'_>> = scan.documents.iter().filter(is_message).collect();
@@ -166,7 +166,7 @@ impl<'a> Intake<'a> {
             console.talk("There is nothing but the example of the primer.\n")?;
             return Ok(exit);
         }
-        let mut store = self.desk.store(console)?;
+        let mut store = self.workspace.store(console)?;
         let mut taken: Vec<Taken> = Vec::new();
         let mut replaced: Vec<String> = Vec::new();
         for document in &documents {
@@ -202,14 +202,16 @@ impl<'a> Intake<'a> {
                 }
             };
             let learned = match outcome {
-                Outcome::Conflict { .. } => None,
+                StoreOutcome::Conflict { .. } => None,
                 _ => incoming.learn(&taken.admitted)?,
             };
             exit = exit.worst(exit_of(outcome, taken.admitted.verdict().word()));
             let moved = self.file_with_named(&mut store, outcome)?;
             let record = match outcome {
-                Outcome::Conflict { .. } => None,
-                Outcome::Filed { id, .. } | Outcome::Known { id, .. } => store.message(id)?,
+                StoreOutcome::Conflict { .. } => None,
+                StoreOutcome::Filed { id, .. } | StoreOutcome::Known { id, .. } => {
+                    store.message(id)?
+                }
             };
             let told = Told {
                 document,
@@ -237,7 +239,7 @@ impl<'a> Intake<'a> {
                     }
                 }
             }
-            if let Outcome::Filed { .. } = outcome {
+            if let StoreOutcome::Filed { .. } = outcome {
                 self.kept.extend(record);
             }
         }
@@ -260,15 +262,19 @@ impl<'a> Intake<'a> {
                 [only] => Some(only.sender()),
                 _ => None,
             };
-            let question = plain::answered_by(console, self.desk, reference, (from, signed))?;
+            let question = plain::answered_by(console, self.workspace, reference, (from, signed))?;
             self.answers = Some(question.id);
             self.moves_known = is_named;
             return self.keep(console, input);
         }
         self.way = Way::Filed;
-        let before = plain::filed_before(console, self.desk, input, from)?;
-        let answered =
-            plain::answered(console, self.desk, (reference, from), (input, !self.quiet))?;
+        let before = plain::filed_before(console, self.workspace, input, from)?;
+        let answered = plain::answered(
+            console,
+            self.workspace,
+            (reference, from),
+            (input, !self.quiet),
+        )?;
         let waiting = answered.as_ref().filter(|q| plain::is_open(q));
         // A question that was open already when this text was filed does not wait for it once more.
         let is_known = match (&before, waiting) {
@@ -280,7 +286,7 @@ impl<'a> Intake<'a> {
             let known = Input::of_text(&input.name, before.text.clone());
             let exit = self.keep(console, &known)?;
             if let (Some(question), false) = (waiting, self.quiet) {
-                let id = view::short(&self.desk.kept(console)?, &question.id)?;
+                let id = view::short(&self.workspace.kept(console)?, &question.id)?;
                 let file = input.file_argument();
                 let file = file.map_or_else(String::new, |file| format!(" {file}"));
                 let text = format!(
@@ -293,10 +299,10 @@ impl<'a> Intake<'a> {
             return Ok(exit);
         }
         let answered = answered.ok_or_else(plain::none_open)?;
-        let text = plain::envelope(console, self.desk, input, (&answered, from))?;
+        let text = plain::envelope(console, self.workspace, input, (&answered, from))?;
         let exit = self.keep(console, &Input::of_text(&input.name, text))?;
         if let (Some(before), false, false) = (&before, self.kept.is_empty(), self.quiet) {
-            let store = self.desk.kept(console)?;
+            let store = self.workspace.kept(console)?;
             let id = view::short(&store, &before.id)?;
             let new = self.kept.last().map(|r| view::short(&store, &r.id));
             let new = new.transpose()?.unwrap_or_default();
@@ -353,10 +359,10 @@ impl<'a> Intake<'a> {
     fn file_with_named(
         &self,
         store: &mut SqliteStore,
-        outcome: &Outcome,
+        outcome: &StoreOutcome,
     ) -> Result<Option<Moved>, Failure> {
         let answers = self.answers.as_ref().filter(|_| self.moves_known);
-        let (Some(answers), Outcome::Known { id, .. }) = (answers, outcome) else {
+        let (Some(answers), StoreOutcome::Known { id, .. }) = (answers, outcome) else {
             return Ok(None);
         };
         let (Some(record), Some(answers)) = (store.message(id)?, store.message(answers)?) else {
@@ -382,7 +388,7 @@ impl<'a> Intake<'a> {
                     true => store.accept(std::slice::from_ref(arrival))?.pop(),
                     false => None,
                 };
-                Ok(Ok((again.unwrap_or(outcome), Withdrawn::default())))
+                Ok(Ok((again.unwrap_or(outcome), RevocationResult::default())))
             });
             return all.collect();
         }
@@ -405,9 +411,9 @@ impl<'a> Intake<'a> {
         &self,
         store: &SqliteStore,
         arrival: &mut Arrival,
-        outcome: &Outcome,
+        outcome: &StoreOutcome,
     ) -> Result<bool, Failure> {
-        let Outcome::Conflict { id, .. } = outcome else {
+        let StoreOutcome::Conflict { id, .. } = outcome else {
             return Ok(false);
         };
         let copied = store.message(id)?.is_some_and(|m| arrival.copies_id_of(&m));
@@ -463,7 +469,7 @@ impl<'a> Intake<'a> {
         let has_none =
             !errors.is_empty() && errors.iter().all(|d| d.rule.id == rule::NO_ENVELOPE.id);
         if !errors.is_empty() && !has_none && is_unreadable && self.answers.is_none() {
-            let hint = plain::hint(console, self.desk, input)?;
+            let hint = plain::hint(console, self.workspace, input)?;
             return console
                 .talk(&format!("{}\n", wrap(&hint, 0, 0)))
                 .map(|()| exit);
@@ -471,8 +477,8 @@ impl<'a> Intake<'a> {
         if has_none {
             let file = input.file_argument();
             let file = file.map_or_else(String::new, |file| format!(" {file}"));
-            if let Some(before) = plain::filed_before(console, self.desk, input, None)? {
-                let store = self.desk.kept(console)?;
+            if let Some(before) = plain::filed_before(console, self.workspace, input, None)? {
+                let store = self.workspace.kept(console)?;
                 let id = view::short(&store, &before.id)?;
                 let mut text = format!("Already filed as {id} on {}.\n", before.at);
                 if let Some(question) = plain::open_questions(&store)?.first() {
@@ -483,7 +489,7 @@ impl<'a> Intake<'a> {
                 }
                 return console.talk(&text).map(|()| exit);
             }
-            let hint = plain::hint(console, self.desk, input)?;
+            let hint = plain::hint(console, self.workspace, input)?;
             console.talk(&format!("{}\n", wrap(&hint, 0, 0)))?;
         }
         Ok(exit)
@@ -493,7 +499,7 @@ impl<'a> Intake<'a> {
 /// Whether nothing came but messages that the person sent.
 fn are_mine(store: &SqliteStore, outcomes: &[consent::Filed]) -> Result<bool, Failure> {
     for outcome in outcomes {
-        let Ok((Outcome::Known { id, .. }, _)) = outcome else {
+        let Ok((StoreOutcome::Known { id, .. }, _)) = outcome else {
             return Ok(false);
         };
         let is_mine = |r: &Record| r.way == Way::Sent && r.side == Side::Mine;
@@ -522,10 +528,12 @@ fn filed_as_it_came(
 }
 
 /// The exit code for a message: what must not be acted on is loud, what is only unsigned is not.
-fn exit_of(outcome: &Outcome, verdict: Word) -> Exit {
+fn exit_of(outcome: &StoreOutcome, verdict: VerdictWord) -> Exit {
     match (outcome, verdict) {
-        (Outcome::Conflict { .. }, _) => ErrorCode::Perm.into(),
-        (_, Word::Damaged | Word::NotVerified | Word::Revoked) => verdict.into(),
+        (StoreOutcome::Conflict { .. }, _) => ErrorCode::Perm.into(),
+        (_, VerdictWord::Damaged | VerdictWord::NotVerified | VerdictWord::Revoked) => {
+            verdict.into()
+        }
         _ => Exit::SUCCESS,
     }
 }

@@ -8,9 +8,9 @@ use crate::service::workspace::NOTHING;
 use crate::view::{self, Look};
 use crate::{clock, paragraph};
 use crosstalk_envelope::{CoreHeader, ErrorCode, Intent};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::store::{
-    Found, Page, Record, Side, Store as _, Thread, ThreadFilter, Wait, Way,
+    Page, Record, ReferenceMatch, Side, Store as _, Thread, ThreadFilter, Wait, Way,
 };
 use crosstalk_store::SqliteStore;
 use std::collections::BTreeSet;
@@ -35,20 +35,20 @@ pub(crate) fn reference(store: &SqliteStore, text: &str) -> Result<Reference, Fa
             .help("`crosstalk threads` lists them")
     };
     match store.find(text)? {
-        Found::Thread(id) => {
+        ReferenceMatch::Thread(id) => {
             let thread = store.thread(&id)?.ok_or_else(nothing)?;
             Ok(Reference::Thread(Box::new(thread)))
         }
-        Found::Message(id) => {
+        ReferenceMatch::Message(id) => {
             let record = store.message(&id)?.ok_or_else(nothing)?;
             Ok(Reference::Message(Box::new(veiled(record))))
         }
-        Found::Nothing if !is_long_enough(text) => {
+        ReferenceMatch::Nothing if !is_long_enough(text) => {
             Err(Failure::usage(format!("`{text}` is too short"))
                 .help("write at least four characters of the id"))
         }
-        Found::Several(ids) => Err(several(store, text, &ids)?),
-        Found::Nothing => Err(nothing()),
+        ReferenceMatch::Several(ids) => Err(several(store, text, &ids)?),
+        ReferenceMatch::Nothing => Err(nothing()),
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn question(store: &SqliteStore, text: &str) -> Result<Record, Failur
     {
         return Ok(waiting);
     }
-    if let Found::Several(ids) = store.find(text)? {
+    if let ReferenceMatch::Several(ids) = store.find(text)? {
         let mut waiting = Vec::new();
         for id in &ids {
             waiting.extend(store.message(id)?.filter(|r| r.wait == Wait::Me));
@@ -266,7 +266,7 @@ pub(crate) fn find_recent(
 
 /// A message whose consent is over has no text any more for anybody who asks.
 pub(crate) fn veiled(mut record: Record) -> Record {
-    if record.has_run_out(clock::exact()) {
+    if record.is_expired(clock::exact()) {
         record.text.clear();
         record.received = None;
     }
@@ -365,8 +365,11 @@ pub(crate) fn elsewhere(store: &SqliteStore, records: &[Record]) -> Result<Vec<R
 }
 
 /// Whether nothing speaks against a message.
-pub(crate) const fn is_sound(verdict: Word) -> bool {
-    !matches!(verdict, Word::Damaged | Word::NotVerified | Word::Revoked)
+pub(crate) const fn is_sound(verdict: VerdictWord) -> bool {
+    !matches!(
+        verdict,
+        VerdictWord::Damaged | VerdictWord::NotVerified | VerdictWord::Revoked
+    )
 }
 
 /// Shows what an ESCALATE or a HANDOFF goes back to.

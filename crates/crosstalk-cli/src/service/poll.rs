@@ -3,7 +3,7 @@
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::service::lookup::{self, Reference};
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::{clock, view};
 use crosstalk_envelope::name::SYSTEM;
 use crosstalk_envelope::{Document, Intent, Timestamp};
@@ -22,10 +22,10 @@ impl KeptPoll {
     /// The poll that a reference means: itself, or the latest of its thread. Nothing if nothing of this name is kept here.
     pub(crate) fn find(
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         reference: &str,
     ) -> Result<Option<Self>, Failure> {
-        let Some(store) = desk.messages(console)? else {
+        let Some(store) = workspace.messages(console)? else {
             return Ok(None);
         };
         let found = match lookup::reference(&store, reference) {
@@ -39,10 +39,10 @@ impl KeptPoll {
     /// The voters of a poll that is kept here who have not answered.
     pub(crate) fn missing(
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         id: &str,
     ) -> Result<Vec<String>, Failure> {
-        match Self::find(console, desk, id)? {
+        match Self::find(console, workspace, id)? {
             Some(kept) => Ok(kept.collate(None)?.missing),
             None => Ok(Vec::new()),
         }

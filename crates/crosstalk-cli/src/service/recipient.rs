@@ -5,7 +5,7 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::service::dns::{Look, server};
 use crate::service::settings::Config;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use clap::Args;
 use crosstalk_envelope::Address;
 use crosstalk_envelope::registry::{SCHEMES, SchemeKind, rule};
@@ -153,7 +153,7 @@ pub(crate) fn resolve_typed(config: &Config, typed: &str) -> String {
 /// The known name that is at most two letters away from an unknown one: a name of the settings, of the conversations so far,
 /// or of a well-known chat. For an address with an unknown scheme, the address with the scheme that is one letter away.
 pub(crate) fn meant_by(
-    desk: &Desk,
+    workspace: &Workspace,
     console: &mut Console,
     receiver: &str,
 ) -> Result<Option<String>, Failure> {
@@ -169,8 +169,14 @@ pub(crate) fn meant_by(
         return Ok(None);
     }
     let mut known: Vec<String> = ["CHATGPT", "CLAUDE", "GEMINI"].map(str::to_owned).into();
-    known.extend(desk.config.names().iter().map(|(name, _)| name.to_owned()));
-    if let Some(store) = desk.messages(console)? {
+    known.extend(
+        workspace
+            .config
+            .names()
+            .iter()
+            .map(|(name, _)| name.to_owned()),
+    );
+    if let Some(store) = workspace.messages(console)? {
         let threads = store.threads(&ThreadFilter::default(), Page::first(50))?;
         known.extend(threads.items.into_iter().flat_map(|t| t.parties));
     }

@@ -6,26 +6,26 @@ use crate::failure::Failure;
 use crate::service::compose::Content;
 use crate::service::deliver::Delivery;
 use crate::service::lookup::is_sound;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::view;
 use crosstalk_envelope::Intent;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::poll::Call;
+use crosstalk_protocol::poll::PollCall;
 use crosstalk_protocol::store::{Record, Side, is_same_party};
 
 /// Writes and sends the answer to a message.
 pub(crate) fn answer(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     answered: &Record,
     content: &Content,
     delivery: &Delivery,
 ) -> Result<Exit, Failure> {
-    delivery.require_key(desk)?;
+    delivery.require_key(workspace)?;
     if !is_sound(answered.verdict) {
         console.warning("you answer a message that must not be acted on")?;
     }
-    let (sender, receiver) = sides(desk, answered, content)?;
+    let (sender, receiver) = sides(workspace, answered, content)?;
     if answered.side != Side::Mine
         && !is_same_party(&receiver, &answered.sender)
         && !is_same_party(&receiver, &answered.receiver)
@@ -37,17 +37,21 @@ pub(crate) fn answer(
     }
     warn_of_stranger(console, answered, (&sender, content))?;
     let receivers = std::slice::from_ref(&receiver);
-    let message = content.write(console, desk, (&sender, receivers), Some(answered))?;
-    message.dispatch(console, desk, delivery)
+    let message = content.write(console, workspace, (&sender, receivers), Some(answered))?;
+    message.dispatch(console, workspace, delivery)
 }
 
 /// Sender and receiver: the one who was asked answers; after a message of one's own, the sender stays; and into a
 /// conversation of others one speaks in one's own name.
-fn sides(desk: &Desk, answered: &Record, content: &Content) -> Result<(String, String), Failure> {
+fn sides(
+    workspace: &Workspace,
+    answered: &Record,
+    content: &Content,
+) -> Result<(String, String), Failure> {
     let document = answered.document();
     let routing = document.envelope().routing();
     let is_poll = answered.meaning == Some(Intent::Poll);
-    let mine = desk.mine()?;
+    let mine = workspace.mine()?;
     // Answers to a poll are for who asked; elsewhere goes the result.
     let reply_to = routing.reply_to.filter(|_| !is_poll);
     let back = reply_to.map_or(answered.sender.clone(), |a| a.as_str().to_owned());
@@ -65,11 +69,11 @@ fn sides(desk: &Desk, answered: &Record, content: &Content) -> Result<(String, S
         }
         None => match targets.as_slice() {
             [only] if is_poll && answered.side == Side::ToMe => (only.to_string(), back),
-            _ => (desk.config.sender()?, back),
+            _ => (workspace.config.sender()?, back),
         },
     };
     match content.names_sender() {
-        true => Ok((content.sender(&desk.config)?, receiver)),
+        true => Ok((content.sender(&workspace.config)?, receiver)),
         false => Ok((sender, receiver)),
     }
 }
@@ -84,7 +88,7 @@ fn warn_of_stranger(
         return Ok(());
     }
     let document = answered.document();
-    let call = Call::read(&document, &answered.id, None);
+    let call = PollCall::read(&document, &answered.id, None);
     if call.asks(sender) {
         return Ok(());
     }

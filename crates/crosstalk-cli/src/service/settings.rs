@@ -20,7 +20,7 @@ use crate::service::clipboard::Choice;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Address, ErrorCode, Schemes};
-use crosstalk_protocol::Names;
+use crosstalk_protocol::NameTable;
 use crosstalk_protocol::consent::Policy;
 use crosstalk_protocol::relay::Pattern;
 use crosstalk_store::{ConfigFile, Home};
@@ -83,7 +83,7 @@ pub(crate) struct Config {
     exists: bool,
     profiles: Vec<String>,
     values: BTreeMap<Key, (Value, Source)>,
-    names: Names,
+    names: NameTable,
     name_sources: Vec<(String, Source)>,
     relays: Vec<RelaySetting>,
     warnings: Vec<String>,
@@ -124,7 +124,7 @@ impl Config {
             exists: text.is_some(),
             profiles: found.profiles.clone(),
             values: BTreeMap::new(),
-            names: Names::default(),
+            names: NameTable::default(),
             name_sources: Vec::new(),
             relays: Vec::new(),
             warnings: Vec::new(),
@@ -273,7 +273,7 @@ impl Config {
     }
 
     /// The local table of names.
-    pub(crate) fn names(&self) -> &Names {
+    pub(crate) fn names(&self) -> &NameTable {
         &self.names
     }
 
@@ -311,9 +311,13 @@ fn parse(text: &str, path: &Path) -> Result<FileText, Failure> {
 }
 
 /// The table of names in a text, with those of a profile on top.
-pub(crate) fn names_in(text: &str, path: &Path, profile: Option<&str>) -> Result<Names, Failure> {
+pub(crate) fn names_in(
+    text: &str,
+    path: &Path,
+    profile: Option<&str>,
+) -> Result<NameTable, Failure> {
     let found = parse(text, path)?;
-    let mut names = Names::default();
+    let mut names = NameTable::default();
     for layer in [None, profile] {
         let entries = found.names.iter();
         for entry in entries.filter(|e| e.profile.as_deref() == layer) {

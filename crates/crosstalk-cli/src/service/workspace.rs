@@ -4,7 +4,7 @@ use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::service::clipboard::{Clipboard, ClipboardError, Follower};
-use crate::service::home::Rooms;
+use crate::service::home::KeysAndTrust;
 use crate::service::settings::{Config, Ids};
 use crosstalk_envelope::id;
 use crosstalk_protocol::store::{Listing, Mine, StoreError};
@@ -12,18 +12,18 @@ use crosstalk_store::{Home, SqliteStore};
 
 /// Settings, keys, trust and store of a person, opened for one command.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct Workspace {
     pub(crate) config: Config,
-    pub(crate) rooms: Rooms,
+    pub(crate) keys: KeysAndTrust,
     home: Home,
 }
 
-impl Desk {
+impl Workspace {
     /// The one of `CROSSTALK_HOME`, or of the platform. Nothing is made yet.
     pub(crate) fn open(console: &mut Console) -> Result<Self, Failure> {
         Ok(Self {
             config: Config::open(console)?,
-            rooms: Rooms::open()?,
+            keys: KeysAndTrust::open()?,
             home: Home::from_env()?,
         })
     }

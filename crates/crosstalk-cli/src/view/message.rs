@@ -9,7 +9,7 @@ use crate::service::lookup::why_gone;
 use crosstalk_envelope::canonical::is_hop_namespace;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::store::{Record, Side, Wait, Way};
 
 /// The META blocks that a message shows; the others are for programs.
@@ -47,17 +47,17 @@ pub(crate) fn badge(record: &Record) -> (String, String) {
     let signer = record.pkid.as_deref().map(|p| escape(p).into_owned());
     let by = signer.map_or(String::new(), |p| format!(" {p}"));
     let (style, text) = match (record.verdict, record.side, record.way) {
-        (Word::Unsigned, Side::Mine, Way::Sent) => (DIM, "sent".to_owned()),
-        (Word::Verified, Side::Mine, Way::Sent) => (DIM, "sent, signed".to_owned()),
-        (Word::Unsigned, _, Way::Filed) => (YELLOW, "○ filed from plain text".to_owned()),
-        (Word::Verified, ..) => (GREEN, format!("✓ verified{by}")),
-        (Word::FirstContact, ..) => (YELLOW, format!("◔ first contact{by}")),
-        (Word::Unbound, ..) => (YELLOW, format!("◔ unbound{by}")),
-        (Word::Unsigned, ..) => (YELLOW, "○ unsigned".to_owned()),
-        (Word::UnknownKey, ..) => (YELLOW, "? unknown key".to_owned()),
-        (Word::Damaged, ..) => (RED, "✗ damaged".to_owned()),
-        (Word::NotVerified, ..) => (RED, "✗ not verified".to_owned()),
-        (Word::Revoked, ..) => (RED, "✗ revoked key".to_owned()),
+        (VerdictWord::Unsigned, Side::Mine, Way::Sent) => (DIM, "sent".to_owned()),
+        (VerdictWord::Verified, Side::Mine, Way::Sent) => (DIM, "sent, signed".to_owned()),
+        (VerdictWord::Unsigned, _, Way::Filed) => (YELLOW, "○ filed from plain text".to_owned()),
+        (VerdictWord::Verified, ..) => (GREEN, format!("✓ verified{by}")),
+        (VerdictWord::FirstContact, ..) => (YELLOW, format!("◔ first contact{by}")),
+        (VerdictWord::Unbound, ..) => (YELLOW, format!("◔ unbound{by}")),
+        (VerdictWord::Unsigned, ..) => (YELLOW, "○ unsigned".to_owned()),
+        (VerdictWord::UnknownKey, ..) => (YELLOW, "? unknown key".to_owned()),
+        (VerdictWord::Damaged, ..) => (RED, "✗ damaged".to_owned()),
+        (VerdictWord::NotVerified, ..) => (RED, "✗ not verified".to_owned()),
+        (VerdictWord::Revoked, ..) => (RED, "✗ revoked key".to_owned()),
     };
     (styled(style, &text), text)
 }
@@ -154,11 +154,13 @@ fn body(out: &mut String, record: &Record, document: &Document<'_>, look: &Look)
 pub(super) const CUT_OFF: &str = "(truncated: the text may be cut off here)";
 
 /// The warning before the text of a message that must not be acted on.
-pub(super) const fn caution(verdict: Word) -> Option<&'static str> {
+pub(super) const fn caution(verdict: VerdictWord) -> Option<&'static str> {
     Some(match verdict {
-        Word::Damaged => "The text is not what was signed: take it as unsigned.",
-        Word::NotVerified => "Don't act on this: it is not what it says, or not from whom it says.",
-        Word::Revoked => "Don't act on this: the key that signed it was revoked.",
+        VerdictWord::Damaged => "The text is not what was signed: take it as unsigned.",
+        VerdictWord::NotVerified => {
+            "Don't act on this: it is not what it says, or not from whom it says."
+        }
+        VerdictWord::Revoked => "Don't act on this: the key that signed it was revoked.",
         _ => return None,
     })
 }

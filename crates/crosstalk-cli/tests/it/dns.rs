@@ -27,7 +27,7 @@ impl Asked<'_> {
         let server = ["verify", "--json", "--dns", "--dns-server", &self.1];
         let ended = self.0.run(&[&server[..], more].concat(), text);
         let value: Value = serde_json::from_str(&ended.out).unwrap();
-        let word = crosstalk_protocol::Word::ALL
+        let word = crosstalk_protocol::VerdictWord::ALL
             .into_iter()
             .find(|w| value["verdict"] == w.as_str())
             .unwrap();

@@ -48,7 +48,7 @@ fn exit_codes_stand_in_the_help_after_the_commands_and_in_the_documentation() {
         assert!(codes.contains(&format!("  {number}  {code}: ")), "{code}");
         assert!(page.contains(&format!("| {number} | {code} |")), "{code}");
     }
-    for word in crosstalk_protocol::Word::ALL {
+    for word in crosstalk_protocol::VerdictWord::ALL {
         let (number, name) = (word.exit_code(), word.as_str());
         assert!(page.contains(&format!("| {number} | {name} |")), "{name}");
         let help = run(&["verify", "--help"], "").out;

@@ -162,7 +162,7 @@ fn verdicts_print_what_their_schema_says() {
     words.insert(value["verdict"].as_str().unwrap().to_owned());
     assert_eq!(
         words.len(),
-        crosstalk_protocol::Word::ALL.len(),
+        crosstalk_protocol::VerdictWord::ALL.len(),
         "{words:?}"
     );
 }

@@ -361,7 +361,7 @@ impl<'p> Player<'p> {
         let found = scan(&text, Reading::Strict);
         let ids = found.documents.iter();
         let ids: Vec<&str> = ids.filter_map(|d| d.header(CoreHeader::Message)).collect();
-        answer.require(found.refused.is_empty(), "a file of envelopes")?;
+        answer.require(found.rejected.is_empty(), "a file of envelopes")?;
         self.fits_value("the messages of the file", wanted, Some(&json!(ids)))
     }
 

@@ -1,6 +1,6 @@
 //! The report of the suite: as text, as JSON and as JUnit XML.
 
-use super::Case;
+use super::RelayCase;
 use crate::junit::{JunitCase, JunitOutcome, junit, seconds};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -10,7 +10,7 @@ pub const SCHEMA: &str = "crosstalk.conform/1";
 
 /// How a case ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RelayOutcome {
     /// The relay does what the rule says.
     Passed,
     /// It does not.
@@ -24,7 +24,7 @@ pub enum Outcome {
     Skipped(String),
 }
 
-impl Outcome {
+impl RelayOutcome {
     /// The word for it.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -37,20 +37,20 @@ impl Outcome {
 
 /// A case and how it ended.
 #[derive(Clone, Debug)]
-pub struct CaseResult {
+pub struct RelayResult {
     /// The case.
-    pub case: Case,
+    pub case: RelayCase,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: RelayOutcome,
     /// How long it took.
     pub time: Duration,
 }
 
-impl CaseResult {
-    pub(super) fn broken(case: Case) -> Self {
+impl RelayResult {
+    pub(super) fn broken(case: RelayCase) -> Self {
         Self {
             case,
-            outcome: Outcome::Failed {
+            outcome: RelayOutcome::Failed {
                 expected: "the case to come to an end".into(),
                 got: "it broke: this is a fault of the suite, and not of the relay".into(),
             },
@@ -61,16 +61,16 @@ impl CaseResult {
 
 /// The results of a run.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct RelayReport {
     /// The relay.
     pub base: String,
     /// One result for each case, in the order of the rules.
-    pub results: Vec<CaseResult>,
+    pub results: Vec<RelayResult>,
     /// How long it took.
     pub time: Duration,
 }
 
-impl Report {
+impl RelayReport {
     /// Whether no case failed, and one was run.
     pub fn is_good(&self) -> bool {
         self.count("failed") == 0 && self.count("passed") > 0
@@ -84,7 +84,7 @@ impl Report {
 
     /// The ids of the rules that were broken.
     pub fn broken_rules(&self) -> Vec<&'static str> {
-        let failed = |r: &&CaseResult| matches!(r.outcome, Outcome::Failed { .. });
+        let failed = |r: &&RelayResult| matches!(r.outcome, RelayOutcome::Failed { .. });
         let mut rules: Vec<&str> = self
             .results
             .iter()
@@ -113,16 +113,16 @@ impl Report {
 
     /// For build servers: JUnit XML.
     pub fn to_junit(&self) -> String {
-        let case = |result: &CaseResult| {
+        let case = |result: &RelayResult| {
             let case = result.case;
             JunitCase {
                 rule: case.rule.id,
                 name: format!("{}: {}", case.id, case.title),
                 time: result.time,
                 outcome: match &result.outcome {
-                    Outcome::Passed => JunitOutcome::Passed,
-                    Outcome::Skipped(reason) => JunitOutcome::Skipped(reason.clone()),
-                    Outcome::Failed { expected, got } => JunitOutcome::Failed {
+                    RelayOutcome::Passed => JunitOutcome::Passed,
+                    RelayOutcome::Skipped(reason) => JunitOutcome::Skipped(reason.clone()),
+                    RelayOutcome::Failed { expected, got } => JunitOutcome::Failed {
                         message: case.rule.title.to_owned(),
                         details: format!("{}\nexpected: {expected}\ngot: {got}", case.rule.title),
                     },
@@ -134,12 +134,12 @@ impl Report {
     }
 }
 
-fn entry(result: &CaseResult) -> Value {
+fn entry(result: &RelayResult) -> Value {
     let case = &result.case;
     let (expected, got, reason) = match &result.outcome {
-        Outcome::Passed => (None, None, None),
-        Outcome::Failed { expected, got } => (Some(expected), Some(got), None),
-        Outcome::Skipped(reason) => (None, None, Some(reason)),
+        RelayOutcome::Passed => (None, None, None),
+        RelayOutcome::Failed { expected, got } => (Some(expected), Some(got), None),
+        RelayOutcome::Skipped(reason) => (None, None, Some(reason)),
     };
     json!({
         "id": case.id,
@@ -158,24 +158,24 @@ mod tests {
     use super::*;
     use crate::relay::cases;
 
-    fn report() -> Report {
+    fn report() -> RelayReport {
         let outcomes = [
-            Outcome::Passed,
-            Outcome::Failed {
+            RelayOutcome::Passed,
+            RelayOutcome::Failed {
                 expected: "403 E-PERM".into(),
                 got: "200: <b>\"\u{1b}]0;x\u{7}&".into(),
             },
-            Outcome::Skipped("no token".into()),
+            RelayOutcome::Skipped("no token".into()),
         ];
         let results = cases()
             .into_iter()
             .zip(outcomes)
-            .map(|(case, outcome)| CaseResult {
+            .map(|(case, outcome)| RelayResult {
                 case,
                 outcome,
                 time: Duration::from_millis(1500),
             });
-        Report {
+        RelayReport {
             base: "http://127.0.0.1:8799/".into(),
             results: results.collect(),
             time: Duration::from_secs(2),

@@ -2,7 +2,7 @@
 
 use super::play::Player;
 use super::probe::{CaseStep, Probe};
-use super::{Case, CaseFunction, case};
+use super::{CaseFunction, RelayCase, case};
 use crosstalk_envelope::registry::rule;
 use serde::Deserialize;
 use serde_json::Value;
@@ -149,21 +149,21 @@ impl CaseRun {
 }
 
 /// All cases in the order of the rules. A test makes sure that every file can be read.
-pub(super) static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
+pub(super) static CASES: LazyLock<Vec<RelayCase>> = LazyLock::new(|| {
     let files = FILES.iter().filter_map(|(_, text)| read(text).ok());
-    let mut all: Vec<Case> = files.flatten().collect();
+    let mut all: Vec<RelayCase> = files.flatten().collect();
     all.sort_by_key(|case| case.rule.id);
     all
 });
 
 /// The cases of a file. They live as long as the program: it reads each file once.
-fn read(text: &str) -> Result<Vec<Case>, String> {
+fn read(text: &str) -> Result<Vec<RelayCase>, String> {
     let file: ScriptFile = toml::from_str(text).map_err(|e| e.to_string())?;
     let ScriptFile { begin, case } = file;
     case.into_iter().map(|case| build(case, &begin)).collect()
 }
 
-fn build(case: ScriptCase, begin: &BTreeMap<String, Vec<ScriptStep>>) -> Result<Case, String> {
+fn build(case: ScriptCase, begin: &BTreeMap<String, Vec<ScriptStep>>) -> Result<RelayCase, String> {
     let id: &'static str = case.id.leak();
     let rule = rule::ALL.iter().find(|rule| rule.id == case.rule);
     let rule = rule.ok_or_else(|| format!("{id}: there is no rule {}", case.rule))?;
@@ -185,7 +185,7 @@ fn build(case: ScriptCase, begin: &BTreeMap<String, Vec<ScriptStep>>) -> Result<
             })))
         }
     };
-    Ok(Case {
+    Ok(RelayCase {
         id,
         rule,
         title: case.title.leak(),

@@ -22,7 +22,7 @@ const MOST: usize = 80 << 20;
 
 /// Where a relay is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Base {
+pub struct RelayUrl {
     is_tls: bool,
     host: String,
     port: u16,
@@ -30,7 +30,7 @@ pub struct Base {
     path: String,
 }
 
-impl Base {
+impl RelayUrl {
     /// Reads the base URL of a relay.
     ///
     /// ```
@@ -78,7 +78,7 @@ impl Base {
     }
 }
 
-impl fmt::Display for Base {
+impl fmt::Display for RelayUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}/", self.origin(), self.path)
     }
@@ -243,7 +243,7 @@ impl Used {
 
 /// The way to one relay.
 pub(super) struct Wire {
-    pub(super) base: Base,
+    pub(super) base: RelayUrl,
     token: Option<String>,
     tls: Option<TlsConnector>,
     /// Answers with 503 that came so far.
@@ -253,7 +253,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(base: Base, token: Option<String>) -> Self {
+    pub(super) fn new(base: RelayUrl, token: Option<String>) -> Self {
         let tls = base.is_tls.then(|| {
             let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -288,7 +288,7 @@ impl Wire {
     }
 
     async fn connect(&self) -> Result<Box<dyn Connection>, NoAnswer> {
-        let Base { host, port, .. } = &self.base;
+        let RelayUrl { host, port, .. } = &self.base;
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let failed = |e: std::io::Error| NoAnswer(format!("no connection to {}: {e}", self.base));
         let stream = TcpStream::connect((bare, *port)).await.map_err(failed)?;
@@ -478,10 +478,10 @@ mod tests {
 
     #[test]
     fn base_urls_are_read() {
-        let base = Base::parse("https://relay.example/team/").unwrap();
+        let base = RelayUrl::parse("https://relay.example/team/").unwrap();
         assert_eq!(base.to_string(), "https://relay.example/team/");
         assert_eq!(base.authority(), "relay.example");
-        let base = Base::parse("http://[::1]:8799").unwrap();
+        let base = RelayUrl::parse("http://[::1]:8799").unwrap();
         assert_eq!(base.to_string(), "http://[::1]:8799/");
         for url in [
             "",
@@ -491,7 +491,7 @@ mod tests {
             "http://u@a/",
             "http:///x",
         ] {
-            assert!(Base::parse(url).is_err(), "{url}");
+            assert!(RelayUrl::parse(url).is_err(), "{url}");
         }
     }
 

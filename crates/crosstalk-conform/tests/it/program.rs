@@ -1,6 +1,6 @@
 //! Programs that misbehave: each gets a clear report, and nothing of it is left behind.
 
-use crosstalk_conform::program::{Program, ProgramOutcome, ProgramReport};
+use crosstalk_conform::program::{ProgramOutcome, ProgramReport, TestedProgram};
 use crosstalk_conform::{CaseSet, Level};
 use crosstalk_testing::folder::Folder;
 use crosstalk_testing::wait::{LIMIT, wait_until};
@@ -29,7 +29,7 @@ fn cases(op: &str) -> CaseSet {
 }
 
 fn run(script: &str, timeout: Duration) -> ProgramReport {
-    let program = Program::new(script, timeout).unwrap();
+    let program = TestedProgram::new(script, timeout).unwrap();
     program.run(&cases("id"), Level::L0, |_| {})
 }
 
@@ -60,7 +60,7 @@ fn a_program_is_judged_by_what_it_answers() {
 
 #[test]
 fn an_op_that_is_missing_counts_unless_its_area_is_optional() {
-    let program = Program::new(ULIDS, PATIENT).unwrap();
+    let program = TestedProgram::new(ULIDS, PATIENT).unwrap();
     let total = program.run(&cases("exit"), Level::L1, |_| {}).total();
     assert!(total.unsupported > 0 && total.failed == 0, "{total:?}");
     let report = program.run(&cases("redact"), Level::L1, |_| {});
@@ -179,7 +179,8 @@ fn an_error_of_the_program_is_told_and_the_run_goes_on() {
 fn a_program_that_writes_and_does_not_read_is_no_deadlock() {
     let mut set = CaseSet::embedded().unwrap();
     set.retain(|source| source.id == "env/limit-envelope");
-    let program = Program::new("yes 'no JSON' | head -c 4000000; sleep 100000", PATIENT).unwrap();
+    let program =
+        TestedProgram::new("yes 'no JSON' | head -c 4000000; sleep 100000", PATIENT).unwrap();
     let report = program.run(&set, Level::L1, |_| {});
     assert!(
         reason(&report).contains("not a JSON object"),
@@ -199,7 +200,7 @@ fn stderr_is_kept_by_its_end() {
 
 #[test]
 fn the_questions_never_hold_the_expected_result() {
-    let program = Program::new(ULIDS, PATIENT).unwrap();
+    let program = TestedProgram::new(ULIDS, PATIENT).unwrap();
     for op in ["id", "parse", "build", "canonical", "redact", "verify"] {
         let mut set = cases(op);
         let mut first = true;

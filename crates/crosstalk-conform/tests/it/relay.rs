@@ -4,7 +4,7 @@ mod defect;
 mod model;
 mod server;
 
-use crosstalk_conform::relay::{Base, Outcome, Report, Suite};
+use crosstalk_conform::relay::{RelayOutcome, RelayReport, RelayUrl, Suite};
 use crosstalk_testing::tier;
 use defect::{Defect, needs_flood};
 
@@ -12,25 +12,25 @@ use defect::{Defect, needs_flood};
 const HEAVY: [&str; 3] = ["rate-flood", "slow-head", "slow-body"];
 
 /// Runs some cases against the model with a defect, all if none is named; what fails is printed.
-async fn report(defect: Defect, only: &[&str]) -> Report {
+async fn report(defect: Defect, only: &[&str]) -> RelayReport {
     run(server::start(defect, server::PATIENT).await, only, false).await
 }
 
 /// Runs the heavy cases against the model with a defect.
-async fn heavy_report(defect: Defect) -> Report {
+async fn heavy_report(defect: Defect) -> RelayReport {
     run(server::start(defect, server::STRICT).await, &HEAVY, true).await
 }
 
-async fn run(url: String, only: &[&str], flood: bool) -> Report {
+async fn run(url: String, only: &[&str], flood: bool) -> RelayReport {
     let suite = Suite {
-        base: Base::parse(&url).unwrap(),
+        base: RelayUrl::parse(&url).unwrap(),
         token: Some(server::ADMIN.to_owned()),
         only: only.iter().map(|o| (*o).to_owned()).collect(),
         flood,
     };
     suite
         .run(|result| {
-            if let Outcome::Failed { expected, got } = &result.outcome {
+            if let RelayOutcome::Failed { expected, got } = &result.outcome {
                 let case = result.case;
                 println!(
                     "{} {}: expected {expected}\n    got {got}",
@@ -42,10 +42,10 @@ async fn run(url: String, only: &[&str], flood: bool) -> Report {
 }
 
 /// A report without a failed case, in which only these cases were skipped.
-fn assert_good(report: &Report, skipped: &[&str]) {
+fn assert_good(report: &RelayReport, skipped: &[&str]) {
     assert_eq!(report.broken_rules(), [""; 0]);
     let results = report.results.iter();
-    let came = results.filter(|r| matches!(r.outcome, Outcome::Skipped(_)));
+    let came = results.filter(|r| matches!(r.outcome, RelayOutcome::Skipped(_)));
     let came: Vec<&str> = came.map(|r| r.case.id).collect();
     assert_eq!(came, skipped, "cases that were skipped");
 }

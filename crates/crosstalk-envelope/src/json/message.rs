@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// An envelope.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Message {
+pub struct MessageJson {
     pub sender: String,
     pub receiver: String,
     pub version: String,

@@ -11,7 +11,7 @@ pub struct Privacy<'d> {
     /// `PII`: present, redacted, none, as it was written.
     pub pii: Option<&'d str>,
     /// `Consent` with its time.
-    pub consent: Option<Consent<'d>>,
+    pub consent: Option<ConsentValue<'d>>,
     /// `Scope`, as it was written.
     pub scope: Option<&'d str>,
     /// `Expires`, as it was written.
@@ -34,7 +34,7 @@ impl<'d> Privacy<'d> {
             // A key about consent counts in any case.
             match key.to_ascii_lowercase().as_str() {
                 "pii" => privacy.pii = Some(value),
-                "consent" => privacy.consent = Some(Consent::parse(value)),
+                "consent" => privacy.consent = Some(ConsentValue::parse(value)),
                 "scope" => privacy.scope = Some(value),
                 "expires" => privacy.end = Some(value),
                 "jurisdiction" => privacy.jurisdiction = Some(value),
@@ -64,7 +64,7 @@ impl<'d> Privacy<'d> {
 
 /// A consent as it is declared, such as `explicit_yes_2025-10-09T16:00Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Consent<'d> {
+pub struct ConsentValue<'d> {
     /// As it was written.
     pub text: &'d str,
     /// The kind of consent.
@@ -88,7 +88,7 @@ pub enum ConsentKind {
     Unknown,
 }
 
-impl<'d> Consent<'d> {
+impl<'d> ConsentValue<'d> {
     /// Reads a consent. What is not known permits nothing, and a no stays one whatever is written after it.
     ///
     /// ```

@@ -1,6 +1,6 @@
 //! Values by the kind that the registry gives them (MET-002).
 
-use super::{Attachment, Consent};
+use super::{Attachment, ConsentValue};
 use crate::address::Address;
 use crate::base64;
 use crate::flow::Flow;
@@ -20,7 +20,7 @@ pub fn is_well_typed(kind: ValueKind, known: &[&str], value: &str) -> bool {
         ValueKind::List => holds_texts(value) && !list(value).is_empty(),
         ValueKind::Options => holds_texts(value) && options(value).len() >= 2,
         ValueKind::Time => Timestamp::parse(value).is_some(),
-        ValueKind::Consent => Consent::parse(value).is_known(),
+        ValueKind::Consent => ConsentValue::parse(value).is_known(),
         ValueKind::Address => Address::parse(value).is_ok(),
         ValueKind::Addresses => {
             let list = list(value);

@@ -4,7 +4,7 @@
 
 use super::value::{Digest, list, options, route, words};
 use crate::address::Address;
-use crate::document::{Block, Document};
+use crate::document::{Document, MetaBlock};
 use crate::registry::{ErrorCode, Priority};
 use crate::time::Timestamp;
 use std::borrow::Cow;
@@ -89,7 +89,7 @@ macro_rules! view {
         }
 
         impl<'d> $name<'d> {
-            pub(super) fn of(block: Block<'d>) -> Self {
+            pub(super) fn of(block: MetaBlock<'d>) -> Self {
                 Self {
                     $($field: view!(@read block.get($key) $(, $read)?),)+
                 }

@@ -16,8 +16,8 @@
 mod check;
 mod write;
 
-pub use check::{Against, Checked, Progress, check};
-pub use write::{Contents, write};
+pub use check::{Against, BundleReport, Progress, check};
+pub use write::{BundleContents, write};
 
 use super::note::Fork;
 use std::borrow::Cow;
@@ -44,7 +44,7 @@ pub fn message_name(index: u64) -> String {
 }
 
 /// The files of a bundle, wherever they are.
-pub trait Files {
+pub trait BundleFiles {
     /// The names of all files.
     fn names(&self) -> Vec<String>;
 
@@ -52,7 +52,7 @@ pub trait Files {
     fn read(&self, name: &str) -> Result<Option<Cow<'_, [u8]>>, String>;
 }
 
-impl Files for BTreeMap<String, Vec<u8>> {
+impl BundleFiles for BTreeMap<String, Vec<u8>> {
     fn names(&self) -> Vec<String> {
         self.keys().cloned().collect()
     }
@@ -64,7 +64,7 @@ impl Files for BTreeMap<String, Vec<u8>> {
 
 /// What kind of trouble there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum BundleFault {
     /// A file can't be read from where it is.
     Unread,
     /// A file is missing, is too much, or is not written as it has to be.
@@ -82,7 +82,7 @@ pub enum Trouble {
 #[error("{file}{}: {what}", .line.map_or_else(String::new, |l| format!(":{l}")))]
 pub struct Wrong {
     /// What kind of trouble it is.
-    pub trouble: Trouble,
+    pub trouble: BundleFault,
     /// In which file.
     pub file: String,
     /// In which line, from 1.

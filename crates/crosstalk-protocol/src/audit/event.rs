@@ -73,7 +73,7 @@ pub struct Event<'e> {
     /// The SHA-256 of the exact text.
     pub raw: Option<Digest>,
     /// To whom, by whom, why: kept beside the leaf.
-    pub detail: Option<Detail>,
+    pub detail: Option<EventDetail>,
 }
 
 impl<'e> Event<'e> {
@@ -111,9 +111,9 @@ impl<'e> Event<'e> {
 /// assert_eq!(Detail::parse("to=Dr.%20Ada by=inbox"), Some(detail));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Detail(Vec<(String, String)>);
+pub struct EventDetail(Vec<(String, String)>);
 
-impl Detail {
+impl EventDetail {
     /// The same, with one thing more.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
@@ -154,7 +154,7 @@ pub(super) fn detail_digest(salt: &[u8], written: &str) -> Digest {
     Digest::of(format!("{DETAIL}\n{salt}\n{written}\n").as_bytes())
 }
 
-impl fmt::Display for Detail {
+impl fmt::Display for EventDetail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, (name, value)) in self.0.iter().enumerate() {
             if place > 0 {
@@ -302,14 +302,14 @@ mod tests {
 
     #[test]
     fn details_read_back_and_hide_behind_their_salt() {
-        let detail = Detail::default()
+        let detail = EventDetail::default()
             .with("to", "a b=c%\n\u{7f}ü→")
             .with("code", "");
         let written = detail.to_string();
         assert!(!written.contains('\n'));
-        assert_eq!(Detail::parse(&written).as_ref(), Some(&detail));
+        assert_eq!(EventDetail::parse(&written).as_ref(), Some(&detail));
         assert_eq!(
-            Detail::parse("to=%61"),
+            EventDetail::parse("to=%61"),
             None,
             "written otherwise than we write"
         );

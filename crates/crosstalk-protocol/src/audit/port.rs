@@ -1,6 +1,6 @@
 //! The LogStore port: what a store keeps of a log, and what it proves from there.
 
-use super::event::{Detail, Event, EventKind, Leaf};
+use super::event::{Event, EventDetail, EventKind, Leaf};
 use super::tree::Hash;
 use crate::store::StoreError;
 use crosstalk_envelope::Timestamp;
@@ -28,13 +28,13 @@ pub trait LogStore {
     fn log_index(&self, id: &str) -> Result<Option<u64>, StoreError>;
 
     /// The latest checkpoint that was kept.
-    fn checkpoint(&self) -> Result<Option<Sealed>, StoreError>;
+    fn checkpoint(&self) -> Result<Option<SignedCheckpoint>, StoreError>;
 
     /// Every checkpoint that is kept, the oldest first: the latest, and one for each hour before.
-    fn checkpoints(&self) -> Result<Vec<Sealed>, StoreError>;
+    fn checkpoints(&self) -> Result<Vec<SignedCheckpoint>, StoreError>;
 
     /// Keeps a checkpoint.
-    fn keep_checkpoint(&mut self, sealed: &Sealed) -> Result<(), StoreError>;
+    fn keep_checkpoint(&mut self, sealed: &SignedCheckpoint) -> Result<(), StoreError>;
 
     /// Writes entries that are about no change of the store.
     fn log(&mut self, events: &[Event<'_>]) -> Result<(), StoreError>;
@@ -45,7 +45,7 @@ pub trait LogStore {
 
 /// A checkpoint as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SignedCheckpoint {
     /// How many entries it covers.
     pub size: u64,
     /// When it was signed.
@@ -64,7 +64,7 @@ pub struct LogEntry {
     /// What the tree covers.
     pub leaf: Leaf,
     /// What is kept beside: the salt and the detail, unless there is none or it was erased.
-    pub detail: Option<(Vec<u8>, Detail)>,
+    pub detail: Option<(Vec<u8>, EventDetail)>,
     /// The text of the message, where it was asked for and this entry is about its taking and it is still kept.
     pub text: Option<String>,
     /// Who sent the message and to whom, where this entry is about its taking and its text is still kept.
@@ -89,7 +89,7 @@ pub struct LogQuery {
     /// Only of messages of this thread.
     pub thread: Option<String>,
     /// How many at most.
-    pub most: usize,
+    pub limit: usize,
     /// With the texts of messages, but for those whose time is over at this time.
     pub texts: Option<Timestamp>,
     /// The last ones instead of the first ones; they are still in their order.

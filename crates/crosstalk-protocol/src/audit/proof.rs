@@ -30,7 +30,7 @@ const LONGEST: usize = 64;
 /// assert_eq!(Receipt::parse(&text).unwrap().open(&key), Ok(checkpoint));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
+pub struct LogReceipt {
     /// The entry.
     pub leaf: Leaf,
     /// Where it is.
@@ -67,7 +67,7 @@ pub enum ReceiptError {
     Text,
 }
 
-impl fmt::Display for Receipt {
+impl fmt::Display for LogReceipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let leaf = base64::encode(self.leaf.to_string().as_bytes());
         writeln!(f, "{HEADER}\nextra {leaf}\nindex {}", self.index)?;
@@ -88,7 +88,7 @@ pub(super) fn read_hash(line: &str) -> Option<Hash> {
     base64::decode(line)?.try_into().ok()
 }
 
-impl Receipt {
+impl LogReceipt {
     /// Reads a receipt.
     pub fn parse(text: &str) -> Result<Self, ReceiptError> {
         Self::read(text).ok_or(ReceiptError::Form)

@@ -2,7 +2,7 @@
 
 use crate::consent::{Pii, is_sensitive, names};
 use crate::store::{Record, Side, party};
-use crate::verdict::Word;
+use crate::verdict::VerdictWord;
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::{Document, Intent, Timestamp};
 
@@ -54,7 +54,7 @@ impl Voice {
         Self {
             party: party(&record.sender),
             is_mine: record.side == Side::Mine,
-            is_verified: record.verdict == Word::Verified,
+            is_verified: record.verdict == VerdictWord::Verified,
         }
     }
 
@@ -221,7 +221,7 @@ pub fn consent_state(thread: &[Record], at: Timestamp) -> ConsentState {
     let mut withdrawn = Vec::new();
     for record in thread.iter().filter(|r| super::counts(r)) {
         let document = record.document();
-        let may_revoke = record.verdict == Word::Verified || record.side == Side::Mine;
+        let may_revoke = record.verdict == VerdictWord::Verified || record.side == Side::Mine;
         if record.meaning == Some(Intent::Revoke) && may_revoke {
             let id = document.meta("revocation", "Consent-ID");
             withdrawn.extend(id.into_iter().flat_map(names));

@@ -2,7 +2,7 @@
 
 use super::quote;
 use crate::store::{Record, Side, Wait};
-use crate::verdict::Word;
+use crate::verdict::VerdictWord;
 use crosstalk_envelope::{Document, Intent, Timestamp};
 
 /// The most lines of a message that was shortened.
@@ -325,14 +325,16 @@ fn said_in_meta(document: &Document<'_>) -> Vec<String> {
 }
 
 /// Why the body of a message is not quoted.
-const fn refusal(verdict: Word) -> Option<&'static str> {
+const fn refusal(verdict: VerdictWord) -> Option<&'static str> {
     match verdict {
-        Word::Damaged => Some("it is not what was signed"),
-        Word::NotVerified => Some("its signature does not hold"),
-        Word::Revoked => Some("its key was revoked"),
-        Word::Verified | Word::FirstContact | Word::Unbound | Word::Unsigned | Word::UnknownKey => {
-            None
-        }
+        VerdictWord::Damaged => Some("it is not what was signed"),
+        VerdictWord::NotVerified => Some("its signature does not hold"),
+        VerdictWord::Revoked => Some("its key was revoked"),
+        VerdictWord::Verified
+        | VerdictWord::FirstContact
+        | VerdictWord::Unbound
+        | VerdictWord::Unsigned
+        | VerdictWord::UnknownKey => None,
     }
 }
 

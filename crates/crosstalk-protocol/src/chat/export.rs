@@ -4,7 +4,7 @@
 //! repeated answers are other branches. Claude keeps a list of messages, each with the message before it in newer exports.
 //! Every branch is read; the one that was shown comes first.
 
-use super::{Chat, Speaker, Turn};
+use super::{Chat, ChatTurn, Speaker};
 use crosstalk_envelope::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -166,7 +166,7 @@ fn seconds(seconds: f64) -> Option<Timestamp> {
 }
 
 /// The turns of a tree, each after the one that it follows; the branch that was shown last comes first.
-fn of_tree(nodes: &BTreeMap<String, ExportNode>, current: Option<&str>) -> Vec<Turn> {
+fn of_tree(nodes: &BTreeMap<String, ExportNode>, current: Option<&str>) -> Vec<ChatTurn> {
     let shown = shown_branch(nodes, current);
     let mut children: HashMap<&str, Vec<&str>> = HashMap::new();
     let mut roots = Vec::new();
@@ -188,7 +188,7 @@ fn of_tree(nodes: &BTreeMap<String, ExportNode>, current: Option<&str>) -> Vec<T
         });
     }
     roots.sort_by_key(|id| !shown.contains(id));
-    let mut turns: Vec<Turn> = Vec::new();
+    let mut turns: Vec<ChatTurn> = Vec::new();
     // What comes next is at the end. A node is reached by its parent alone, so that circles are never entered.
     let mut open: Vec<(&str, Option<usize>)> =
         roots.into_iter().rev().map(|id| (id, None)).collect();
@@ -197,7 +197,7 @@ fn of_tree(nodes: &BTreeMap<String, ExportNode>, current: Option<&str>) -> Vec<T
         let mut last = after;
         if let Some((speaker, text)) = message.and_then(GptMessage::said) {
             last = Some(turns.len());
-            turns.push(Turn {
+            turns.push(ChatTurn {
                 speaker,
                 text,
                 at: message.and_then(|m| m.create_time).and_then(seconds),
@@ -307,8 +307,8 @@ fn joined(pieces: Vec<String>) -> Option<String> {
 }
 
 /// The turns of a list, each after the one that it names, else after the one before it.
-fn of_list(messages: Vec<ClaudeMessage>) -> Vec<Turn> {
-    let mut turns: Vec<Turn> = Vec::new();
+fn of_list(messages: Vec<ClaudeMessage>) -> Vec<ChatTurn> {
+    let mut turns: Vec<ChatTurn> = Vec::new();
     // The last turn up to a message, itself included.
     let mut ends: HashMap<String, Option<usize>> = HashMap::new();
     for message in messages {
@@ -323,7 +323,7 @@ fn of_list(messages: Vec<ClaudeMessage>) -> Vec<Turn> {
         let mut end = after;
         if let Some((speaker, text)) = message.said() {
             end = Some(turns.len());
-            turns.push(Turn {
+            turns.push(ChatTurn {
                 speaker,
                 text,
                 at: message.created_at.as_deref().and_then(Timestamp::parse),

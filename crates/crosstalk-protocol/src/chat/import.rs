@@ -1,6 +1,6 @@
 //! The envelopes of a chat: one thread, with ids that come from what was said.
 
-use super::{Chat, Speaker, Turn};
+use super::{Chat, ChatTurn, Speaker};
 use crosstalk_envelope::id::IdSequence;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Builder, Intent, Timestamp, unicode};
@@ -97,11 +97,11 @@ impl Chat {
         builders
     }
 
-    fn time(&self, turn: &Turn) -> Option<Timestamp> {
+    fn time(&self, turn: &ChatTurn) -> Option<Timestamp> {
         turn.at.or(self.at)
     }
 
-    fn context(&self, first: &Turn) -> String {
+    fn context(&self, first: &ChatTurn) -> String {
         let title = self.title.as_deref().unwrap_or(&first.text);
         let mut context: String = one_line(title).chars().take(CONTEXT_CHARS).collect();
         if context.is_empty() {
@@ -113,7 +113,7 @@ impl Chat {
     /// To whom each turn speaks: the person, or the assistant that spoke last before it, else the first one, else the one
     /// whose program exported the chat.
     fn receivers<'a>(&'a self, person: &'a str) -> Vec<&'a str> {
-        let assistant = |t: &'a Turn| match &t.speaker {
+        let assistant = |t: &'a ChatTurn| match &t.speaker {
             Speaker::Assistant(name) => Some(name.as_str()),
             _ => None,
         };

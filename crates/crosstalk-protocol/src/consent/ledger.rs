@@ -5,11 +5,11 @@ use super::policy::Backing;
 use super::proof::{Assurance, Proof};
 use super::{refuse, shown};
 use crate::relay::is_human;
-use crate::store::{Arrival, Outcome, StoreError, is_same_party, may_answer};
+use crate::store::{Arrival, StoreError, StoreOutcome, is_same_party, may_answer};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::rule;
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 
 /// A consent that is on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,12 +192,12 @@ pub struct Terms {
     /// The consents that the message is kept under: with each of them, its text goes.
     pub under: Vec<String>,
     /// What it revokes.
-    pub withdrawal: Option<Withdrawal>,
+    pub withdrawal: Option<RevocationOrder>,
 }
 
 /// What a REVOKE revokes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Withdrawal {
+pub struct RevocationOrder {
     /// The consents, by name; those that go back to them end with them.
     pub consents: Vec<String>,
     /// The token, by name.
@@ -208,7 +208,7 @@ pub struct Withdrawal {
 
 /// What became of a REVOKE.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Withdrawn {
+pub struct RevocationResult {
     /// The consents that ended, with those that went back to them.
     pub consents: Vec<String>,
     /// The tokens that ended.
@@ -244,7 +244,7 @@ pub struct Cancelled {
 }
 
 /// What follows from a message by the consents on record, or why it is not taken.
-pub type Judge<'j> = dyn Fn(&[Grant]) -> Result<Terms, Refusal> + 'j;
+pub type Judge<'j> = dyn Fn(&[Grant]) -> Result<Terms, Rejection> + 'j;
 
 /// Which grants are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -254,7 +254,7 @@ pub struct GrantFilter {
     /// Only those that have not ended at this time.
     pub holding_at: Option<Timestamp>,
     /// How many at most; 0 is all.
-    pub most: usize,
+    pub limit: usize,
 }
 
 /// Where consents are on record.
@@ -282,7 +282,7 @@ pub trait LedgerStore {
         arrival: &Arrival,
         claim: &Claim,
         judge: &Judge<'_>,
-    ) -> Result<Result<(Outcome, Withdrawn), Refusal>, StoreError>;
+    ) -> Result<Result<(StoreOutcome, RevocationResult), Rejection>, StoreError>;
 
     /// What is left of erased texts in the files of the store is taken out of them, as far as nobody reads older states.
     /// True if nothing is left.
@@ -294,7 +294,7 @@ pub trait LedgerStore {
 ///
 /// # Errors
 /// The refusal, if a consent that it names is over, revoked, narrower, or of others.
-pub fn judge(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> Result<Terms, Refusal> {
+pub fn judge(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> Result<Terms, Rejection> {
     let mut terms = Terms {
         expires: claim.expires,
         ..Terms::default()
@@ -354,7 +354,7 @@ fn renews(grant: &Grant, party: &Party<'_>) -> bool {
     grant.is_by(party.sender) && party.proof.assurance >= grant.assurance
 }
 
-fn not_withdrawn(grant: &Grant) -> Result<(), Refusal> {
+fn not_withdrawn(grant: &Grant) -> Result<(), Rejection> {
     let Some(revoked) = &grant.revoked else {
         return Ok(());
     };
@@ -376,7 +376,7 @@ fn keeps_end(
     claim: &Claim,
     party: &Party<'_>,
     terms: &mut Terms,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     if claim.expires.is_some() {
         return Ok(());
     }
@@ -385,7 +385,7 @@ fn keeps_end(
     Ok(())
 }
 
-fn not_over(grant: &Grant, party: &Party<'_>, todo: &str) -> Result<(), Refusal> {
+fn not_over(grant: &Grant, party: &Party<'_>, todo: &str) -> Result<(), Rejection> {
     match grant.expires.filter(|end| *end <= party.at) {
         Some(end) => Err(refuse(
             &rule::CONSENT_OVER,
@@ -401,7 +401,7 @@ fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestam
 }
 
 /// Holds the end of a message against the consent that it goes back to.
-fn not_longer(grant: &Grant, claim: &Claim) -> Result<(), Refusal> {
+fn not_longer(grant: &Grant, claim: &Claim) -> Result<(), Rejection> {
     match (claim.expires, grant.expires) {
         (Some(own), Some(end)) if own > end => Err(refuse(
             &rule::CONSENT_LONGER,
@@ -421,7 +421,7 @@ fn relies_on(
     claim: &Claim,
     party: &Party<'_>,
     terms: &mut Terms,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let id = shown(&grant.id);
     not_withdrawn(grant)?;
     if !grant.is_by(party.sender) && !grant.is_for(party.speaker, party) {
@@ -451,7 +451,7 @@ fn relies_on(
 }
 
 /// A message under a consent reaches only its granter and its recipients: others get a transfer.
-fn stays_with_recipients(grant: &Grant, party: &Party<'_>) -> Result<(), Refusal> {
+fn stays_with_recipients(grant: &Grant, party: &Party<'_>) -> Result<(), Rejection> {
     let Some(to) = grant.third_party(party) else {
         return Ok(());
     };
@@ -467,7 +467,7 @@ fn stays_with_recipients(grant: &Grant, party: &Party<'_>) -> Result<(), Refusal
 }
 
 /// A renewal narrows a consent or prolongs it: what it covers grows only by a consent of its own.
-fn not_wider(grant: &Grant, claim: &Claim) -> Result<(), Refusal> {
+fn not_wider(grant: &Grant, claim: &Claim) -> Result<(), Rejection> {
     let Some(scope) = grant.lacks(claim) else {
         return Ok(());
     };
@@ -529,12 +529,12 @@ fn granted(
 ///
 /// # Errors
 /// The refusal, if it is not surely from somebody who may.
-pub fn withdraw(
+pub fn plan_revocation(
     claim: &Claim,
     party: &Party<'_>,
     known: &[Grant],
     is_authority: bool,
-) -> Result<Option<Withdrawal>, Refusal> {
+) -> Result<Option<RevocationOrder>, Rejection> {
     let token = claim.permission.as_deref().map(token_of).transpose()?;
     if !claim.is_revoke || (claim.withdraws.is_empty() && token.is_none()) {
         return Ok(None);
@@ -583,7 +583,7 @@ pub fn withdraw(
              authorities",
         ));
     }
-    Ok(Some(Withdrawal {
+    Ok(Some(RevocationOrder {
         consents: claim.withdraws.clone(),
         token,
         revocation: Revocation {
@@ -608,7 +608,7 @@ fn withdraws_own(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> bool {
 }
 
 /// The token that `Permission: token:NAME` names.
-fn token_of(permission: &str) -> Result<String, Refusal> {
+fn token_of(permission: &str) -> Result<String, Rejection> {
     let name = permission.strip_prefix("token:").map(str::trim);
     name.filter(|n| !n.is_empty())
         .map(str::to_owned)

@@ -9,7 +9,7 @@ use crate::relay::Pattern;
 use crosstalk_envelope::flow::Flow;
 use crosstalk_envelope::meta::{ConsentKind, words};
 use crosstalk_envelope::registry::rule;
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::{Document, Timestamp};
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ pub struct Policy {
     /// The scopes for which the word of an agent is enough; `*` is every sensitive one.
     pub declared: Vec<String>,
     /// What needs an explicit consent to leave the organisation.
-    pub border: Border,
+    pub border: BorderPolicy,
     /// Who may revoke what others granted.
     pub authorities: Vec<Pattern>,
     /// What laws demand where a message names them.
@@ -38,7 +38,7 @@ impl Default for Policy {
         Self {
             signed: Vec::new(),
             declared: Vec::new(),
-            border: Border::default(),
+            border: BorderPolicy::default(),
             authorities: Vec::new(),
             jurisdictions: Jurisdiction::built_in(),
         }
@@ -47,7 +47,7 @@ impl Default for Policy {
 
 /// What needs an explicit consent to leave the organisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Border {
+pub enum BorderPolicy {
     /// What is sensitive, as everywhere.
     #[default]
     Sensitive,
@@ -95,7 +95,7 @@ impl Backing {
         }
     }
 
-    pub(super) fn refusal(&self, sender: &str) -> Refusal {
+    pub(super) fn refusal(&self, sender: &str) -> Rejection {
         match self {
             Self::Signed(scope) => refuse(
                 &rule::CONSENT_SIGNED,
@@ -124,7 +124,7 @@ impl Backing {
 
 /// Under which circumstances a message is looked at.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting<'s> {
+pub struct ConsentContext<'s> {
     /// When.
     pub at: Timestamp,
     /// What the organisation demands.
@@ -148,7 +148,7 @@ pub struct Setting<'s> {
 ///
 /// # Errors
 /// The refusal: the rule, what is missing, and what to do.
-pub fn check(claim: &Claim, setting: &Setting<'_>) -> Result<(), Refusal> {
+pub fn check(claim: &Claim, setting: &ConsentContext<'_>) -> Result<(), Rejection> {
     denied_or_over(claim, setting.at)?;
     if claim.is_revoke {
         return Ok(());
@@ -178,7 +178,7 @@ pub fn check(claim: &Claim, setting: &Setting<'_>) -> Result<(), Refusal> {
 }
 
 /// What is refused or over by its own words.
-fn denied_or_over(claim: &Claim, at: Timestamp) -> Result<(), Refusal> {
+fn denied_or_over(claim: &Claim, at: Timestamp) -> Result<(), Rejection> {
     if claim.kind == Some(ConsentKind::ExplicitNo) && !claim.is_revoke {
         return Err(refuse(
             &rule::CONSENT_DENIED,
@@ -213,7 +213,7 @@ fn denied_or_over(claim: &Claim, at: Timestamp) -> Result<(), Refusal> {
     }
 }
 
-fn missing(need: &Need, claim: &Claim) -> Refusal {
+fn missing(need: &Need, claim: &Claim) -> Rejection {
     let what = match need {
         Need::Pii => "has personal data in it (`PII: present`)".to_owned(),
         Need::Scope(scope) => format!("has the scope {}", shown(scope)),
@@ -240,7 +240,7 @@ fn missing(need: &Need, claim: &Claim) -> Refusal {
 }
 
 /// What the laws that a message names demand.
-fn lawful(claim: &Claim, setting: &Setting<'_>) -> Result<(), Refusal> {
+fn lawful(claim: &Claim, setting: &ConsentContext<'_>) -> Result<(), Rejection> {
     for name in &claim.jurisdictions {
         let mut known = setting.policy.jurisdictions.iter();
         let law = known.find(|j| j.name.eq_ignore_ascii_case(name));
@@ -271,7 +271,7 @@ pub fn check_leaving(
     claim: Option<&Claim>,
     policy: &Policy,
     to: &str,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     if keeps_inside(document) {
         return Err(refuse(
             &rule::CONSENT_THIRD_PARTY,
@@ -284,7 +284,7 @@ pub fn check_leaving(
         ));
     }
     let is_free = claim.is_some_and(|c| c.grants() || c.is_revoke);
-    match is_free || policy.border == Border::Sensitive {
+    match is_free || policy.border == BorderPolicy::Sensitive {
         true => Ok(()),
         false => Err(refuse(
             &rule::CONSENT_BORDER,
@@ -347,11 +347,11 @@ pub(crate) fn legible(value: &str) -> Option<Vec<Cow<'_, str>>> {
 ///
 /// # Errors
 /// The refusal: what was found, not the data itself.
-pub fn check_redacted(document: &Document<'_>) -> Result<(), Refusal> {
+pub fn check_redacted(document: &Document<'_>) -> Result<(), Rejection> {
     if !demands(document, "pii_redacted") {
         return Ok(());
     }
-    let found = redact::find(&document.body_text(), &redact::Rules::default());
+    let found = redact::find(&document.body_text(), &redact::RedactionRules::default());
     let Some(first) = found.first() else {
         return Ok(());
     };

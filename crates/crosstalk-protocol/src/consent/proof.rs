@@ -2,7 +2,7 @@
 
 use crate::relay::Peer;
 use crate::trust::{Origin, Trust};
-use crate::verdict::{Trusted, Verdict, Word};
+use crate::verdict::{Trusted, Verdict, VerdictWord};
 use crosstalk_envelope::words;
 use crosstalk_envelope::{Address, Document};
 
@@ -47,11 +47,10 @@ impl Proof {
     /// the keys of what they hand in.
     pub fn of(document: &Document<'_>, verdict: &Verdict, trust: &Trust, peer: &Peer) -> Self {
         let assurance = match (verdict.word(), verdict.trusted()) {
-            (Word::Verified, Trusted::Dns { .. }) => Assurance::Dns,
-            (Word::Verified, Trusted::Did) | (Word::FirstContact | Word::Unbound, _) => {
-                Assurance::FirstContact
-            }
-            (Word::Verified, _) => Assurance::Pinned,
+            (VerdictWord::Verified, Trusted::Dns { .. }) => Assurance::Dns,
+            (VerdictWord::Verified, Trusted::Did)
+            | (VerdictWord::FirstContact | VerdictWord::Unbound, _) => Assurance::FirstContact,
+            (VerdictWord::Verified, _) => Assurance::Pinned,
             _ => Assurance::Unsigned,
         };
         if assurance == Assurance::Unsigned {
@@ -81,7 +80,7 @@ impl Proof {
     /// What a signature with a key of one's own proves in one's own store: it is the person's, and for each of their
     /// addresses that is sure.
     pub fn own(verdict: &Verdict, is_own_address: bool) -> Self {
-        match verdict.word() == Word::Verified {
+        match verdict.word() == VerdictWord::Verified {
             true => Self {
                 assurance: Assurance::Pinned,
                 is_firm: is_own_address,

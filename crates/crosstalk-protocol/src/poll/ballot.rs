@@ -1,14 +1,14 @@
 //! An answer to a poll: a ballot, prose, a correction by a person, or the word that somebody does not vote
 //! (POL-005, POL-010 to POL-013).
 
-use super::call::Call;
-use super::choice::Choice;
+use super::call::PollCall;
+use super::choice::BallotChoice;
 use super::electorate::Voter;
 use super::proof::{Proofs, pkid_of};
 use super::{Paper, is_result, prose};
 use crate::consent::{Claim, keeps_inside};
 use crate::store::is_placeholder;
-use crate::verdict::Word;
+use crate::verdict::VerdictWord;
 use crosstalk_envelope::id::time_of;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, Intent, PublicKey, Timestamp};
@@ -27,9 +27,9 @@ pub(super) struct Slip<'p> {
     pub(super) voter: Voter,
     pub(super) says: Says,
     /// What the envelope itself proves.
-    pub(super) word: Word,
+    pub(super) word: VerdictWord,
     /// What was handed in about it.
-    pub(super) verdict: Option<Word>,
+    pub(super) verdict: Option<VerdictWord>,
     /// The key id that it names.
     pub(super) pkid: Option<String>,
     /// The key that was handed over with it, or with another message of its sender.
@@ -47,16 +47,16 @@ pub(super) struct Slip<'p> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Says {
     /// A choice, in `meta: vote`.
-    Vote(Choice),
+    Vote(BallotChoice),
     /// A choice, read from prose.
-    Prose(Choice),
+    Prose(BallotChoice),
     /// Nothing that can be read, and why.
     Unreadable(String),
     /// How the answer of somebody else is to be read: which one, whose, and what it says.
     Correction {
         message: String,
         of: Option<String>,
-        choice: Result<Choice, String>,
+        choice: Result<BallotChoice, String>,
     },
     /// That there will be no ballot.
     Declines,
@@ -83,7 +83,7 @@ impl Says {
     /// The same without what was written freely.
     fn without_words(self) -> Self {
         let choice = |choice| match choice {
-            Choice::Text(_) => Choice::Text(UNREPEATED.to_owned()),
+            BallotChoice::Text(_) => BallotChoice::Text(UNREPEATED.to_owned()),
             other => other,
         };
         match self {
@@ -111,7 +111,7 @@ pub const fn may_be_ballot(meaning: Intent) -> bool {
 
 impl<'p> Slip<'p> {
     /// Reads an envelope as an answer to a poll; nothing if it is none.
-    pub(super) fn read(paper: &Paper<'p>, call: &Call, proofs: &Proofs) -> Option<Self> {
+    pub(super) fn read(paper: &Paper<'p>, call: &PollCall, proofs: &Proofs) -> Option<Self> {
         let document = paper.document;
         let envelope = document.envelope();
         let meaning = envelope.meaning()?;
@@ -212,7 +212,7 @@ impl<'p> Slip<'p> {
     }
 }
 
-fn says(document: &Document<'_>, body: &str, call: &Call) -> Says {
+fn says(document: &Document<'_>, body: &str, call: &PollCall) -> Says {
     let block = document.block("vote");
     let key = |name: &str| {
         block
@@ -223,9 +223,9 @@ fn says(document: &Document<'_>, body: &str, call: &Call) -> Says {
     let vote = document.envelope().vote();
     let abstains = vote.as_ref().is_some_and(|v| v.abstains);
     let choice = match (abstains, key("Choice")) {
-        (true, None) => Some(Ok(Choice::Abstain)),
+        (true, None) => Some(Ok(BallotChoice::Abstain)),
         (true, Some(_)) => Some(Err("it abstains and chooses".to_owned())),
-        (false, Some(text)) => Some(Choice::parse(text, call)),
+        (false, Some(text)) => Some(BallotChoice::parse(text, call)),
         (false, None) => None,
     };
     if let Some(message) = key("Corrects") {
@@ -263,12 +263,15 @@ pub(super) fn carried_key(document: &Document<'_>) -> Option<PublicKey> {
 }
 
 /// Whether a signature holds, whoever vouches for the key.
-pub(super) fn holds(word: Word) -> bool {
+pub(super) fn holds(word: VerdictWord) -> bool {
     word.is_signed()
 }
 
-fn is_bad(word: Word) -> bool {
-    matches!(word, Word::Damaged | Word::NotVerified | Word::Revoked)
+fn is_bad(word: VerdictWord) -> bool {
+    matches!(
+        word,
+        VerdictWord::Damaged | VerdictWord::NotVerified | VerdictWord::Revoked
+    )
 }
 
 /// The digest of the canonical form; of the text, where it has none.

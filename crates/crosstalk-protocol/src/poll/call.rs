@@ -1,6 +1,6 @@
 //! The POLL itself: what is asked, of whom, and how it is counted (POL-001 to POL-004).
 
-use super::electorate::{Electorate, Names, Voter};
+use super::electorate::{Electorate, Voter, VoterNames};
 use super::proof::{Proofs, pkid_of};
 use super::quorum::Quorum;
 use super::{Paper, PollError};
@@ -10,7 +10,7 @@ use crosstalk_envelope::{Document, Intent, PublicKey, Timestamp};
 
 /// How a poll is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PollKind {
     /// The option that most choose.
     Plurality,
     /// The option that more than half choose.
@@ -29,7 +29,7 @@ pub enum Kind {
     Other(String),
 }
 
-impl Kind {
+impl PollKind {
     /// All that are known, each with the word for it and what comes out, as a part of a sentence.
     pub const ALL: [(Self, &'static str, &'static str); 7] = [
         (Self::Plurality, "plurality", "The option that most choose"),
@@ -79,7 +79,7 @@ impl Kind {
 
 /// What happens if several options are equally good.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ties {
+pub enum TieRule {
     /// Nothing comes out.
     None,
     /// The one that the poll lists first.
@@ -88,7 +88,7 @@ pub enum Ties {
     Other(String),
 }
 
-impl Ties {
+impl TieRule {
     fn parse(text: &str) -> Self {
         match text {
             "none" => Self::None,
@@ -114,7 +114,7 @@ pub const OPTIONS: usize = 256;
 
 /// A poll as it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct PollCall {
     /// Its id.
     pub id: String,
     /// The digest of its canonical form.
@@ -134,7 +134,7 @@ pub struct Call {
     /// The question.
     pub question: String,
     /// How it is counted.
-    pub kind: Kind,
+    pub kind: PollKind,
     /// What can be chosen, each once; nothing where there are too many.
     pub options: Vec<String>,
     /// The fewest and the most points of an option.
@@ -148,7 +148,7 @@ pub struct Call {
     /// Whether nobody sees choices before it is closed.
     pub is_secret: bool,
     /// What happens in a tie.
-    pub ties: Ties,
+    pub ties: TieRule,
     /// Who is asked, each once.
     pub invited: Vec<String>,
     /// Who speaks for them.
@@ -170,12 +170,12 @@ pub fn is_secret(document: &Document<'_>) -> bool {
     })
 }
 
-impl Call {
+impl PollCall {
     /// The poll among some envelopes.
     pub(super) fn find(
         papers: &[Paper<'_>],
         wanted: Option<&str>,
-        names: Option<&Names>,
+        names: Option<&VoterNames>,
     ) -> Result<Self, PollError> {
         let mut calls: Vec<Self> = Vec::new();
         let mut has_nameless = false;
@@ -209,7 +209,7 @@ impl Call {
     }
 
     /// What a POLL says. `names` are the addresses that simple names stand for, where they are known.
-    pub fn read(document: &Document<'_>, id: &str, names: Option<&Names>) -> Self {
+    pub fn read(document: &Document<'_>, id: &str, names: Option<&VoterNames>) -> Self {
         let envelope = document.envelope();
         let routing = envelope.routing();
         let poll = envelope.poll();
@@ -232,9 +232,9 @@ impl Call {
         }
         let has_too_many = options.len() > OPTIONS;
         let kind = match key("Type") {
-            Some(word) => Kind::parse(word),
-            None if options.is_empty() => Kind::Open,
-            None => Kind::Plurality,
+            Some(word) => PollKind::parse(word),
+            None if options.is_empty() => PollKind::Open,
+            None => PollKind::Plurality,
         };
         let targets = routing.target_list();
         let receiver = document.receiver();
@@ -247,7 +247,7 @@ impl Call {
         let is_secret = is_secret(document);
         let quorum = block.and_then(|b| b.get("Quorum")).map(Quorum::parse);
         let bounds = block.and_then(|b| b.get("Range"));
-        let bounds = bounds.filter(|_| kind == Kind::Score);
+        let bounds = bounds.filter(|_| kind == PollKind::Score);
         let flaw = match (written, bounds, &quorum) {
             _ if has_too_many => {
                 options.clear();
@@ -285,7 +285,7 @@ impl Call {
             flaw,
             deadline,
             is_secret,
-            ties: key("Ties").map_or(Ties::None, Ties::parse),
+            ties: key("Ties").map_or(TieRule::None, TieRule::parse),
             invited: electorate.invited.clone(),
             electorate,
             is_private: super::ballot::is_private(document),
@@ -312,7 +312,7 @@ impl Call {
 
     /// Whether answers are compared with options.
     pub(super) fn has_options(&self) -> bool {
-        !self.options.is_empty() && !matches!(self.kind, Kind::Open | Kind::Other(_))
+        !self.options.is_empty() && !matches!(self.kind, PollKind::Open | PollKind::Other(_))
     }
 }
 

@@ -1,11 +1,11 @@
 //! Choices, in the forms of each type of poll (POL-010, POL-011).
 
-use super::call::{Call, Kind};
+use super::call::{PollCall, PollKind};
 use crosstalk_envelope::meta;
 
 /// What somebody chose. Options are named by their place in the poll.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Choice {
+pub enum BallotChoice {
     /// Nothing, and says so.
     Abstain,
     /// One option.
@@ -20,12 +20,12 @@ pub enum Choice {
     Text(String),
 }
 
-impl Choice {
+impl BallotChoice {
     /// Reads the `Choice` of a ballot.
     ///
     /// # Errors
     /// Why it can't be read: a part of a sentence.
-    pub fn parse(text: &str, call: &Call) -> Result<Self, String> {
+    pub fn parse(text: &str, call: &PollCall) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
             return Err("it names no option".into());
@@ -34,7 +34,7 @@ impl Choice {
             return Ok(Self::Text(text.to_owned()));
         }
         match call.kind {
-            Kind::Approval => {
+            PollKind::Approval => {
                 if let Some(place) = option(text, call) {
                     return Ok(Self::Some(vec![place]));
                 }
@@ -49,14 +49,14 @@ impl Choice {
                     false => Ok(Self::Some(places)),
                 }
             }
-            Kind::Ranked => ranking(text, call),
-            Kind::Score => points(text, call),
+            PollKind::Ranked => ranking(text, call),
+            PollKind::Score => points(text, call),
             _ => named(text, call).map(Self::One),
         }
     }
 
     /// The choice as a ballot writes it, with the options as the poll spells them; nothing for an abstention.
-    pub fn to_text(&self, call: &Call) -> Option<String> {
+    pub fn to_text(&self, call: &PollCall) -> Option<String> {
         let name = |place: &usize| call.options.get(*place).map_or("", String::as_str);
         let names = |places: &[usize], mark: &str| {
             let names: Vec<&str> = places.iter().map(name).collect();
@@ -82,7 +82,7 @@ impl Choice {
 }
 
 /// The option that a text names: as it is spelled, else the only one in another case, with quotes around it or not.
-pub(super) fn option(text: &str, call: &Call) -> Option<usize> {
+pub(super) fn option(text: &str, call: &PollCall) -> Option<usize> {
     let find = |text: &str| {
         let exact = call.options.iter().position(|o| o == text);
         exact.or_else(|| {
@@ -107,7 +107,7 @@ pub(super) fn option(text: &str, call: &Call) -> Option<usize> {
     })
 }
 
-fn named(text: &str, call: &Call) -> Result<usize, String> {
+fn named(text: &str, call: &PollCall) -> Result<usize, String> {
     option(text, call).ok_or_else(|| format!("`{}` is none of the options", text.trim()))
 }
 
@@ -115,7 +115,7 @@ fn is_flow(text: &str) -> bool {
     text.starts_with('[')
 }
 
-fn ranking(text: &str, call: &Call) -> Result<Choice, String> {
+fn ranking(text: &str, call: &PollCall) -> Result<BallotChoice, String> {
     let parts: Vec<String> = match is_flow(text) {
         true => meta::options(text).into_iter().map(Into::into).collect(),
         false => text.split('>').map(str::to_owned).collect(),
@@ -140,11 +140,11 @@ fn ranking(text: &str, call: &Call) -> Result<Choice, String> {
     match (groups.is_empty(), seen.len() == count) {
         (true, _) => Err("it names no option".into()),
         (_, false) => Err("it names an option twice".into()),
-        _ => Ok(Choice::Ranking(groups)),
+        _ => Ok(BallotChoice::Ranking(groups)),
     }
 }
 
-fn points(text: &str, call: &Call) -> Result<Choice, String> {
+fn points(text: &str, call: &PollCall) -> Result<BallotChoice, String> {
     let (least, most) = call.range;
     let mut all: Vec<(usize, u64)> = Vec::new();
     for part in meta::options(text) {
@@ -169,6 +169,6 @@ fn points(text: &str, call: &Call) -> Result<Choice, String> {
     all.sort_unstable();
     match all.is_empty() {
         true => Err("it names no option".into()),
-        false => Ok(Choice::Points(all)),
+        false => Ok(BallotChoice::Points(all)),
     }
 }

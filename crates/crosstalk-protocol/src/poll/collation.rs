@@ -2,8 +2,8 @@
 
 use super::Paper;
 use super::ballot::{Says, Slip, holds};
-use super::call::Call;
-use super::choice::Choice;
+use super::call::PollCall;
+use super::choice::BallotChoice;
 use super::count::count;
 use super::gather::{Ballot, Gathered, gather};
 use super::proof::Proofs;
@@ -35,14 +35,14 @@ pub struct Collation {
     /// Why nothing came out.
     pub reason: Option<String>,
     /// For each option, in the order of the poll: ballots; first places, where it is ranked; points, where it is scored.
-    pub tally: Tally,
+    pub tally: PollTally,
     /// Where it is ranked: for each option, how many ballots prefer it to each other one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pairwise: Option<BTreeMap<String, Tally>>,
+    pub pairwise: Option<BTreeMap<String, PollTally>>,
     /// How many ballots are needed.
     pub quorum: QuorumView,
     /// The ballots that count, in the order of who is asked.
-    pub counted: Vec<Counted>,
+    pub counted: Vec<CountedBallot>,
     /// Everything else that was said, by sender.
     pub not_counted: Vec<NotCounted>,
     /// Who is asked and has not answered in time.
@@ -53,7 +53,7 @@ pub struct Collation {
     #[serde(skip)]
     pub(super) settled: usize,
     #[serde(skip)]
-    pub(super) call: Call,
+    pub(super) call: PollCall,
     /// The latest time of an answer.
     #[serde(skip)]
     pub(super) latest: Option<Timestamp>,
@@ -81,9 +81,9 @@ pub struct CallView {
 
 /// Options with numbers, in the order of the poll.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally(pub Vec<(String, u64)>);
+pub struct PollTally(pub Vec<(String, u64)>);
 
-impl Serialize for Tally {
+impl Serialize for PollTally {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (option, number) in &self.0 {
@@ -106,7 +106,7 @@ pub struct QuorumView {
 
 /// A ballot that counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Counted {
+pub struct CountedBallot {
     /// Whose: the address that is asked.
     pub from: String,
     /// What it chooses, with the options as the poll spells them; nothing for an abstention.
@@ -251,7 +251,7 @@ pub struct Agreement {
 
 impl Collation {
     pub(super) fn of(
-        call: Call,
+        call: PollCall,
         slips: Vec<Slip<'_>>,
         papers: &[Paper<'_>],
         at: Option<Timestamp>,
@@ -269,7 +269,7 @@ impl Collation {
             latest,
             answers,
         } = gather(&call, slips, &known, at, proofs);
-        let choices: Vec<&Choice> = ballots.iter().map(|b| &b.choice).collect();
+        let choices: Vec<&BallotChoice> = ballots.iter().map(|b| &b.choice).collect();
         let result = count(&call, &choices);
         let counted_number = u64::try_from(ballots.len()).unwrap_or(u64::MAX);
         let required = match &call.quorum {
@@ -292,7 +292,8 @@ impl Collation {
             Ok(place) => (call.options.get(place).cloned(), None),
             Err(reason) => (None, Some(reason)),
         };
-        let named = |numbers: Vec<u64>| Tally(call.options.iter().cloned().zip(numbers).collect());
+        let named =
+            |numbers: Vec<u64>| PollTally(call.options.iter().cloned().zip(numbers).collect());
         let pairwise = result.pairwise.map(|rows| {
             let rows = call
                 .options
@@ -303,7 +304,7 @@ impl Collation {
         });
         let tally = match call.has_options() {
             true => named(result.tally),
-            false => Tally::default(),
+            false => PollTally::default(),
         };
         let voters: BTreeSet<usize> = ballots.iter().map(|b| b.voter).collect();
         let is_missing = |place: &usize| !answered.contains(place);
@@ -312,7 +313,7 @@ impl Collation {
             .filter_map(|place| call.invited.get(place).cloned())
             .collect();
         let settled = voters.union(&declined).count();
-        let counted: Vec<Counted> = ballots.into_iter().map(|b| counted(b, &call)).collect();
+        let counted: Vec<CountedBallot> = ballots.into_iter().map(|b| counted(b, &call)).collect();
         Self {
             schema: POLL_SCHEMA,
             poll: CallView::of(&call),
@@ -335,7 +336,7 @@ impl Collation {
     }
 
     /// What was asked.
-    pub fn call(&self) -> &Call {
+    pub fn call(&self) -> &PollCall {
         &self.call
     }
 
@@ -358,7 +359,7 @@ impl Collation {
         self.veiled = true;
         self.outcome = None;
         self.reason = Some("the poll is open, and nobody sees choices before it is closed".into());
-        self.tally = Tally::default();
+        self.tally = PollTally::default();
         self.pairwise = None;
         self.agreement = Vec::new();
         for ballot in &mut self.counted {
@@ -377,7 +378,7 @@ impl Collation {
 }
 
 impl CallView {
-    fn of(call: &Call) -> Self {
+    fn of(call: &PollCall) -> Self {
         Self {
             message: call.id.clone(),
             digest: call.digest.to_string(),
@@ -393,7 +394,7 @@ impl CallView {
     }
 }
 
-fn counted(ballot: Ballot<'_>, call: &Call) -> Counted {
+fn counted(ballot: Ballot<'_>, call: &PollCall) -> CountedBallot {
     let Ballot {
         voter,
         choice,
@@ -401,9 +402,9 @@ fn counted(ballot: Ballot<'_>, call: &Call) -> Counted {
         corrected,
     } = ballot;
     let from = call.invited.get(voter).cloned().unwrap_or_default();
-    Counted {
+    CountedBallot {
         choice: choice.to_text(call),
-        abstains: choice == Choice::Abstain,
+        abstains: choice == BallotChoice::Abstain,
         read_from: match (&corrected, &slip.says) {
             (Some(_), _) => "correction",
             (None, Says::Vote(_)) => "vote",
@@ -431,7 +432,7 @@ fn digest_text(digest: Digest) -> String {
     digest.to_string()
 }
 
-fn agreement(counted: &[Counted]) -> Vec<Agreement> {
+fn agreement(counted: &[CountedBallot]) -> Vec<Agreement> {
     let mut groups: Vec<Agreement> = Vec::new();
     for ballot in counted {
         match groups.iter_mut().find(|g| g.choice == ballot.choice) {

@@ -1,8 +1,8 @@
 //! From choices to an outcome (POL-030 to POL-034), with the Schulze method: the option that beats every other one by the
 //! strongest paths of pairwise wins (POL-032).
 
-use super::call::{Call, Kind, Ties};
-use super::choice::Choice;
+use super::call::{PollCall, PollKind, TieRule};
+use super::choice::BallotChoice;
 
 /// What came out.
 pub(super) struct PollCount {
@@ -15,7 +15,7 @@ pub(super) struct PollCount {
 }
 
 /// Counts choices; nothing is said about a quorum.
-pub(super) fn count(call: &Call, choices: &[&Choice]) -> PollCount {
+pub(super) fn count(call: &PollCall, choices: &[&BallotChoice]) -> PollCount {
     let size = call.options.len();
     let mut tally = vec![0_u64; size];
     let mut add = |place: usize, votes: u64| {
@@ -25,13 +25,13 @@ pub(super) fn count(call: &Call, choices: &[&Choice]) -> PollCount {
     };
     let (mut voices, mut ranks) = (0_u64, Vec::new());
     for choice in choices {
-        voices += u64::from(**choice != Choice::Abstain);
+        voices += u64::from(**choice != BallotChoice::Abstain);
         match choice {
-            Choice::Abstain | Choice::Text(_) => {}
-            Choice::One(place) => add(*place, 1),
-            Choice::Some(places) => places.iter().for_each(|place| add(*place, 1)),
-            Choice::Points(points) => points.iter().for_each(|(place, n)| add(*place, *n)),
-            Choice::Ranking(groups) => {
+            BallotChoice::Abstain | BallotChoice::Text(_) => {}
+            BallotChoice::One(place) => add(*place, 1),
+            BallotChoice::Some(places) => places.iter().for_each(|place| add(*place, 1)),
+            BallotChoice::Points(points) => points.iter().for_each(|(place, n)| add(*place, *n)),
+            BallotChoice::Ranking(groups) => {
                 groups
                     .iter()
                     .take(1)
@@ -41,7 +41,7 @@ pub(super) fn count(call: &Call, choices: &[&Choice]) -> PollCount {
             }
         }
     }
-    let is_ranked = call.kind == Kind::Ranked && call.has_options();
+    let is_ranked = call.kind == PollKind::Ranked && call.has_options();
     let pairwise = is_ranked.then(|| pairwise(&ranks, size));
     let outcome = match choices.len() {
         _ if !call.has_options() => Err(no_options(call)),
@@ -56,10 +56,10 @@ pub(super) fn count(call: &Call, choices: &[&Choice]) -> PollCount {
     }
 }
 
-fn no_options(call: &Call) -> String {
+fn no_options(call: &PollCall) -> String {
     match &call.kind {
-        Kind::Open => "an open question has answers and no outcome".into(),
-        Kind::Other(word) => format!("`{word}` is no way of counting that is known here"),
+        PollKind::Open => "an open question has answers and no outcome".into(),
+        PollKind::Other(word) => format!("`{word}` is no way of counting that is known here"),
         _ => "the poll names no options".into(),
     }
 }
@@ -78,7 +78,7 @@ fn rank(groups: &[Vec<usize>], size: usize) -> Vec<usize> {
 }
 
 fn decide(
-    call: &Call,
+    call: &PollCall,
     tally: &[u64],
     pairwise: Option<&Pairwise>,
     voices: u64,
@@ -93,13 +93,13 @@ fn decide(
     };
     let name = |place: usize| call.options.get(place).map_or("", String::as_str);
     match call.kind {
-        Kind::Majority => match leading().as_slice() {
+        PollKind::Majority => match leading().as_slice() {
             [one] if best * 2 > voices => Ok(*one),
             _ => Err(format!(
                 "no option has more than half of the {voices} ballots that do not abstain"
             )),
         },
-        Kind::Consensus => match leading().as_slice() {
+        PollKind::Consensus => match leading().as_slice() {
             [one] if best == voices => Ok(*one),
             _ => Err(format!(
                 "the {voices} ballots that do not abstain do not agree"
@@ -109,12 +109,12 @@ fn decide(
             let tied = pairwise.map_or_else(leading, winners);
             match (tied.as_slice(), &call.ties) {
                 ([one], _) => Ok(*one),
-                ([first, ..], Ties::FirstListed) => Ok(*first),
+                ([first, ..], TieRule::FirstListed) => Ok(*first),
                 (all, ties) => {
                     let names: Vec<String> =
                         all.iter().map(|p| format!("`{}`", name(*p))).collect();
                     let mut why = format!("a tie between {}", names.join(", "));
-                    if let Ties::Other(rule) = ties {
+                    if let TieRule::Other(rule) = ties {
                         why.push_str(&format!(
                             ", and `{rule}` is no rule for ties that is known here"
                         ));

@@ -24,7 +24,7 @@ pub(super) fn is_human(address: &str) -> bool {
 }
 
 /// Which address a simple name stands for, by what a relay knows: the keys are in upper case.
-pub type Names = BTreeMap<String, String>;
+pub type VoterNames = BTreeMap<String, String>;
 
 /// Those who are invited, and who speaks for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,11 +36,11 @@ pub(super) struct Electorate {
     /// The places of URLs by their scheme, in the form of a name.
     schemes: BTreeMap<String, Vec<usize>>,
     /// What names stand for, where that is known: then nobody counts for an address that is only alike.
-    names: Option<Names>,
+    names: Option<VoterNames>,
 }
 
 impl Electorate {
-    pub(super) fn of<'a>(named: impl Iterator<Item = &'a str>, names: Option<&Names>) -> Self {
+    pub(super) fn of<'a>(named: impl Iterator<Item = &'a str>, names: Option<&VoterNames>) -> Self {
         let mut all = Self {
             names: names.cloned(),
             ..Self::default()
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn where_names_are_known_nobody_else_counts() {
-        let names = Names::from([("CLAUDE".to_owned(), "claude://code/bob".to_owned())]);
+        let names = VoterNames::from([("CLAUDE".to_owned(), "claude://code/bob".to_owned())]);
         let asked = ["claude", "claude://code/bob", "gemini://x/y"];
         let electorate = Electorate::of(asked.into_iter(), Some(&names));
         assert_eq!(electorate.invited, ["claude", "gemini://x/y"]);

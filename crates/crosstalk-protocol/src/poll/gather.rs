@@ -1,13 +1,13 @@
 //! Gathering ballots: one for each voter, the last in time (POL-013, POL-020 to POL-023).
 
 use super::ballot::{Says, Slip, carried_key, holds};
-use super::call::Call;
-use super::choice::Choice;
+use super::call::PollCall;
+use super::choice::BallotChoice;
 use super::collation::{Corrected, NotCounted, Why};
 use super::electorate::{Voter, is_human};
 use super::proof::Proofs;
 use crate::store::{is_same_party, party};
-use crate::verdict::Word;
+use crate::verdict::VerdictWord;
 use crosstalk_envelope::{PublicKey, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Ballot<'p> {
     /// Whose: the place among those who are invited.
     pub(super) voter: usize,
-    pub(super) choice: Choice,
+    pub(super) choice: BallotChoice,
     pub(super) slip: Slip<'p>,
     pub(super) corrected: Option<Corrected>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Gathered<'p> {
 
 /// Sorts the answers out. `known` are the ids of all envelopes that were handed in.
 pub(super) fn gather<'p>(
-    call: &Call,
+    call: &PollCall,
     slips: Vec<Slip<'p>>,
     known: &BTreeSet<&str>,
     at: Option<Timestamp>,
@@ -142,7 +142,7 @@ fn distinct(mut slips: Vec<Slip<'_>>) -> Vec<Slip<'_>> {
 }
 
 /// A key that came with one message of a sender counts for the others under the same key id.
-fn learn_keys(slips: &mut [Slip<'_>], call: &Call, proofs: &Proofs) {
+fn learn_keys(slips: &mut [Slip<'_>], call: &PollCall, proofs: &Proofs) {
     let mut keys: BTreeMap<(String, String), Option<PublicKey>> = BTreeMap::new();
     if let (Some(pkid), Some(key)) = (&call.pkid, &call.key) {
         keys.insert((party(&call.initiator), pkid.clone()), Some(*key));
@@ -158,7 +158,10 @@ fn learn_keys(slips: &mut [Slip<'_>], call: &Call, proofs: &Proofs) {
             }
         }
     }
-    for slip in slips.iter_mut().filter(|s| s.word == Word::UnknownKey) {
+    for slip in slips
+        .iter_mut()
+        .filter(|s| s.word == VerdictWord::UnknownKey)
+    {
         let name = (party(&slip.from), slip.pkid.clone().unwrap_or_default());
         if let Some(Some(key)) = keys.get(&name) {
             slip.check(key, proofs);
@@ -196,7 +199,7 @@ fn own_ballots<'p>(mut slips: Vec<Slip<'p>>, not_counted: &mut Vec<NotCounted>) 
     // What is signed is not put aside by what anybody could have written.
     let mut signers: BTreeSet<String> = slips.iter().filter_map(Slip::signer).collect();
     if signers.len() > 1 {
-        let vouched = |s: &&Slip<'_>| s.verdict == Some(Word::Verified);
+        let vouched = |s: &&Slip<'_>| s.verdict == Some(VerdictWord::Verified);
         let believed = slips.iter().filter(vouched).filter_map(Slip::signer);
         let believed: BTreeSet<String> = believed.collect();
         if believed.len() == 1 {
@@ -237,7 +240,7 @@ fn decide<'p>(
     mut slips: Vec<Slip<'p>>,
     corrections: &Corrections<'p>,
     gathered: &mut Gathered<'p>,
-    call: &Call,
+    call: &PollCall,
 ) {
     slips.sort_by(|a, b| a.order().cmp(&b.order()));
     let mut counted: Option<Ballot<'p>> = None;
@@ -290,12 +293,12 @@ fn decide<'p>(
 /// What people said about how answers are to be read.
 struct Corrections<'p> {
     /// Those that may be made, in their order: the answer that each is about, what it says, the correction.
-    valid: Vec<(crosstalk_envelope::meta::Digest, Choice, Slip<'p>)>,
+    valid: Vec<(crosstalk_envelope::meta::Digest, BallotChoice, Slip<'p>)>,
 }
 
 impl<'p> Corrections<'p> {
     fn of(
-        call: &Call,
+        call: &PollCall,
         mut slips: Vec<Slip<'p>>,
         own: &[(usize, Vec<Slip<'p>>)],
         not_counted: &mut Vec<NotCounted>,
@@ -312,7 +315,7 @@ impl<'p> Corrections<'p> {
     }
 
     /// The last correction of an answer.
-    fn of_slip(&self, slip: &Slip<'_>) -> Option<(&Choice, &Slip<'p>)> {
+    fn of_slip(&self, slip: &Slip<'_>) -> Option<(&BallotChoice, &Slip<'p>)> {
         let mut of = self
             .valid
             .iter()
@@ -339,10 +342,10 @@ impl<'p> Corrections<'p> {
 
 /// Whether somebody may correct an answer: which one, and what it says then.
 fn judged(
-    call: &Call,
+    call: &PollCall,
     slip: &Slip<'_>,
     own: &[(usize, Vec<Slip<'_>>)],
-) -> Result<(crosstalk_envelope::meta::Digest, Choice), String> {
+) -> Result<(crosstalk_envelope::meta::Digest, BallotChoice), String> {
     let Says::Correction {
         message,
         of,
@@ -395,7 +398,7 @@ fn judged(
 }
 
 impl Slip<'_> {
-    fn as_corrected(&self, answer: &Slip<'_>, call: &Call) -> Corrected {
+    fn as_corrected(&self, answer: &Slip<'_>, call: &PollCall) -> Corrected {
         let read = match &answer.says {
             Says::Prose(choice) => choice.to_text(call),
             _ => None,

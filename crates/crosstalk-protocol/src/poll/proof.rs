@@ -1,8 +1,8 @@
 //! The verdicts about envelopes by their own keys: each signature is checked once, however often a poll is counted.
 
 use crate::trust::Trust;
-use crate::verdict::Word;
-use crate::verify::{Question, verify};
+use crate::verdict::VerdictWord;
+use crate::verify::{VerifyContext, verify};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, PublicKey, Reading, Signature, Timestamp};
 use std::collections::HashMap;
@@ -18,21 +18,21 @@ type CheckedText = (Digest, bool, Option<String>);
 /// the key.
 #[derive(Debug, Default)]
 pub struct Proofs {
-    verdicts: Mutex<HashMap<CheckedText, Word>>,
+    verdicts: Mutex<HashMap<CheckedText, VerdictWord>>,
 }
 
 impl Proofs {
     /// The verdict about an envelope with a key, or with the key that it carries.
-    pub(super) fn word(&self, document: &Document<'_>, key: Option<&PublicKey>) -> Word {
+    pub(super) fn word(&self, document: &Document<'_>, key: Option<&PublicKey>) -> VerdictWord {
         let is_paste = document.reading() == Reading::Paste;
         let text = Digest::of(document.source().as_bytes());
         let checked = (text, is_paste, key.map(PublicKey::record));
         if let Some(word) = self.lock().get(&checked) {
             return *word;
         }
-        let question = Question {
+        let question = VerifyContext {
             key,
-            ..Question::at(Timestamp::from_millis(0))
+            ..VerifyContext::at(Timestamp::from_millis(0))
         };
         let word = verify(document, &Trust::default(), &question).word();
         let mut verdicts = self.lock();
@@ -43,7 +43,7 @@ impl Proofs {
         word
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<CheckedText, Word>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<CheckedText, VerdictWord>> {
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,15 +78,18 @@ mod tests {
         let document = Document::parse(&signed, Reading::Strict);
         let proofs = Proofs::default();
         for _ in 0..3 {
-            assert_eq!(proofs.word(&document, None), Word::UnknownKey);
-            assert_eq!(proofs.word(&document, Some(&key.public())), Word::Verified);
+            assert_eq!(proofs.word(&document, None), VerdictWord::UnknownKey);
+            assert_eq!(
+                proofs.word(&document, Some(&key.public())),
+                VerdictWord::Verified
+            );
             assert_eq!(proofs.lock().len(), 2);
         }
         // A kept verdict is used as it is.
         proofs
             .lock()
             .values_mut()
-            .for_each(|word| *word = Word::Revoked);
-        assert_eq!(proofs.word(&document, None), Word::Revoked);
+            .for_each(|word| *word = VerdictWord::Revoked);
+        assert_eq!(proofs.word(&document, None), VerdictWord::Revoked);
     }
 }

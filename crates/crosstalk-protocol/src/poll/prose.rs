@@ -1,8 +1,8 @@
 //! An answer in prose, read with one conservative rule (POL-012): a first line that is a choice, or that begins with one
 //! option and says nothing against it. What else it may mean is for a person to say.
 
-use super::call::{Call, Kind};
-use super::choice::{Choice, option};
+use super::call::{PollCall, PollKind};
+use super::choice::{BallotChoice, option};
 
 /// How the rule is called in what is reported.
 pub(super) const RULE: &str = "first-line";
@@ -89,13 +89,13 @@ const LABELS: &[&str] = &[
 ///
 /// # Errors
 /// Why it can't be read: a part of a sentence.
-pub(super) fn read(body: &str, call: &Call) -> Result<Choice, String> {
+pub(super) fn read(body: &str, call: &PollCall) -> Result<BallotChoice, String> {
     let body = body.trim();
     if body.is_empty() {
         return Err("it says nothing".into());
     }
     if !call.has_options() {
-        return Ok(Choice::Text(body.to_owned()));
+        return Ok(BallotChoice::Text(body.to_owned()));
     }
     let line = body.lines().next().unwrap_or_default();
     if line.starts_with('>') {
@@ -110,14 +110,17 @@ pub(super) fn read(body: &str, call: &Call) -> Result<Choice, String> {
     if matches!(bare.to_lowercase().as_str(), "abstain" | "i abstain")
         && option(bare, call).is_none()
     {
-        return Ok(Choice::Abstain);
+        return Ok(BallotChoice::Abstain);
     }
-    if let Ok(choice) = Choice::parse(line, call).or_else(|_| Choice::parse(bare, call)) {
+    if let Ok(choice) = BallotChoice::parse(line, call).or_else(|_| BallotChoice::parse(bare, call))
+    {
         return Ok(choice);
     }
     match call.kind {
-        Kind::Plurality | Kind::Majority | Kind::Consensus => begins(line, call).map(Choice::One),
-        Kind::Approval => begins(line, call).map(|place| Choice::Some(vec![place])),
+        PollKind::Plurality | PollKind::Majority | PollKind::Consensus => {
+            begins(line, call).map(BallotChoice::One)
+        }
+        PollKind::Approval => begins(line, call).map(|place| BallotChoice::Some(vec![place])),
         _ => Err("its first line is no choice as a ballot writes it".into()),
     }
 }
@@ -157,7 +160,7 @@ fn after<'l>(line: &'l str, name: &str) -> Option<&'l str> {
 }
 
 /// The one option that a line begins with, where nothing in front of a reason speaks of others or against it.
-fn begins(line: &str, call: &Call) -> Result<usize, String> {
+fn begins(line: &str, call: &PollCall) -> Result<usize, String> {
     let fits = |(place, name): (usize, &String)| {
         let rest = after(line, name)?;
         Some((line.len() - rest.len(), place, rest))
@@ -247,15 +250,15 @@ fn mentions(text: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::poll::call::Call;
+    use crate::poll::call::PollCall;
     use crosstalk_envelope::{Document, Reading};
 
-    fn call(kind: &str, options: &str) -> Call {
+    fn call(kind: &str, options: &str) -> PollCall {
         let text = format!(
             "[[A→B v1]]\nuser: u\nsession: s\nmessage: 01K74V6VX0S86Z5JATM52C3M7Z\ncontext: c\nintent: POLL\nmeta: routing\n\
              Targets: [\"B\"]\nmeta: poll\nType: {kind}\nOptions: {options}\nbody: |\n  x\nsig: none\n[[END]]\n"
         );
-        Call::read(&Document::parse(&text, Reading::Strict), "x", None)
+        PollCall::read(&Document::parse(&text, Reading::Strict), "x", None)
     }
 
     fn said(body: &str, kind: &str, options: &str) -> Option<String> {

@@ -1,6 +1,6 @@
 //! The result of a poll as an envelope to who asked, and to where answers go (POL-041).
 
-use super::collation::{Collation, Counted, NotCounted};
+use super::collation::{Collation, CountedBallot, NotCounted};
 use crate::store::is_same_party;
 use crosstalk_envelope::id::{time_of, ulid_of};
 use crosstalk_envelope::meta::Digest;
@@ -183,7 +183,7 @@ impl Collation {
     }
 }
 
-fn write_counted(out: &mut String, ballot: &Counted, part: usize) {
+fn write_counted(out: &mut String, ballot: &CountedBallot, part: usize) {
     let choice = ballot
         .choice
         .as_deref()

@@ -1,9 +1,9 @@
 //! Personal data taken out of an envelope (RED-020 to RED-024).
 
-use super::{Found, PiiKind, Rules, find, replaced};
+use super::{FoundPii, PiiKind, RedactionRules, find, replaced};
 use crosstalk_envelope::meta::list;
 use crosstalk_envelope::registry::{KEPT_KEYS, KEPT_NAMESPACES, Namespace, ValueKind, rule};
-use crosstalk_envelope::{CoreHeader, Diagnostic, Document, Edit, Place, Reading, Severity};
+use crosstalk_envelope::{CoreHeader, Diagnostic, Document, Edit, EditPlace, Reading, Severity};
 
 /// An envelope without what was found in it.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct Redacted {
     pub fields: Vec<PiiKind>,
     /// What was found. The places are those of the text that the envelope was found in; in a repaired one they are
     /// exact to the line.
-    pub found: Vec<Found>,
+    pub found: Vec<FoundPii>,
     /// How many attachments there are: they are not looked into.
     pub attachments: usize,
 }
@@ -47,7 +47,7 @@ impl Redacted {
 /// ```
 pub fn redact_envelope(
     document: &Document<'_>,
-    rules: &Rules,
+    rules: &RedactionRules,
     drop_signature: bool,
 ) -> Result<Redacted, Diagnostic> {
     if document.reading() == Reading::Strict && document.text() != document.source() {
@@ -66,10 +66,10 @@ pub fn redact_envelope(
 
 fn redact_normal(
     document: &Document<'_>,
-    rules: &Rules,
+    rules: &RedactionRules,
     drop_signature: bool,
 ) -> Result<Redacted, Diagnostic> {
-    let mut all: Vec<Found> = Vec::new();
+    let mut all: Vec<FoundPii> = Vec::new();
     let mut attachments = 0;
     let mut edit = Edit::new(document)?.revise(|place, span, text| {
         attachments += usize::from(is_attachment(&place));
@@ -81,7 +81,7 @@ fn redact_normal(
             return None;
         }
         let revised = replaced(text, &found);
-        all.extend(found.into_iter().map(|one| Found {
+        all.extend(found.into_iter().map(|one| FoundPii {
             span: document.in_source(one.span.start + span.start..one.span.end + span.start),
             ..one
         }));
@@ -125,7 +125,7 @@ fn redact_normal(
     })
 }
 
-fn signed(found: &[Found], is_signed: bool) -> Diagnostic {
+fn signed(found: &[FoundPii], is_signed: bool) -> Diagnostic {
     let what = match is_signed {
         true => "the message is signed, and without what was found the signature would not hold",
         false => {
@@ -153,14 +153,14 @@ fn named(before: Option<&str>, fields: &[PiiKind]) -> String {
 }
 
 /// Whether people write there what they like (RED-022).
-fn is_free_text(place: &Place<'_>) -> bool {
+fn is_free_text(place: &EditPlace<'_>) -> bool {
     match place {
-        Place::Body => true,
-        Place::Header(name) => match CoreHeader::from_name(name) {
+        EditPlace::Body => true,
+        EditPlace::Header(name) => match CoreHeader::from_name(name) {
             None | Some(CoreHeader::User | CoreHeader::Context) => true,
             Some(_) => false,
         },
-        Place::Key { namespace, key } => {
+        EditPlace::Key { namespace, key } => {
             let kind = Namespace::find(namespace).and_then(|n| n.kind_of(key));
             let is_text = kind.is_none_or(|(kind, _)| {
                 matches!(kind, ValueKind::Text | ValueKind::List | ValueKind::Options)
@@ -170,8 +170,8 @@ fn is_free_text(place: &Place<'_>) -> bool {
     }
 }
 
-fn is_attachment(place: &Place<'_>) -> bool {
-    let Place::Key { namespace, key } = place else {
+fn is_attachment(place: &EditPlace<'_>) -> bool {
+    let EditPlace::Key { namespace, key } = place else {
         return false;
     };
     let kind = Namespace::find(namespace).and_then(|n| n.kind_of(key));

@@ -1,17 +1,17 @@
 //! Acceptance of an admitted message: the rules that depend on earlier messages (closed threads, parties, consents).
 
 use super::admit::Admission;
-use crate::consent::{self, Grant, Party, Terms, Withdrawn};
+use crate::consent::{self, Grant, Party, RevocationResult, Terms};
 use crate::store::is_same_party;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
-use crosstalk_envelope::reply::{ReceivedIds, Refusal};
+use crosstalk_envelope::reply::{ReceivedIds, Rejection};
 
 /// What became of a message that was handed in.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Taken {
+pub enum AcceptOutcome {
     /// It is on disk.
-    New {
+    Accepted {
         /// Its place among the messages.
         seq: u64,
         /// Its index in the log.
@@ -19,7 +19,7 @@ pub enum Taken {
         /// The ids that it is kept under.
         ids: ReceivedIds,
         /// What it revoked, if it is a REVOKE of a consent or a permission.
-        withdrawn: Option<Box<Withdrawn>>,
+        withdrawn: Option<Box<RevocationResult>>,
     },
     /// It was there already: the same id and the same content.
     Known {
@@ -44,12 +44,12 @@ pub enum Taken {
         ids: ReceivedIds,
     },
     /// It was not taken.
-    Refused(Refusal),
+    Rejected(Rejection),
 }
 
 /// What a store knows about the surroundings of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct AcceptFacts {
     /// Since when the thread that it names, or its session, is closed.
     pub closed: Option<Timestamp>,
     /// Whether its sender is a party of the conversation; of a HANDOFF, also if it begins one.
@@ -70,7 +70,7 @@ pub const fn is_accepted_after_close(meaning: Intent) -> bool {
 impl Admission {
     /// Whether a message may be accepted, by what came before it, and what follows from it for the ledger of consents. Whether
     /// it is known already is decided first.
-    pub fn rule(&self, facts: &Facts) -> Result<Terms, Refusal> {
+    pub fn rule(&self, facts: &AcceptFacts) -> Result<Terms, Rejection> {
         let meaning = self.arrival.meaning;
         if let Some(since) = facts.closed
             && !meaning.is_some_and(is_accepted_after_close)
@@ -131,7 +131,7 @@ impl Admission {
             digest: self.arrival.digest,
             at: self.arrival.at,
         };
-        let withdrawal = consent::withdraw(claim, &party, &facts.grants, self.is_authority)?;
+        let withdrawal = consent::plan_revocation(claim, &party, &facts.grants, self.is_authority)?;
         match withdrawal {
             Some(_) => Ok(Terms {
                 expires: claim.expires,
@@ -153,15 +153,15 @@ impl Admission {
 }
 
 /// The refusal of a message whose id another message has.
-pub fn id_conflict(id: &str) -> Refusal {
+pub fn id_conflict(id: &str) -> Rejection {
     perm(
         format!("The id {} belongs to another message.", shown(id)),
         "send it under a new id; what was sent can't be changed.",
     )
 }
 
-fn perm(what: impl Into<String>, help: &str) -> Refusal {
-    Refusal::new(ErrorCode::Perm, what, help)
+fn perm(what: impl Into<String>, help: &str) -> Rejection {
+    Rejection::new(ErrorCode::Perm, what, help)
 }
 
 pub(super) fn shown(address: &str) -> String {

@@ -3,22 +3,22 @@
 use super::accept::shown;
 use super::capability::{ANY, Directory};
 use super::delivery::Recipient;
-use super::hold::{self, Held, Hold, Looked};
+use super::hold::{self, Hold, HoldReason, Looked};
 use super::hop::HOPS;
-use super::peer::Listed;
+use super::peer::KnownNames;
 use super::peer::{Peer, is_human, is_system};
-use super::port::Closing;
+use super::port::ConversationId;
 use super::receipt::generated_ids;
 use super::route::Routes;
-use crate::consent::{self, Backing, Claim, Policy, Proof, Setting};
+use crate::consent::{self, Backing, Claim, ConsentContext, Policy, Proof};
 use crate::poll::is_result;
-use crate::store::{Arrival, Kept, Side, Way, carried_id, is_same_party};
-use crate::verdict::{Verdict, Word};
+use crate::store::{Arrival, Side, StoredMessage, Way, carried_id, is_same_party};
+use crate::verdict::{Verdict, VerdictWord};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::name::{SYSTEM, SYSTEM_USER, looks_like, same_name};
 use crosstalk_envelope::registry::Priority;
 use crosstalk_envelope::registry::{ErrorCode, Intent, rule};
-use crosstalk_envelope::reply::{ReceivedIds, Refusal};
+use crosstalk_envelope::reply::{ReceivedIds, Rejection};
 use crosstalk_envelope::{Builder, Document, Envelope, Reading, Timestamp};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const BLOBS: usize = 64;
 
 /// What a relay goes by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct RelayRules {
     /// Where messages go.
     pub routes: Routes,
     /// What agents can do.
@@ -43,10 +43,10 @@ pub struct Rules {
     /// What waits for a person; the first that fits counts.
     pub holds: Vec<Hold>,
     /// The names and addresses that the relay knows.
-    pub listed: Listed,
+    pub listed: KnownNames,
 }
 
-impl Rules {
+impl RelayRules {
     /// Whether a peer speaks for an address: an agent never for a name that stands for a person, and for one that the token
     /// of a person is bound to only if its own token names it, too.
     pub fn lets_speak(&self, peer: &Peer, address: &str) -> bool {
@@ -67,7 +67,7 @@ impl Rules {
 
 /// A message that wants in.
 #[derive(Clone, Debug)]
-pub struct Candidate<'c> {
+pub struct AdmissionCandidate<'c> {
     /// The message, in the strict reading, with the rules of its intent checked.
     pub document: &'c Document<'c>,
     /// What was found out about its signature.
@@ -115,7 +115,7 @@ pub struct Admission {
     /// Whether it is erased soon after everybody has it: it is sensitive, and does not say `ok_to_cache`.
     pub is_brief: bool,
     /// Why it waits for a person, if it does.
-    pub held: Option<Held>,
+    pub held: Option<HoldReason>,
 }
 
 impl Admission {
@@ -148,15 +148,15 @@ impl Admission {
     }
 
     /// What it ends, if it is a CLOSE: the thread that it names, else its session.
-    pub fn closing(&self) -> Option<Closing> {
+    pub fn closing(&self) -> Option<ConversationId> {
         let is_close = self.arrival.meaning == Some(Intent::Close);
         self.conversation().filter(|_| is_close)
     }
 
     /// The conversation that it says it belongs to.
-    pub fn conversation(&self) -> Option<Closing> {
-        let thread = self.arrival.thread.clone().map(Closing::Thread);
-        thread.or_else(|| self.arrival.session.clone().map(Closing::Session))
+    pub fn conversation(&self) -> Option<ConversationId> {
+        let thread = self.arrival.thread.clone().map(ConversationId::Thread);
+        thread.or_else(|| self.arrival.session.clone().map(ConversationId::Session))
     }
 }
 
@@ -166,15 +166,18 @@ impl Admission {
 ///
 /// # Errors
 /// The refusal: code, reason, place and way out.
-pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refusal> {
-    let Candidate {
+pub fn admit(
+    candidate: AdmissionCandidate<'_>,
+    rules: &RelayRules,
+) -> Result<Admission, Rejection> {
+    let AdmissionCandidate {
         document,
         verdict,
         proof,
         peer,
         at,
     } = candidate;
-    if let Some(refusal) = Refusal::from_findings(document.diagnostics(), document.source()) {
+    if let Some(refusal) = Rejection::from_findings(document.diagnostics(), document.source()) {
         return Err(refusal);
     }
     let envelope = document.envelope();
@@ -185,11 +188,11 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
             "close the poll with `POST /crosstalk/polls/{id}/close`, or send the result under another name of the \
              block.",
         );
-        return Err(Refusal::new(ErrorCode::Perm, what, help));
+        return Err(Rejection::new(ErrorCode::Perm, what, help));
     }
     check_sender(&envelope, peer, rules)?;
     if envelope.hops().count() >= HOPS {
-        return Err(Refusal::new(
+        return Err(Rejection::new(
             ErrorCode::Route,
             format!("The message has been through {HOPS} relays: it goes round in circles."),
             "check the routes of the relays that its `meta: audit` blocks name.",
@@ -202,7 +205,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         let assurance = proof.assurance;
         consent::check(
             claim,
-            &Setting {
+            &ConsentContext {
                 at,
                 policy,
                 assurance,
@@ -219,7 +222,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
     let priority = document.meta("routing", "X-Priority");
     let blobs = blobs(&envelope);
     if blobs.len() > BLOBS {
-        return Err(Refusal::new(
+        return Err(Rejection::new(
             ErrorCode::TooLarge,
             format!(
                 "The message refers to {} attachments; it may refer to {BLOBS}.",
@@ -244,7 +247,7 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         },
     );
     let holds = verdict.word().is_signed();
-    let kept = Kept {
+    let kept = StoredMessage {
         text: document.source().to_owned(),
         received: None,
         truncated: false,
@@ -255,13 +258,13 @@ pub fn admit(candidate: Candidate<'_>, rules: &Rules) -> Result<Admission, Refus
         at,
         message: carried_id(document, Way::Relayed),
         answers: None,
-        spare: ReceivedIds {
+        generated: ReceivedIds {
             thread: String::new(),
             message: String::new(),
         },
     };
     let mut arrival = Arrival::of(document, kept);
-    arrival.spare = generated_ids(arrival.digest, at);
+    arrival.generated = generated_ids(arrival.digest, at);
     Ok(Admission {
         raw: Digest::of(arrival.text.as_bytes()),
         speaker: rules.routes.named(&arrival.sender).to_owned(),
@@ -301,22 +304,22 @@ fn blobs(envelope: &Envelope<'_>) -> Vec<Digest> {
 }
 
 /// What must not be acted on does not come in.
-fn signature(verdict: &Verdict) -> Result<(), Refusal> {
+fn signature(verdict: &Verdict) -> Result<(), Rejection> {
     if !matches!(
         verdict.word(),
-        Word::Damaged | Word::NotVerified | Word::Revoked
+        VerdictWord::Damaged | VerdictWord::NotVerified | VerdictWord::Revoked
     ) {
         return Ok(());
     }
     let code = verdict.code().unwrap_or(ErrorCode::Perm);
-    let mut refusal = Refusal::new(code, verdict.sentence(), verdict.next());
+    let mut refusal = Rejection::new(code, verdict.sentence(), verdict.next());
     refusal.rule = verdict.rule.map(|r| (r.id, None));
     Err(refusal)
 }
 
 /// Whether who hands it in may send in this name. Whoever signs with a key of this sender is a peer that may
 /// ([`Peer::signer`]).
-fn check_sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(), Refusal> {
+fn check_sender(envelope: &Envelope<'_>, peer: &Peer, rules: &RelayRules) -> Result<(), Rejection> {
     let sender = envelope.sender.as_str();
     if is_system(sender) {
         let (what, help) = (
@@ -327,7 +330,7 @@ fn check_sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(
         let may_report = || peer.domain.is_some() && peer.speaks_for(sender);
         return match peer.is_itself() || may_report() {
             true => Ok(()),
-            false => Err(Refusal::new(ErrorCode::Perm, what, help)),
+            false => Err(Rejection::new(ErrorCode::Perm, what, help)),
         };
     }
     if looks_like(sender, SYSTEM) {
@@ -345,7 +348,7 @@ fn check_sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(
         true => "is the address of a person, for whom the credential of an agent does not speak",
         false => "is not an address that this credential speaks for",
     };
-    Err(Refusal::new(
+    Err(Rejection::new(
         ErrorCode::Perm,
         format!("{} {why}.", shown(sender)),
         "use a token for this address, or sign the message with a key that is pinned for it.",
@@ -353,7 +356,7 @@ fn check_sender(envelope: &Envelope<'_>, peer: &Peer, rules: &Rules) -> Result<(
 }
 
 /// The refusal of a name that looks like one which the relay knows.
-fn look_alike(name: &str, known: &str) -> Refusal {
+fn look_alike(name: &str, known: &str) -> Rejection {
     let (what, help) = (
         format!(
             "{} looks like {}, and is another name.",
@@ -362,18 +365,18 @@ fn look_alike(name: &str, known: &str) -> Refusal {
         ),
         "write the name of the known party, or use a name that nobody takes for it.",
     );
-    let mut refusal = Refusal::new(ErrorCode::Perm, what, help);
+    let mut refusal = Rejection::new(ErrorCode::Perm, what, help);
     refusal.rule = Some((rule::HTTP_SYSTEM_SENDER.id, None));
     refusal
 }
 
 /// Nothing is revoked by a word that anybody could have written.
-fn revocation(envelope: &Envelope<'_>, verdict: &Verdict) -> Result<(), Refusal> {
-    if envelope.meaning() != Some(Intent::Revoke) || verdict.word() == Word::Verified {
+fn revocation(envelope: &Envelope<'_>, verdict: &Verdict) -> Result<(), Rejection> {
+    if envelope.meaning() != Some(Intent::Revoke) || verdict.word() == VerdictWord::Verified {
         return Ok(());
     }
     let (why, todo) = match verdict.word() {
-        Word::Unsigned => (
+        VerdictWord::Unsigned => (
             "is not signed",
             "sign it (`--sign` of the command that sends it)",
         ),
@@ -383,7 +386,7 @@ fn revocation(envelope: &Envelope<'_>, verdict: &Verdict) -> Result<(), Refusal>
              --key FILE --sender ADDRESS`, where DIR is the data folder), and send it again",
         ),
     };
-    Err(Refusal::new(
+    Err(Rejection::new(
         ErrorCode::Perm,
         format!("A REVOKE has to be signed with a trusted key, and this one {why}."),
         format!("{todo}."),
@@ -391,7 +394,7 @@ fn revocation(envelope: &Envelope<'_>, verdict: &Verdict) -> Result<(), Refusal>
 }
 
 /// The result of a poll has to have somewhere to go.
-fn result_address(envelope: &Envelope<'_>) -> Result<(), Refusal> {
+fn result_address(envelope: &Envelope<'_>) -> Result<(), Rejection> {
     let to = envelope.routing().reply_to;
     let Some(to) = to.filter(|_| envelope.meaning() == Some(Intent::Poll)) else {
         return Ok(());
@@ -403,7 +406,7 @@ fn result_address(envelope: &Envelope<'_>) -> Result<(), Refusal> {
         .intent(Intent::Broadcast.as_str());
     match result.body("").build() {
         Ok(_) => Ok(()),
-        Err(_) => Err(Refusal::new(
+        Err(_) => Err(Rejection::new(
             ErrorCode::Format,
             format!(
                 "The result of the poll can't go to `X-Reply-To: {}`.",
@@ -417,9 +420,9 @@ fn result_address(envelope: &Envelope<'_>) -> Result<(), Refusal> {
 /// Until when a REQUEST should be answered.
 fn answer_by(
     envelope: &Envelope<'_>,
-    rules: &Rules,
+    rules: &RelayRules,
     at: Timestamp,
-) -> Result<Option<Timestamp>, Refusal> {
+) -> Result<Option<Timestamp>, Rejection> {
     if !matches!(
         envelope.meaning(),
         Some(Intent::Request | Intent::Escalate | Intent::Poll)
@@ -430,7 +433,7 @@ fn answer_by(
     let poll = envelope.poll().and_then(|p| p.deadline);
     let written = routing.deadline.and_then(Timestamp::parse).or(poll);
     match written {
-        Some(end) if end <= at => Err(Refusal::new(
+        Some(end) if end <= at => Err(Rejection::new(
             ErrorCode::Timeout,
             format!("The deadline of this message, {end}, has passed."),
             "send it with a later one.",
@@ -444,7 +447,7 @@ fn answer_by(
 }
 
 /// Who gets it, and how.
-fn recipients(envelope: &Envelope<'_>, rules: &Rules) -> Result<Vec<Recipient>, Refusal> {
+fn recipients(envelope: &Envelope<'_>, rules: &RelayRules) -> Result<Vec<Recipient>, Rejection> {
     let routing = envelope.routing();
     let receiver = envelope.receiver.as_str();
     let addresses: Vec<String> = match envelope.meaning() {
@@ -456,7 +459,7 @@ fn recipients(envelope: &Envelope<'_>, rules: &Rules) -> Result<Vec<Recipient>, 
         _ => vec![receiver.to_owned()],
     };
     if addresses.is_empty() || addresses.len() > TARGETS {
-        return Err(Refusal::new(
+        return Err(Rejection::new(
             ErrorCode::TooLarge,
             format!(
                 "The message has {} targets; it may have 1 to {TARGETS}.",
@@ -485,12 +488,12 @@ fn recipients(envelope: &Envelope<'_>, rules: &Rules) -> Result<Vec<Recipient>, 
 }
 
 /// The person who gets an ESCALATE.
-fn person(receiver: &str, rules: &Rules) -> Result<String, Refusal> {
+fn person(receiver: &str, rules: &RelayRules) -> Result<String, Rejection> {
     if is_human(rules.routes.named(receiver)) {
         return Ok(receiver.to_owned());
     }
     rules.escalate_to.clone().ok_or_else(|| {
-        Refusal::new(
+        Rejection::new(
             ErrorCode::Route,
             format!(
                 "An ESCALATE goes to a person, and {} is none.",
@@ -502,14 +505,14 @@ fn person(receiver: &str, rules: &Rules) -> Result<String, Refusal> {
 }
 
 /// Who takes a conversation over: somebody who can do what it needs.
-fn successor(envelope: &Envelope<'_>, rules: &Rules) -> Result<String, Refusal> {
+fn successor(envelope: &Envelope<'_>, rules: &RelayRules) -> Result<String, Rejection> {
     let receiver = rules.routes.named(envelope.receiver.as_str());
     let required = envelope.routing().capability_list();
     let required: Vec<String> = required.into_iter().map(Into::into).collect();
     let able = || rules.directory.able(&required).map(|a| a.address);
     if same_name(receiver, ANY) {
         return able().next().ok_or_else(|| {
-            Refusal::new(
+            Rejection::new(
                 ErrorCode::Route,
                 format!(
                     "No agent of this relay has all of these capabilities: {}.",
@@ -536,7 +539,7 @@ fn successor(envelope: &Envelope<'_>, rules: &Rules) -> Result<String, Refusal> 
             .to_owned(),
         false => format!("hand over to one of these: {}", shown(&others.join(", "))),
     };
-    Err(Refusal::new(
+    Err(Rejection::new(
         ErrorCode::Unsupported,
         format!(
             "{} does not have these capabilities at this relay: {}.",

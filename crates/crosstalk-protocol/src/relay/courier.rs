@@ -1,14 +1,14 @@
 //! The rules for couriers: people who carry messages by copy and paste, and bring the answers back (HTP-045).
 
-use super::admit::Rules;
-use super::delivery::{Delivery, Handler, State};
+use super::admit::RelayRules;
+use super::delivery::{Delivery, DeliveryState, Handler};
 use super::peer::{Peer, is_human};
 use super::port::Errand;
 use crate::store::{Record, is_same_party};
 use crosstalk_envelope::registry::Intent;
 use crosstalk_envelope::{Document, Envelope, Reading, Signature};
 
-impl Rules {
+impl RelayRules {
     /// Whether a caller may carry a message of a sender to an address: a person their own messages, and those of others
     /// where the operator assigned it; nobody to an address that has an inbox.
     pub fn lets_carry(&self, caller: &Peer, sender: &str, to: &str) -> bool {
@@ -32,7 +32,7 @@ impl Rules {
     /// Whether a delivery waits for a caller to carry it.
     pub fn is_errand_of(&self, caller: &Peer, record: &Record, delivery: &Delivery) -> bool {
         delivery.by == Handler::CopyPaste
-            && delivery.state == State::Queued
+            && delivery.state == DeliveryState::Queued
             && self.lets_carry(caller, &record.sender, &delivery.to)
     }
 
@@ -63,7 +63,7 @@ impl Rules {
         }
         let is_carried = |d: &Delivery| {
             d.by == Handler::CopyPaste
-                && d.state != State::Failed
+                && d.state != DeliveryState::Failed
                 && is_same_party(&d.to, sender)
                 && self.lets_carry(caller, &question.sender, &d.to)
         };

@@ -43,7 +43,7 @@ pub struct Recipient {
 
 /// How far a message is on its way to a recipient. It only goes forward, unless a dead letter is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
+pub enum DeliveryState {
     /// It is on disk and waits.
     Queued,
     /// It was handed out, or the handler has it.
@@ -71,7 +71,7 @@ pub struct Quarantined {
     pub reason: String,
 }
 
-impl State {
+impl DeliveryState {
     /// All states that a delivery is kept in.
     pub const ALL: [Self; 5] = [
         Self::Queued,
@@ -123,7 +123,7 @@ pub struct Delivery {
     /// How.
     pub by: Handler,
     /// How far it is.
-    pub state: State,
+    pub state: DeliveryState,
     /// How often it was tried.
     pub attempts: u32,
     /// When it was queued.
@@ -150,7 +150,7 @@ impl Delivery {
         Self {
             to: to.into(),
             by,
-            state: State::Queued,
+            state: DeliveryState::Queued,
             attempts: 0,
             queued_at: at,
             delivered_at: None,
@@ -166,7 +166,8 @@ impl Delivery {
     /// Whether its recipient fetches it here and has neither read it nor given it up: then the recipient may say that it
     /// failed on it.
     pub const fn is_in_hand(&self) -> bool {
-        !self.by.is_active() && matches!(self.state, State::Queued | State::Delivered)
+        !self.by.is_active()
+            && matches!(self.state, DeliveryState::Queued | DeliveryState::Delivered)
     }
 
     /// Why the last attempt failed, for others than the operator: what a handler found out about programs, files and servers
@@ -188,8 +189,8 @@ impl Delivery {
         let code = ErrorCode::ALL.iter().find(|c| c.as_str() == word);
         Some(match (code, self.state) {
             (Some(code), _) => format!("{word}: {}", public_reason(self.by, *code)),
-            (None, State::Queued) if self.by == Handler::Exec => PROGRAM_RETRIED.into(),
-            (None, State::Queued) => "the delivery failed and will be retried".into(),
+            (None, DeliveryState::Queued) if self.by == Handler::Exec => PROGRAM_RETRIED.into(),
+            (None, DeliveryState::Queued) => "the delivery failed and will be retried".into(),
             (None, _) => "it was not delivered".into(),
         })
     }

@@ -12,17 +12,17 @@
 //! it is approved it goes the way of every other message, from the beginning.
 
 use super::admit::Admission;
-use super::delivery::{Delivery, Handler, Recipient, State};
+use super::delivery::{Delivery, DeliveryState, Handler, Recipient};
 use super::pattern::Pattern;
 use super::peer::{Peer, is_human};
 use super::route::Routes;
 use crate::consent::{Claim, Pii, is_same_scope, is_sensitive, legible, scopes};
 use crate::store::{Record, StoreError};
-use crate::verdict::Word;
+use crate::verdict::VerdictWord;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Envelope, Timestamp, words};
 
@@ -47,7 +47,7 @@ pub struct Hold {
     /// Only with an attachment.
     pub attachments: bool,
     /// With one of these verdicts about the signature.
-    pub verdicts: Vec<Word>,
+    pub verdicts: Vec<VerdictWord>,
     /// Also what people send themselves.
     pub people: bool,
     /// The addresses of those who decide; any person, if there are none.
@@ -56,7 +56,7 @@ pub struct Hold {
 
 /// Why a message waits, and for whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct HoldReason {
     /// Why.
     pub why: String,
     /// The addresses of those who decide; any person, if there are none.
@@ -67,7 +67,7 @@ pub struct Held {
 pub(super) struct Looked<'l> {
     pub(super) envelope: &'l Envelope<'l>,
     pub(super) claim: Option<&'l Claim>,
-    pub(super) verdict: Word,
+    pub(super) verdict: VerdictWord,
     pub(super) peer: &'l Peer,
     /// Who had the relay say it, where it says what others wrote.
     pub(super) behalf: Option<&'l str>,
@@ -84,7 +84,7 @@ impl<'l> Looked<'l> {
 
 /// Whether a message is held: by the first rule that fits. What the relay itself says never is, unless somebody had it
 /// say that to others.
-pub(super) fn held(holds: &[Hold], looked: &Looked<'_>) -> Option<Held> {
+pub(super) fn held(holds: &[Hold], looked: &Looked<'_>) -> Option<HoldReason> {
     let is_itself = looked.peer.is_itself();
     if holds.is_empty() || (is_itself && looked.behalf.is_none()) {
         return None;
@@ -92,10 +92,12 @@ pub(super) fn held(holds: &[Hold], looked: &Looked<'_>) -> Option<Held> {
     let is_own_word =
         !is_itself && looked.peer.is_person() && is_human(looked.routes.named(looked.sender()));
     let mut fitting = holds.iter().filter(|hold| hold.people || !is_own_word);
-    fitting.find(|hold| hold.fits(looked)).map(|hold| Held {
-        why: hold.why.clone(),
-        deciders: hold.deciders.clone(),
-    })
+    fitting
+        .find(|hold| hold.fits(looked))
+        .map(|hold| HoldReason {
+            why: hold.why.clone(),
+            deciders: hold.deciders.clone(),
+        })
 }
 
 impl Looked<'_> {
@@ -152,7 +154,7 @@ impl Hold {
 words! {
     /// What becomes of a message that is held.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Choice {
+    pub enum HoldChoice {
         /// It is taken.
         Approve = "approved",
         /// It is not.
@@ -164,7 +166,7 @@ words! {
 
 /// A decision that wants to be carried out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
+pub struct HoldDecision {
     /// The message.
     pub id: String,
     /// The digest of its canonical form.
@@ -172,7 +174,7 @@ pub struct Decision {
     /// The digest of its text, byte for byte, as whoever decides has seen it.
     pub raw: Digest,
     /// What becomes of it.
-    pub choice: Choice,
+    pub choice: HoldChoice,
     /// Why, in one line.
     pub reason: Option<String>,
     /// The credential of whoever decides.
@@ -185,9 +187,9 @@ pub struct Decision {
 
 /// A decision on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decided {
+pub struct HoldDecided {
     /// What it was.
-    pub choice: Choice,
+    pub choice: HoldChoice,
     /// By which credential.
     pub by: String,
     /// When.
@@ -202,11 +204,11 @@ pub enum Ruling {
     /// It is on record and carried out: the message is taken, at this place, or what its sender is told is owed.
     Done(Option<(u64, Box<Admission>)>),
     /// Somebody decided before.
-    Before(Decided),
+    AlreadyDecided(HoldDecided),
     /// It was about another text than the one that is held.
-    Other,
+    DigestMismatch,
     /// It can't be approved any more, or not be lapsed yet; nothing was changed.
-    Not(Refusal),
+    NotAllowed(Rejection),
     /// No such message is held.
     Unknown,
 }
@@ -223,13 +225,13 @@ pub struct HeldMessage {
     /// Who handed it in.
     pub peer: String,
     /// Why it is held.
-    pub held: Held,
+    pub held: HoldReason,
     /// When its consent ends.
     pub expires: Option<Timestamp>,
     /// Until when it should be answered.
     pub answer_by: Option<Timestamp>,
     /// What was decided.
-    pub decided: Option<Decided>,
+    pub decided: Option<HoldDecided>,
 }
 
 impl HeldMessage {
@@ -240,30 +242,30 @@ impl HeldMessage {
 
     /// What may be shown of it: its text, while it waits and its consent holds (CON-005).
     pub fn text(&self, now: Timestamp) -> Option<&str> {
-        let is_shown = self.is_waiting() && !self.record.has_run_out(now);
+        let is_shown = self.is_waiting() && !self.record.is_expired(now);
         is_shown.then_some(self.record.text.as_str())
     }
 
     /// Whether it was approved: then it is taken, and what is known about it is known elsewhere.
     pub fn is_approved(&self) -> bool {
         let decided = self.decided.as_ref();
-        decided.is_some_and(|d| d.choice == Choice::Approve)
+        decided.is_some_and(|d| d.choice == HoldChoice::Approve)
     }
 
     /// Whether a decision may be carried out: about exactly this message, once, and not after its end.
     ///
     /// # Errors
     /// What becomes of the decision instead.
-    pub fn rule(&self, decision: &Decision) -> Result<(), Ruling> {
+    pub fn rule(&self, decision: &HoldDecision) -> Result<(), Ruling> {
         if let Some(decided) = &self.decided {
-            return Err(Ruling::Before(decided.clone()));
+            return Err(Ruling::AlreadyDecided(decided.clone()));
         }
         if self.record.digest != decision.digest || self.raw != decision.raw {
-            return Err(Ruling::Other);
+            return Err(Ruling::DigestMismatch);
         }
         match (decision.choice, self.ended(decision.at)) {
-            (Choice::Approve, Some(refusal)) => Err(Ruling::Not(refusal)),
-            (Choice::Lapse, None) => Err(Ruling::Not(Refusal::new(
+            (HoldChoice::Approve, Some(refusal)) => Err(Ruling::NotAllowed(refusal)),
+            (HoldChoice::Lapse, None) => Err(Ruling::NotAllowed(Rejection::new(
                 ErrorCode::Perm,
                 "Neither its consent nor its deadline has ended.",
                 "let a person decide.",
@@ -273,14 +275,14 @@ impl HeldMessage {
     }
 
     /// Why it can't be approved any more (CON-067).
-    pub fn ended(&self, at: Timestamp) -> Option<Refusal> {
+    pub fn ended(&self, at: Timestamp) -> Option<Rejection> {
         ended(self.expires, self.answer_by, at)
     }
 
     /// Whether a peer may decide about it, by its credential. Who wrote it, signed it or handed it in may not: `own` has the
     /// addresses of these people. The person at a machine without credentials is the only one there.
-    pub fn may_be_decided_by(&self, peer: &Peer, own: &[String]) -> Result<(), Refusal> {
-        let perm = |what: String, help: &str| Err(Refusal::new(ErrorCode::Perm, what, help));
+    pub fn may_be_decided_by(&self, peer: &Peer, own: &[String]) -> Result<(), Rejection> {
+        let perm = |what: String, help: &str| Err(Rejection::new(ErrorCode::Perm, what, help));
         if !peer.is_person() {
             return perm(
                 format!(
@@ -320,8 +322,8 @@ impl HeldMessage {
     pub fn deliveries(&self) -> Vec<Delivery> {
         let failed = self.decided.as_ref();
         let state = match failed {
-            None => State::Held,
-            Some(_) => State::Failed,
+            None => DeliveryState::Held,
+            Some(_) => DeliveryState::Failed,
         };
         let reason = match failed {
             None => format!("it waits for a person: {}", self.held.why),
@@ -354,20 +356,20 @@ pub fn ended(
     expires: Option<Timestamp>,
     answer_by: Option<Timestamp>,
     at: Timestamp,
-) -> Option<Refusal> {
+) -> Option<Rejection> {
     if let Some(end) = expires.filter(|end| *end <= at) {
         let (what, help) = (
             format!("The consent of this message ended at {end}, while it waited for a person."),
             "ask for it again.",
         );
-        return Some(Refusal::new(ErrorCode::Consent, what, help));
+        return Some(Rejection::new(ErrorCode::Consent, what, help));
     }
     let end = answer_by.filter(|end| *end <= at)?;
     let (what, help) = (
         format!("The deadline of this message, {end}, passed while it waited for a person."),
         "send it again with a later one.",
     );
-    Some(Refusal::new(ErrorCode::Timeout, what, help))
+    Some(Rejection::new(ErrorCode::Timeout, what, help))
 }
 
 /// What is kept about messages that are held. [`RelayStore::take`](super::RelayStore::take) holds them.
@@ -386,7 +388,7 @@ pub trait HoldStore {
     ///
     /// # Errors
     /// If the store can't be written. Nothing was decided then.
-    fn decide(&mut self, decision: &Decision) -> Result<Ruling, StoreError>;
+    fn decide(&mut self, decision: &HoldDecision) -> Result<Ruling, StoreError>;
 
     /// What waits though its consent or its deadline has ended.
     fn lapsed(&self, now: Timestamp, limit: usize) -> Result<Vec<HeldMessage>, StoreError>;

@@ -4,7 +4,7 @@ use super::pattern::Pattern;
 use super::port::TokenRecord;
 use crate::dns::domain_of;
 use crate::trust::{FOREIGN, KnownKey, Origin, Trust};
-use crate::verdict::{Trusted, Verdict, Word};
+use crate::verdict::{Trusted, Verdict, VerdictWord};
 use crosstalk_envelope::name::{NameList, SYSTEM, same_host, same_name};
 use crosstalk_envelope::registry::SchemeKind;
 use crosstalk_envelope::{Address, PublicKey};
@@ -127,7 +127,7 @@ impl Peer {
     pub fn signer(verdict: &Verdict, trust: &Trust, sender: &str) -> Option<Self> {
         let pkid = verdict
             .pkid()
-            .filter(|_| verdict.word() == Word::Verified)?;
+            .filter(|_| verdict.word() == VerdictWord::Verified)?;
         let is_bound = |k: &&KnownKey| k.binds(sender);
         let known = match verdict.trusted() {
             Trusted::Pinned {
@@ -267,7 +267,7 @@ pub fn authority(address: &str) -> Option<&str> {
 
 /// The names and addresses that a relay knows. Nobody else sends under a name that looks like one of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Listed {
+pub struct KnownNames {
     /// Those of the configuration.
     pub configured: Arc<NameList>,
     /// Those that tokens are bound to.
@@ -276,7 +276,7 @@ pub struct Listed {
     pub pinned: Arc<NameList>,
 }
 
-impl Listed {
+impl KnownNames {
     /// The known name that another one looks like; none if that one is known itself.
     pub fn look_alike(&self, name: &str) -> Option<&str> {
         let lists = [&self.configured, &self.tokens, &self.pinned];
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn a_name_that_one_list_has_is_no_look_alike_of_another() {
         let list = |names: &[&str]| Arc::new(names.iter().copied().collect());
-        let listed = Listed {
+        let listed = KnownNames {
             configured: list(&["ALI"]),
             tokens: list(&["ALL"]),
             pinned: list(&["BOB"]),

@@ -5,12 +5,12 @@
 //! exactly once. Everything that
 //! [`Admission::rule`](super::Admission::rule) asks for is answered from accepted and from indexed messages.
 
-use super::accept::Taken;
+use super::accept::AcceptOutcome;
 use super::admit::Admission;
-use super::delivery::{Attempt, Delivery, Handler, State};
+use super::delivery::{Attempt, Delivery, DeliveryState, Handler};
 use super::hold::HoldStore;
 use super::peer::Role;
-use crate::audit::{Detail, Event, EventKind, LogStore};
+use crate::audit::{Event, EventDetail, EventKind, LogStore};
 use crate::consent::LedgerStore;
 use crate::store::{Record, Store, StoreError};
 use crosstalk_envelope::Timestamp;
@@ -28,31 +28,31 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     ///
     /// # Errors
     /// If the store can't be written. Nothing of the batch was accepted then.
-    fn take(&mut self, batch: &[Admission]) -> Result<Vec<Taken>, StoreError>;
+    fn accept_batch(&mut self, batch: &[Admission]) -> Result<Vec<AcceptOutcome>, StoreError>;
 
     /// Indexes what was accepted and is not indexed yet, the oldest first, at most so many.
     ///
     /// # Errors
     /// If the store can't be written. Nothing of this call was indexed then.
-    fn file(&mut self, limit: usize) -> Result<Filing, StoreError>;
+    fn index(&mut self, limit: usize) -> Result<IndexProgress, StoreError>;
 
     /// How far indexing is, and how much is left.
-    fn filing(&self) -> Result<Filing, StoreError>;
+    fn index_progress(&self) -> Result<IndexProgress, StoreError>;
 
     /// What is not indexed yet after a place, the oldest first: where it is, and who gets it.
-    fn unfiled(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError>;
+    fn unindexed(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError>;
 
     /// What an address has got and not acknowledged, the oldest first, as far as it is indexed.
-    fn inbox_of(&self, inbox: &Inbox<'_>) -> Result<Vec<Entry>, StoreError>;
+    fn inbox_of(&self, inbox: &InboxQuery<'_>) -> Result<Vec<InboxEntry>, StoreError>;
 
     /// Messages that were accepted, by their place, indexed or not; those that are gone are left out.
-    fn taken(&self, places: &[u64]) -> Result<Vec<Record>, StoreError>;
+    fn records_at(&self, places: &[u64]) -> Result<Vec<Record>, StoreError>;
 
     /// The message with an id, indexed or not.
-    fn taken_as(&self, id: &str) -> Result<Option<Record>, StoreError>;
+    fn record(&self, id: &str) -> Result<Option<Record>, StoreError>;
 
     /// Whether somebody is a party of a thread or a session, in what is indexed and what is not.
-    fn is_party(&self, closing: &Closing, address: &str) -> Result<bool, StoreError>;
+    fn is_party(&self, closing: &ConversationId, address: &str) -> Result<bool, StoreError>;
 
     /// Brings the deliveries of messages to an address into a state, where that may follow their present one. Returns the ids
     /// that are on their way to this address, changed or not. A message that was accepted and is not indexed yet is indexed first.
@@ -60,7 +60,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
         &mut self,
         address: &str,
         ids: &[String],
-        state: State,
+        state: DeliveryState,
         at: Timestamp,
     ) -> Result<Vec<String>, StoreError>;
 
@@ -77,7 +77,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
         now: Timestamp,
         lease: Timestamp,
         limit: usize,
-    ) -> Result<Vec<Due>, StoreError>;
+    ) -> Result<Vec<DueDelivery>, StoreError>;
 
     /// When the next delivery of an active handler is due.
     fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
@@ -122,10 +122,10 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
         &self,
         lets_carry: &dyn Fn(&Errand) -> bool,
         limit: usize,
-    ) -> Result<Vec<Entry>, StoreError>;
+    ) -> Result<Vec<InboxEntry>, StoreError>;
 
     /// Dead letters, the latest first.
-    fn dead(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError>;
+    fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError>;
 
     /// Queues the deliveries of a message that are dead letters again. How many.
     fn requeue(&mut self, id: &str, at: Timestamp) -> Result<u64, StoreError>;
@@ -136,13 +136,13 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
 
     /// The notices that the relay has to send, the oldest first: a number and a text each. After a REVOKE that is everything of
     /// [`report::withdrawn`](super::report::withdrawn).
-    fn owed(&self, limit: usize) -> Result<Vec<(u64, String)>, StoreError>;
+    fn notices(&self, limit: usize) -> Result<Vec<(u64, String)>, StoreError>;
 
     /// Enqueues notices. The relay sends each until it is settled, again after a crash.
-    fn owe(&mut self, texts: &[String]) -> Result<(), StoreError>;
+    fn enqueue_notices(&mut self, texts: &[String]) -> Result<(), StoreError>;
 
     /// Removes notices that were sent.
-    fn settle(&mut self, owed: &[u64]) -> Result<(), StoreError>;
+    fn drop_notices(&mut self, owed: &[u64]) -> Result<(), StoreError>;
 
     /// When the next question is overdue; one that was settled by other than an answer may be among them.
     fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError>;
@@ -228,7 +228,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
 
     /// Erases messages that a relay accepted and that are too old or have expired, as far as they are indexed: text and everything
     /// derived from it. The id and the digest stay, so that the same message does not come again as a new one.
-    fn retire(&mut self, what: &Retention) -> Result<Retired, StoreError>;
+    fn retire(&mut self, what: &Retention) -> Result<RetiredCount, StoreError>;
 }
 
 /// What an attachment counts at least, in bytes: a file takes up a block of the disk.
@@ -267,24 +267,24 @@ pub enum PollState {
 
 /// A query for an inbox.
 #[derive(Clone, Copy, Debug)]
-pub struct Inbox<'a> {
+pub struct InboxQuery<'a> {
     /// Whose.
     pub address: &'a str,
     /// Only what came after this place; without it, from the oldest.
     pub after: Option<u64>,
     /// How many at most.
-    pub most: usize,
+    pub limit: usize,
 }
 
 /// A message in an inbox, or one that waits for a person to carry it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct InboxEntry {
     /// To whom: the receiver, or one of the targets.
     pub to: String,
     /// How it gets there.
     pub by: Handler,
     /// How far it is.
-    pub state: State,
+    pub state: DeliveryState,
     /// The message.
     pub record: Record,
 }
@@ -302,7 +302,7 @@ pub struct HandedOut {
 
 /// How far indexing is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Filing {
+pub struct IndexProgress {
     /// The place of the last message that is indexed.
     pub through: u64,
     /// How many are not, at most; nothing is left exactly if this is 0.
@@ -315,7 +315,7 @@ pub struct Filing {
 
 /// What a CLOSE ends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Closing {
+pub enum ConversationId {
     /// A thread.
     Thread(String),
     /// A session, where no thread is named.
@@ -324,7 +324,7 @@ pub enum Closing {
 
 /// A delivery that a handler has to carry out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Due {
+pub struct DueDelivery {
     /// To whom.
     pub to: String,
     /// How.
@@ -387,7 +387,7 @@ pub struct TokenRecord {
 impl TokenRecord {
     /// What the log says about its creation (AUD-003): its name and what it is good for, never the secret or its hash.
     pub fn created(&self, by: &str) -> Event<'static> {
-        let mut detail = Detail::default()
+        let mut detail = EventDetail::default()
             .with("token", &self.name)
             .with("by", by)
             .with("role", self.role.as_str());
@@ -408,7 +408,7 @@ impl TokenRecord {
     /// What the log says about the revocation of a token that no REVOKE asked for (AUD-003).
     pub fn revoked(name: &str, by: &str, at: Timestamp) -> Event<'static> {
         Event {
-            detail: Some(Detail::default().with("token", name).with("by", by)),
+            detail: Some(EventDetail::default().with("token", name).with("by", by)),
             ..Event::new(EventKind::Revoked, at)
         }
     }
@@ -470,12 +470,12 @@ pub struct Retention {
     /// Sensitive messages that may not be kept for long: those that came before this time and that everybody has.
     pub brief_before: Option<Timestamp>,
     /// How many at most.
-    pub most: usize,
+    pub limit: usize,
 }
 
 /// How many messages were erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Retired {
+pub struct RetiredCount {
     /// How many messages.
     pub messages: u64,
     /// Whether there are more.

@@ -6,13 +6,13 @@
 use super::delivery::{Delivery, Handler};
 use super::hop::{HOPS, hops_of};
 use super::peer::authority;
-use crate::consent::{Cancelled, Withdrawn};
+use crate::consent::{Cancelled, RevocationResult};
 use crate::program::expects_answer;
 use crate::store::{Arrival, Record, is_same_party};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::name::{SYSTEM, SYSTEM_USER, same_host, same_name};
 use crosstalk_envelope::registry::{ErrorCode, Intent};
-use crosstalk_envelope::reply::{ReceivedIds, Refusal};
+use crosstalk_envelope::reply::{ReceivedIds, Rejection};
 use crosstalk_envelope::{Builder, Document, Reading, Timestamp, id, reply, unicode};
 use std::borrow::Cow;
 
@@ -77,7 +77,7 @@ pub fn undeliverable(
     let to = unicode::escape(to);
     let what = format!("Could not deliver message to {to}: {reason}.");
     let seed = format!("undeliverable\n{}\n{to}\n{since}\n", record.digest);
-    error(record, &Refusal::new(code, what, help), &seed)
+    error(record, &Rejection::new(code, what, help), &seed)
 }
 
 /// That the program of a recipient failed and is tried again: a BROADCAST, so that whoever waits for the answer waits on.
@@ -123,13 +123,17 @@ pub fn unanswered(record: &Record, due: Timestamp) -> Option<String> {
         "ask again, or ask somebody else.",
     );
     let seed = format!("unanswered\n{}\n{due}\n", record.digest);
-    error(record, &Refusal::new(ErrorCode::Timeout, what, help), &seed)
+    error(
+        record,
+        &Rejection::new(ErrorCode::Timeout, what, help),
+        &seed,
+    )
 }
 
 /// That programs went on asking each other, and the relay ended it. `first` is the message that the conversation began with.
 /// Said once, however many of its branches are ended. Nothing where nothing is said.
 pub fn circular(first: &Record) -> Option<String> {
-    let refusal = Refusal::new(
+    let refusal = Rejection::new(
         ErrorCode::Route,
         format!(
             "No answer will come: the agents asked each other {HOPS} times in this conversation, and the relay ended it."
@@ -141,13 +145,13 @@ pub fn circular(first: &Record) -> Option<String> {
 }
 
 /// That a message which waited for a person does not go on. Nothing where nothing is said.
-pub fn declined(record: &Record, refusal: &Refusal) -> Option<String> {
+pub fn declined(record: &Record, refusal: &Rejection) -> Option<String> {
     let seed = format!("declined\n{}\n", record.digest);
     error(record, refusal, &seed)
 }
 
 /// The ERROR in the name of the receiver.
-fn error(record: &Record, refusal: &Refusal, seed: &str) -> Option<String> {
+fn error(record: &Record, refusal: &Rejection, seed: &str) -> Option<String> {
     if takes_no_answer(record) {
         return None;
     }
@@ -184,8 +188,11 @@ const LISTED: usize = 1000;
 
 /// Everything that is said after a REVOKE. One that another relay passed on is confirmed by its receipt: no relay takes the
 /// word of another one's SYSTEM for what was erased.
-pub fn withdrawn(revoke: &Arrival, withdrawn: &Withdrawn) -> Vec<String> {
-    let errors = withdrawn.cancelled.iter().map(|c| cancellation(c, revoke));
+pub fn revocation_notices(revoke: &Arrival, withdrawn: &RevocationResult) -> Vec<String> {
+    let errors = withdrawn
+        .cancelled
+        .iter()
+        .map(|c| cancellation(c, revoke));
     let passed_on = Document::parse(&revoke.text, Reading::Strict);
     let is_ours = passed_on.envelope().hops().next().is_none();
     let all = errors.chain(is_ours.then(|| confirmation(revoke, withdrawn)));
@@ -203,7 +210,7 @@ fn cancellation(cancelled: &Cancelled, revoke: &Arrival) -> Builder {
         ),
         "ask for a new consent before you send it again.",
     );
-    let refusal = Refusal::new(ErrorCode::Consent, what, help);
+    let refusal = Rejection::new(ErrorCode::Consent, what, help);
     let seed = format!(
         "withdrawn\n{}\n{}\n{}\n",
         cancelled.id, cancelled.to, revoke.digest
@@ -221,7 +228,7 @@ fn cancellation(cancelled: &Cancelled, revoke: &Arrival) -> Builder {
 }
 
 /// What was revoked, cancelled and erased, and when.
-fn confirmation(revoke: &Arrival, withdrawn: &Withdrawn) -> Builder {
+fn confirmation(revoke: &Arrival, withdrawn: &RevocationResult) -> Builder {
     let mut body = String::from("Withdrawn. This was done:\n");
     let mut line = |text: String| {
         body.push_str(&text);
@@ -254,7 +261,7 @@ fn confirmation(revoke: &Arrival, withdrawn: &Withdrawn) -> Builder {
             erased.digest
         ));
     }
-    let thread = revoke.thread.as_deref().unwrap_or(&revoke.spare.thread);
+    let thread = revoke.thread.as_deref().unwrap_or(&revoke.generated.thread);
     let seed = format!("confirmation\n{}\n", revoke.digest);
     // Not in the name of the receiver: what they erase is theirs to say.
     Builder::new(SYSTEM, &revoke.sender)
@@ -264,14 +271,26 @@ fn confirmation(revoke: &Arrival, withdrawn: &Withdrawn) -> Builder {
         .message(derived(revoke.at, &seed))
         .context("consent")
         .intent(Intent::Broadcast.as_str())
-        .meta("withdrawal", "Consents", withdrawn.consents.join(", "))
-        .meta("withdrawal", "Erased", withdrawn.erased.len().to_string())
+        .meta(
+            "withdrawal",
+            "Consents",
+            withdrawn.consents.join(", "),
+        )
+        .meta(
+            "withdrawal",
+            "Erased",
+            withdrawn.erased.len().to_string(),
+        )
         .meta(
             "withdrawal",
             "Cancelled",
             withdrawn.cancelled.len().to_string(),
         )
-        .meta("withdrawal", "Passed-On", withdrawn.told.len().to_string())
+        .meta(
+            "withdrawal",
+            "Passed-On",
+            withdrawn.told.len().to_string(),
+        )
         .meta("withdrawal", "At", revoke.at.to_string())
         .body(&body)
 }

@@ -9,7 +9,7 @@ use crate::store::{is_same_party, party};
 use crosstalk_envelope::Address;
 use crosstalk_envelope::name::same_host;
 use crosstalk_envelope::registry::{ErrorCode, SchemeKind};
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 use std::collections::BTreeMap;
 
 /// Schemes of networks for which there is no bridge.
@@ -158,23 +158,25 @@ impl Routes {
     ///
     /// # Errors
     /// The refusal, if there is no way.
-    pub fn choose(&self, address: &str, asked: Option<&str>) -> Result<Handler, Refusal> {
+    pub fn choose(&self, address: &str, asked: Option<&str>) -> Result<Handler, Rejection> {
         let lines = || self.table.iter().filter(|r| r.to.matches(address));
         match asked.map(|word| (word, Handler::parse(word))) {
-            Some((word, Some(Handler::CopyPaste))) if self.is_bound(address) => Err(Refusal::new(
-                ErrorCode::Route,
-                format!(
-                    "`X-Delivery: {word}` is asked for, and {} has an inbox at this relay.",
-                    shown(address)
-                ),
-                "leave X-Delivery out.",
-            )),
+            Some((word, Some(Handler::CopyPaste))) if self.is_bound(address) => {
+                Err(Rejection::new(
+                    ErrorCode::Route,
+                    format!(
+                        "`X-Delivery: {word}` is asked for, and {} has an inbox at this relay.",
+                        shown(address)
+                    ),
+                    "leave X-Delivery out.",
+                ))
+            }
             Some((_, Some(by @ (Handler::Inbox | Handler::CopyPaste)))) => Ok(by),
             Some((_, Some(Handler::Relay))) if self.may_pass_on(address) => Ok(Handler::Relay),
             Some((word, Some(by))) => {
                 let is_there = lines().any(|r| r.by == by);
                 is_there.then_some(by).ok_or_else(|| {
-                    Refusal::new(
+                    Rejection::new(
                         ErrorCode::Route,
                         format!(
                             "`X-Delivery: {word}` is asked for, and this relay has no such route to {}.",
@@ -184,7 +186,7 @@ impl Routes {
                     )
                 })
             }
-            Some((word, None)) => Err(Refusal::new(
+            Some((word, None)) => Err(Rejection::new(
                 ErrorCode::Unsupported,
                 format!(
                     "`X-Delivery: {}` is a way that this relay does not have.",
@@ -203,7 +205,7 @@ impl Routes {
     }
 
     /// The way of an address that is not in the table.
-    fn unlisted(&self, address: &str) -> Result<Handler, Refusal> {
+    fn unlisted(&self, address: &str) -> Result<Handler, Rejection> {
         let split = Address::split(address);
         let gateway = match split.kind() {
             Some(SchemeKind::Mail) => Some("mail"),
@@ -211,7 +213,7 @@ impl Routes {
             _ => bridge(&split),
         };
         if let Some(gateway) = gateway {
-            return Err(Refusal::new(
+            return Err(Rejection::new(
                 ErrorCode::Unsupported,
                 format!(
                     "This relay has no bridge to {}, which {} needs.",
@@ -228,7 +230,7 @@ impl Routes {
             return Ok(Handler::Inbox);
         }
         if self.refuses_unknown && (split.is_name() || self.is_foreign(address)) {
-            return Err(Refusal::new(
+            return Err(Rejection::new(
                 ErrorCode::Route,
                 format!("Nobody is known here as {}.", shown(address)),
                 "check the address, or ask the relay operator to add a route or a name for it.",

@@ -6,7 +6,7 @@ use crosstalk_envelope::{Document, PublicKey, Signature, Timestamp, base64};
 
 /// What is found out about one hop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct HopStep {
     /// Its place, from 1.
     pub place: usize,
     /// The hop, as it is written: nothing if something that it needs is missing.
@@ -14,7 +14,7 @@ pub struct Step {
     /// What is wrong with it.
     pub faults: Vec<TraceFault>,
     /// What its signature is worth.
-    pub signed: Signed,
+    pub signed: HopSignature,
     /// Milliseconds since the hop before.
     pub since: Option<i64>,
 }
@@ -59,7 +59,7 @@ impl TraceFault {
 
 /// What the signature of a hop is worth.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Signed {
+pub enum HopSignature {
     /// It fits a key that is known for this name.
     Verified(String),
     /// It is signed, and there is no key here to check it with.
@@ -70,7 +70,7 @@ pub enum Signed {
     No,
 }
 
-impl Signed {
+impl HopSignature {
     /// The word for it.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ impl Signed {
 /// assert!(steps[0].faults.is_empty());
 /// assert_eq!(steps[0].signed, Signed::Verified("one.example".into()));
 /// ```
-pub fn trace(document: &Document<'_>, keys: &dyn Fn(&str) -> Vec<PublicKey>) -> Vec<Step> {
+pub fn trace(document: &Document<'_>, keys: &dyn Fn(&str) -> Vec<PublicKey>) -> Vec<HopStep> {
     let message = document.digest().ok();
     let envelope = document.envelope();
     let written: Vec<_> = envelope.hops().collect();
@@ -126,12 +126,15 @@ pub fn trace(document: &Document<'_>, keys: &dyn Fn(&str) -> Vec<PublicKey>) -> 
         let said = written.digest.map(|d| d.to_string()).unwrap_or_default();
         let by = written.received_by.unwrap_or_default();
         let signed = signed(written.signature, by, &said, keys);
-        fault(matches!(signed, Signed::Wrong(_)), TraceFault::Signature);
+        fault(
+            matches!(signed, HopSignature::Wrong(_)),
+            TraceFault::Signature,
+        );
         let at = hop.as_ref().map(|h| h.received_at);
         let since = time.zip(at).map(|(t, at)| at.as_millis() - t.as_millis());
         (before, sender) = (written.digest, written.received_by.map(str::to_owned));
         time = at.or(time);
-        steps.push(Step {
+        steps.push(HopStep {
             place,
             hop,
             faults,
@@ -147,26 +150,26 @@ fn signed(
     by: &str,
     digest: &str,
     keys: &dyn Fn(&str) -> Vec<PublicKey>,
-) -> Signed {
+) -> HopSignature {
     let Some(Ok(Signature::Signed {
         algorithm,
         pkid,
         base64: text,
     })) = written.map(Signature::parse)
     else {
-        return Signed::No;
+        return HopSignature::No;
     };
     let known = keys(pkid);
     // A hop signs for itself.
     let is_own = pkid == by;
     let pkid = pkid.to_owned();
     if is_own && known.is_empty() {
-        return Signed::Unknown(pkid);
+        return HopSignature::Unknown(pkid);
     }
     let bytes = base64::decode(text).unwrap_or_default();
     let mut fitting = known.iter().filter(|k| k.algorithm().as_str() == algorithm);
     match is_own && fitting.any(|k| k.verifies(digest.as_bytes(), &bytes)) {
-        true => Signed::Verified(pkid),
-        false => Signed::Wrong(pkid),
+        true => HopSignature::Verified(pkid),
+        false => HopSignature::Wrong(pkid),
     }
 }

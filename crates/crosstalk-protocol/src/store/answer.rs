@@ -3,7 +3,7 @@
 use super::arrival::{Arrival, Wait};
 use super::party::{is_same_party, may_answer};
 use super::record::Record;
-use crate::verdict::Word;
+use crate::verdict::VerdictWord;
 use crosstalk_envelope::Intent;
 
 /// What counts of a message that waits for an answer.
@@ -18,7 +18,7 @@ pub struct Asking<'a> {
     /// Who has to act on it as long as nothing has settled it.
     pub wait: Wait,
     /// What was found out about its signature.
-    pub verdict: Word,
+    pub verdict: VerdictWord,
 }
 
 /// What counts of an answer to it.
@@ -29,7 +29,7 @@ pub struct Answering<'a> {
     /// Whether it was written here.
     pub is_mine: bool,
     /// What was found out about its signature.
-    pub verdict: Word,
+    pub verdict: VerdictWord,
 }
 
 impl<'a> Asking<'a> {
@@ -64,10 +64,10 @@ impl Answering<'_> {
 }
 
 /// How much a signature says: a trusted key, a key, nothing.
-const fn rank(verdict: Word) -> u8 {
+const fn rank(verdict: VerdictWord) -> u8 {
     match verdict {
-        Word::Verified => 0,
-        Word::FirstContact | Word::Unbound => 1,
+        VerdictWord::Verified => 0,
+        VerdictWord::FirstContact | VerdictWord::Unbound => 1,
         _ => 2,
     }
 }
@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn only_who_was_asked_can_settle() {
+        use VerdictWord::{FirstContact, UnknownKey, Unsigned, Verified};
         use Wait::{Carry, Me, Them};
-        use Word::{FirstContact, UnknownKey, Unsigned, Verified};
         // The question: who has to act, its verdict. The answer: its sender, whether it is mine, its verdict.
         for (wait, asked, sender, is_mine, verdict, settles) in [
             (Them, Verified, "claude", false, Unsigned, true),
@@ -169,7 +169,7 @@ mod tests {
             targets: vec!["CLAUDE", "chatgpt://thread/x"],
             is_poll: true,
             wait: Wait::Them,
-            verdict: Word::Unsigned,
+            verdict: VerdictWord::Unsigned,
         };
         for (sender, answered, waits) in [
             ("claude", &[][..], true),

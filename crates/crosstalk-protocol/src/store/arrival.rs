@@ -7,8 +7,8 @@ use crate::admitted::Admitted;
 use crate::compose::is_thanks;
 use crate::poll::is_result;
 use crate::primer::is_example_id;
-use crate::relay::State;
-use crate::verdict::Word;
+use crate::relay::DeliveryState;
+use crate::verdict::VerdictWord;
 use crosstalk_envelope::id::{IdForm, time_of};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::ReceivedIds;
@@ -74,7 +74,7 @@ pub struct Arrival {
     /// When it was written, by its own words: signed, or as its id says.
     pub written_at: Option<Timestamp>,
     /// What was found out about its signature.
-    pub verdict: Word,
+    pub verdict: VerdictWord,
     /// The key id that signed it, where the signature holds.
     pub pkid: Option<String>,
     /// Whose it is.
@@ -84,12 +84,12 @@ pub struct Arrival {
     /// When it came.
     pub at: Timestamp,
     /// The ids to use where the envelope has none, or none that can be used.
-    pub spare: ReceivedIds,
+    pub generated: ReceivedIds,
 }
 
 /// How a message came, when, and whose names are the person's own.
 #[derive(Clone, Debug)]
-pub struct Receipt<'r> {
+pub struct ArrivalContext<'r> {
     /// When it came.
     pub at: Timestamp,
     /// How it came.
@@ -97,7 +97,7 @@ pub struct Receipt<'r> {
     /// The names and addresses of the person whose store it is.
     pub mine: &'r Mine,
     /// Fresh ids, for what the envelope lacks.
-    pub spare: ReceivedIds,
+    pub generated: ReceivedIds,
 }
 
 words! {
@@ -160,7 +160,7 @@ pub struct ThreadHints {
 
 /// What a store keeps of a message besides what its text says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub struct StoredMessage {
     /// The envelope.
     pub text: String,
     /// What came in, where that is another text.
@@ -168,7 +168,7 @@ pub struct Kept {
     /// Whether its text may be cut off.
     pub truncated: bool,
     /// What was found out about its signature.
-    pub verdict: Word,
+    pub verdict: VerdictWord,
     /// The key id that signed it, where the signature holds.
     pub pkid: Option<String>,
     /// Whose it is.
@@ -182,7 +182,7 @@ pub struct Kept {
     /// The message that it is taken to answer, whatever the envelope says.
     pub answers: Option<String>,
     /// The ids to use where the envelope has none.
-    pub spare: ReceivedIds,
+    pub generated: ReceivedIds,
 }
 
 impl Arrival {
@@ -204,12 +204,12 @@ impl Arrival {
     /// assert_eq!((arrival.side, arrival.wait()), (Side::ToMe, Wait::Me));
     /// assert_eq!(arrival.text, text);
     /// ```
-    pub fn new(admitted: &Admitted, receipt: Receipt<'_>) -> Self {
+    pub fn new(admitted: &Admitted, receipt: ArrivalContext<'_>) -> Self {
         let (document, verdict) = (admitted.document(), admitted.verdict());
         let holds = verdict.word().is_signed();
         let mut arrival = Self::of(
             document,
-            Kept {
+            StoredMessage {
                 text: document.source().to_owned(),
                 received: admitted.received().map(str::to_owned),
                 truncated: admitted.is_truncated(),
@@ -220,7 +220,7 @@ impl Arrival {
                 at: receipt.at,
                 message: carried_id(document, receipt.way),
                 answers: None,
-                spare: receipt.spare,
+                generated: receipt.generated,
             },
         );
         let is_for = |a: &str| receipt.mine.has(a);
@@ -255,14 +255,14 @@ impl Arrival {
     /// let arrival = Arrival::recall(kept);
     /// assert_eq!((arrival.thread.as_deref(), arrival.id(), arrival.body.as_str()), (Some("T1"), "M", "Go."));
     /// ```
-    pub fn recall(kept: Kept) -> Self {
+    pub fn recall(kept: StoredMessage) -> Self {
         let text = kept.text.clone();
         Self::of(&Document::parse(&text, Reading::Strict), kept)
     }
 
     /// The arrival of a message that was read already; `kept` has its text. In a paste, text that names nothing where an
     /// id belongs counts as absent ([`is_placeholder`]); a relay keeps every id as it came.
-    pub fn of(reading: &Document<'_>, kept: Kept) -> Self {
+    pub fn of(reading: &Document<'_>, kept: StoredMessage) -> Self {
         let envelope = reading.envelope();
         let header = |core| reading.header(core).map(str::to_owned);
         let id = |core| header(core).filter(|id| names_something(id, kept.way));
@@ -300,20 +300,20 @@ impl Arrival {
             side: kept.side,
             way: kept.way,
             at: kept.at,
-            spare: kept.spare,
+            generated: kept.generated,
             text: kept.text,
         }
     }
 
     /// The id under which it is kept.
     pub fn id(&self) -> &str {
-        self.message.as_deref().unwrap_or(&self.spare.message)
+        self.message.as_deref().unwrap_or(&self.generated.message)
     }
 
     /// Its id, and the thread that is generated for it if it names none and belongs to no other.
     pub fn ids(&self) -> ReceivedIds {
         ReceivedIds {
-            thread: self.spare.thread.clone(),
+            thread: self.generated.thread.clone(),
             message: self.id().to_owned(),
         }
     }
@@ -331,7 +331,7 @@ impl Arrival {
     /// Whether its sender is in its thread by it alone: it was written here, or a person's store verified it. At a relay a
     /// signature tells who wrote it, and not that they belong to the conversation.
     pub fn joins_alone(&self) -> bool {
-        let is_verified = self.verdict == Word::Verified && self.way != Way::Relayed;
+        let is_verified = self.verdict == VerdictWord::Verified && self.way != Way::Relayed;
         self.is_written_here() || is_verified
     }
 
@@ -365,7 +365,7 @@ impl Arrival {
         let chosen = known.of_parent.as_deref().or(named);
         let chosen = chosen.or(of_session);
         let chosen = chosen.or(known.of_answer.as_deref());
-        chosen.unwrap_or(&self.spare.thread).to_owned()
+        chosen.unwrap_or(&self.generated.thread).to_owned()
     }
 
     /// Whether its sender has a part in another message: sent it, is named by it, or is one of those who got it.
@@ -392,9 +392,9 @@ impl Arrival {
     }
 
     /// What an ACK or a NACK says about the delivery of the message that it answers: the state, and why that was refused.
-    pub fn reports_delivery(&self) -> Option<(State, Option<String>)> {
+    pub fn reports_delivery(&self) -> Option<(DeliveryState, Option<String>)> {
         match self.meaning.filter(|_| self.counts())? {
-            Intent::Ack => Some((State::Acknowledged, None)),
+            Intent::Ack => Some((DeliveryState::Acknowledged, None)),
             Intent::Nack => {
                 let said = self.body.lines().find(|l| !l.trim().is_empty());
                 let said = said.unwrap_or_default().trim().chars();
@@ -403,7 +403,7 @@ impl Arrival {
                     true => "NACK".to_owned(),
                     false => format!("NACK: {said}"),
                 };
-                Some((State::Failed, Some(reason)))
+                Some((DeliveryState::Failed, Some(reason)))
             }
             _ => None,
         }
@@ -413,7 +413,7 @@ impl Arrival {
     pub fn counts(&self) -> bool {
         !matches!(
             self.verdict,
-            Word::Damaged | Word::NotVerified | Word::Revoked
+            VerdictWord::Damaged | VerdictWord::NotVerified | VerdictWord::Revoked
         )
     }
 
@@ -529,22 +529,25 @@ impl Arrival {
 
     /// Whether more is known about a message by this arrival than by an earlier one of the same content: a signature
     /// holds, or somebody vouches for its key now.
-    pub fn improves(&self, earlier: Word) -> bool {
+    pub fn improves(&self, earlier: VerdictWord) -> bool {
         self.verdict.is_signed() && self.verdict < earlier
     }
 
     /// Whether it takes the id of a message with other content that is kept and was not written here: a verified one
     /// does, from one that is not; and one that counts, from one that must not be acted on.
-    pub fn displaces(&self, kept: Word, side: Side) -> bool {
-        let is_better = self.verdict == Word::Verified && kept != Word::Verified;
-        let is_junk = matches!(kept, Word::Damaged | Word::NotVerified | Word::Revoked);
+    pub fn displaces(&self, kept: VerdictWord, side: Side) -> bool {
+        let is_better = self.verdict == VerdictWord::Verified && kept != VerdictWord::Verified;
+        let is_junk = matches!(
+            kept,
+            VerdictWord::Damaged | VerdictWord::NotVerified | VerdictWord::Revoked
+        );
         side != Side::Mine && (is_better || (self.counts() && is_junk))
     }
 
     /// Whether it takes the id of a kept message with other content: that one is of the same sender, is not signed, and may be
     /// cut off or says nothing; and this one is whole.
     pub fn completes(&self, kept: &Self) -> bool {
-        let is_open = kept.verdict == Word::Unsigned && kept.side != Side::Mine;
+        let is_open = kept.verdict == VerdictWord::Unsigned && kept.side != Side::Mine;
         let is_whole = !self.truncated && !self.says_nothing() && self.counts();
         is_open
             && is_whole
@@ -613,7 +616,7 @@ impl Arrival {
 
     /// Whether it ends, where it ends its thread, also what verified messages wait for.
     pub fn is_firm(&self) -> bool {
-        self.side == Side::Mine || self.verdict == Word::Verified
+        self.side == Side::Mine || self.verdict == VerdictWord::Verified
     }
 }
 

@@ -128,25 +128,25 @@ impl Arrival {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Word;
+    use crate::VerdictWord;
     use crate::primer::{Assistant, example};
-    use crate::store::{Kept, Side, ThreadHints, Wait, Way};
+    use crate::store::{Side, StoredMessage, ThreadHints, Wait, Way};
     use crosstalk_envelope::Timestamp;
     use crosstalk_envelope::reply::ReceivedIds;
 
     fn answer(text: &str, way: Way) -> Arrival {
-        Arrival::recall(Kept {
+        Arrival::recall(StoredMessage {
             text: text.to_owned(),
             received: None,
             truncated: false,
-            verdict: Word::Unsigned,
+            verdict: VerdictWord::Unsigned,
             pkid: None,
             side: Side::ToMe,
             way,
             at: Timestamp::from_millis(0),
             message: None,
             answers: None,
-            spare: ReceivedIds {
+            generated: ReceivedIds {
                 thread: "T".into(),
                 message: "M".into(),
             },

@@ -2,14 +2,14 @@
 
 use super::arrival::{Arrival, Side, Wait, Way};
 use super::party::{is_same_party, may_answer, party};
-use crate::verdict::Word;
+use crate::verdict::VerdictWord;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use std::collections::HashMap;
 
 /// What became of a message.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum StoreOutcome {
     /// It is kept.
     Filed {
         /// The id under which it is kept.
@@ -80,7 +80,7 @@ pub struct Record {
     /// When it was written, by its own words.
     pub written_at: Option<Timestamp>,
     /// What was found out about its signature when it came.
-    pub verdict: Word,
+    pub verdict: VerdictWord,
     /// The key id that signed it, where the signature holds.
     pub pkid: Option<String>,
     /// Whose it is.
@@ -154,7 +154,7 @@ impl Record {
     }
 
     /// Whether its time is over: from then on it is not handed out.
-    pub fn has_run_out(&self, now: Timestamp) -> bool {
+    pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|end| end <= now)
     }
 }
@@ -384,7 +384,7 @@ pub struct AskedMessage {
 
 /// What an id, or the beginning of one, means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ReferenceMatch {
     /// A thread.
     Thread(String),
     /// A message.

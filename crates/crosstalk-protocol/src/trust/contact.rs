@@ -4,7 +4,7 @@
 //! Anybody who may send can bring these, so each credential has a bound, and what goes over it is not kept. They are
 //! written apart from decisions: a flood of contacts never takes the room of a revocation.
 
-use super::{Domain, KnownKey, Origin, PinError, Standing, Trust};
+use super::{Domain, KeyStanding, KnownKey, Origin, PinError, Trust};
 use crate::dns::{DnsAnswer, Dnssec};
 use crate::verify::MAX_KEYS;
 use crosstalk_envelope::Timestamp;
@@ -85,7 +85,7 @@ impl Trust {
             if known == Some(&*key) {
                 continue;
             }
-            if let Standing::Revoked { reason, by, .. } = &mut key.standing {
+            if let KeyStanding::Revoked { reason, by, .. } = &mut key.standing {
                 shorten(reason);
                 shorten(by);
             }
@@ -164,7 +164,7 @@ impl Trust {
 
     /// Whether this trusts nothing that `before` did not: no key counts that did not count, and none for more senders.
     pub fn only_restricts(&self, before: &Self) -> bool {
-        let active = |k: &&KnownKey| k.standing == Standing::Active;
+        let active = |k: &&KnownKey| k.standing == KeyStanding::Active;
         let name = |k: &KnownKey| (k.id.clone(), k.key.record());
         let known: HashMap<_, _> = before
             .keys

@@ -1,7 +1,7 @@
 //! The text of a trust store: TOML, `crosstalk.trust/1` (TRU-030), and of what a relay keeps beside it without anybody's
 //! decision, `crosstalk.contacts/1` (TRU-004).
 
-use super::{Domain, KnownKey, Origin, Standing, Trust};
+use super::{Domain, KeyStanding, KnownKey, Origin, Trust};
 use crate::dns::{Dnssec, is_host};
 use crosstalk_envelope::{PublicKey, Timestamp, is_key_id};
 use serde::de::DeserializeOwned;
@@ -158,7 +158,11 @@ impl Trust {
     /// No sender may have two keys that both count under one id.
     fn checked(self) -> Result<Self, TrustFileError> {
         let mut active = HashSet::new();
-        for key in self.keys.iter().filter(|k| k.standing == Standing::Active) {
+        for key in self
+            .keys
+            .iter()
+            .filter(|k| k.standing == KeyStanding::Active)
+        {
             let is_new = match key.how {
                 Origin::FirstContact if !key.senders.is_empty() => {
                     let mut senders = key.senders.iter();
@@ -266,20 +270,20 @@ fn known(key: &KeyToml) -> Result<KnownKey, TrustFileError> {
         return fault(format!("`{}` is no way for a key to come here", key.how));
     };
     let standing = match (&key.revoked, &key.distrusted, &key.replaced) {
-        (None, None, None) => Standing::Active,
-        (Some(revoked), None, None) => Standing::Revoked {
+        (None, None, None) => KeyStanding::Active,
+        (Some(revoked), None, None) => KeyStanding::Revoked {
             at: time(&revoked.at)?,
             reason: revoked.reason.clone(),
             by: revoked.by.clone(),
         },
-        (None, Some(distrusted), None) => Standing::Distrusted {
+        (None, Some(distrusted), None) => KeyStanding::Distrusted {
             at: time(&distrusted.at)?,
             reason: distrusted.reason.clone(),
         },
         (None, None, Some(replaced)) if !is_key_id(&replaced.by) => {
             return fault(format!("`{}` is no key id", replaced.by));
         }
-        (None, None, Some(replaced)) => Standing::Replaced {
+        (None, None, Some(replaced)) => KeyStanding::Replaced {
             by: replaced.by.clone(),
             key: public(&replaced.public)?,
             at: time(&replaced.at)?,
@@ -302,8 +306,8 @@ fn known(key: &KeyToml) -> Result<KnownKey, TrustFileError> {
 fn written(known: &KnownKey) -> KeyToml {
     let (mut replaced, mut revoked, mut distrusted) = (None, None, None);
     match &known.standing {
-        Standing::Active => {}
-        Standing::Replaced { by, key, at, grace } => {
+        KeyStanding::Active => {}
+        KeyStanding::Replaced { by, key, at, grace } => {
             replaced = Some(Replaced {
                 by: by.clone(),
                 public: key.record(),
@@ -311,14 +315,14 @@ fn written(known: &KnownKey) -> KeyToml {
                 grace: grace.to_string(),
             });
         }
-        Standing::Revoked { at, reason, by } => {
+        KeyStanding::Revoked { at, reason, by } => {
             revoked = Some(RevokedToml {
                 at: at.to_string(),
                 reason: reason.clone(),
                 by: by.clone(),
             });
         }
-        Standing::Distrusted { at, reason } => {
+        KeyStanding::Distrusted { at, reason } => {
             distrusted = Some(Distrusted {
                 at: at.to_string(),
                 reason: reason.clone(),

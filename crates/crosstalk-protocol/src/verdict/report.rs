@@ -1,6 +1,6 @@
 //! A verdict for programs: `crosstalk.verify/1`.
 
-use super::{Detail, Trusted, Verdict};
+use super::{Trusted, Verdict, VerdictDetail};
 use crate::dns::Dnssec;
 use crosstalk_envelope::{Diagnosis, ErrorCode};
 use serde::Serialize;
@@ -77,7 +77,7 @@ impl Verdict {
             _ => None,
         };
         let key_change = match &self.detail {
-            Detail::KeyChanged { known, offered } => Some(KeyChange {
+            VerdictDetail::KeyChanged { known, offered } => Some(KeyChange {
                 known: known.to_string(),
                 offered: offered.to_string(),
             }),

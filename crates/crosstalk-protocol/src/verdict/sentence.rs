@@ -1,6 +1,6 @@
 //! A verdict for people: what happened, and what to do next.
 
-use super::{Detail, Trusted, Verdict, Word};
+use super::{Trusted, Verdict, VerdictDetail, VerdictWord};
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::{Diagnosis, Timestamp};
 
@@ -9,9 +9,11 @@ impl Verdict {
     pub fn sentence(&self) -> String {
         let id = self.pkid.as_deref().unwrap_or("nobody");
         match self.word {
-            Word::Verified => {
+            VerdictWord::Verified => {
                 let change = match self.detail {
-                    Detail::KeyChanged { .. } => ", which is not the one that was known here",
+                    VerdictDetail::KeyChanged { .. } => {
+                        ", which is not the one that was known here"
+                    }
                     _ => "",
                 };
                 format!(
@@ -20,26 +22,28 @@ impl Verdict {
                     self.ahead()
                 )
             }
-            Word::FirstContact => format!(
+            VerdictWord::FirstContact => format!(
                 "Signed by {id} with a key that came with the message, and nothing was changed; nobody vouches for the key yet{}.",
                 self.ahead()
             ),
-            Word::Unbound => format!(
+            VerdictWord::Unbound => format!(
                 "Signed by {id}, and nothing was changed; {}, but neither this domain nor a pin binds the key to the sender {}{}.",
                 self.voucher(),
                 self.head.sender,
                 self.ahead()
             ),
-            Word::Unsigned => "Nobody signed this message: anybody may have written it.".to_owned(),
-            Word::UnknownKey => self.no_key(id),
-            Word::Damaged => format!(
+            VerdictWord::Unsigned => {
+                "Nobody signed this message: anybody may have written it.".to_owned()
+            }
+            VerdictWord::UnknownKey => self.no_key(id),
+            VerdictWord::Damaged => format!(
                 "Signed by {id}, but the body is not what was signed: {}.",
                 self.damage()
             ),
-            Word::NotVerified => self.refusal(id),
-            Word::Revoked => {
+            VerdictWord::NotVerified => self.refusal(id),
+            VerdictWord::Revoked => {
                 let (when, why) = match &self.detail {
-                    Detail::Revoked(at, reason) => (day(*at), reason.as_deref()),
+                    VerdictDetail::Revoked(at, reason) => (day(*at), reason.as_deref()),
                     _ => (String::new(), None),
                 };
                 let why = why.map_or(String::new(), |why| format!(" ({why})"));
@@ -87,10 +91,10 @@ impl Verdict {
 
     fn no_key(&self, id: &str) -> String {
         match &self.detail {
-            Detail::Text(why) => {
+            VerdictDetail::Text(why) => {
                 format!("Signed as {id}, but the key could not be looked up: {why}.")
             }
-            Detail::Expired(domain) => {
+            VerdictDetail::Expired(domain) => {
                 format!("Signed as {id}, but what {domain} said about its keys is out of date.")
             }
             _ => format!("Signed as {id}, but there is no key here to check it with."),
@@ -117,26 +121,26 @@ impl Verdict {
 
     fn refusal(&self, id: &str) -> String {
         match &self.detail {
-            Detail::KeyChanged { .. } if self.rule == Some(&rule::ROTATION) => format!(
+            VerdictDetail::KeyChanged { .. } if self.rule == Some(&rule::ROTATION) => format!(
                 "STOP: {id} claims the place of a key that is not the one known here; an announcement may be missing in between."
             ),
-            Detail::KeyChanged { .. } => format!(
+            VerdictDetail::KeyChanged { .. } => format!(
                 "STOP: {id} has another key than the one that is known here; somebody else may be using the name."
             ),
-            Detail::SenderChanged(known) => format!(
+            VerdictDetail::SenderChanged(known) => format!(
                 "STOP: {} has signed as {} so far, and now as {id}; somebody else may be using the name.",
                 self.head.sender,
                 known.join(" or ")
             ),
-            Detail::LooksLike(like) => format!(
+            VerdictDetail::LooksLike(like) => format!(
                 "STOP: {} looks like {like}, who signs with another key, and is somebody else.",
                 self.head.sender
             ),
-            Detail::Replaced(by, grace) => format!(
+            VerdictDetail::Replaced(by, grace) => format!(
                 "Signed by {id} with an old key after {}, when {by} had taken its place.",
                 day(*grace)
             ),
-            Detail::Text(text) => text.clone(),
+            VerdictDetail::Text(text) => text.clone(),
             _ => match self.rule {
                 Some(r) if *r == rule::SIGNATURE_STRIPPED => {
                     "The message was signed once, and its signature is gone: it may have been changed.".to_owned()
@@ -153,35 +157,37 @@ impl Verdict {
     /// What a person should do next, in one sentence.
     pub fn next(&self) -> String {
         let id = self.pkid.as_deref().unwrap_or("ID");
-        if let (Some(id), Word::Verified | Word::FirstContact | Word::Unbound) =
-            (&self.revokes, self.word)
+        if let (
+            Some(id),
+            VerdictWord::Verified | VerdictWord::FirstContact | VerdictWord::Unbound,
+        ) = (&self.revokes, self.word)
         {
             return format!(
                 "Withdraw the key of {id} with `crosstalk trust import FILE`, with this message in the file."
             );
         }
         match self.word {
-            Word::Verified => match self.trusted {
+            VerdictWord::Verified => match self.trusted {
                 Trusted::Pinned { rotated_from: Some(_), .. } => {
                     "Use it, and take the new key over with `crosstalk trust import FILE`.".to_owned()
                 }
                 _ => "Use it.".to_owned(),
             },
-            Word::FirstContact => {
+            VerdictWord::FirstContact => {
                 "Compare the fingerprint with the sender by voice, then pin the key with `crosstalk trust pin FILE --compared`.".to_owned()
             }
-            Word::Unbound => format!(
+            VerdictWord::Unbound => format!(
                 "Don't rely on who it says it is from: ask the sender by another way whether {id} is theirs, then pin it with `crosstalk trust pin FILE`."
             ),
-            Word::Unsigned => "Don't rely on who it says it is from; ask the sender to sign it if that matters.".to_owned(),
-            Word::UnknownKey => match &self.detail {
-                Detail::Text(_) => "Try again later; don't act on it until then.".to_owned(),
-                Detail::Expired(_) => "Ask the domain again with `crosstalk verify --dns`.".to_owned(),
+            VerdictWord::Unsigned => "Don't rely on who it says it is from; ask the sender to sign it if that matters.".to_owned(),
+            VerdictWord::UnknownKey => match &self.detail {
+                VerdictDetail::Text(_) => "Try again later; don't act on it until then.".to_owned(),
+                VerdictDetail::Expired(_) => "Ask the domain again with `crosstalk verify --dns`.".to_owned(),
                 _ => format!(
                     "Ask the sender to sign with `--with-key`, or pin their key with `crosstalk trust pin {id} --key FILE`."
                 ),
             },
-            Word::Damaged => match &self.body {
+            VerdictWord::Damaged => match &self.body {
                 Some(Diagnosis::Reflowed) if self.restored().is_some() => {
                     "Read the restored text with `crosstalk verify --text FILE`, or copy the message again inside a code fence.".to_owned()
                 }
@@ -193,17 +199,17 @@ impl Verdict {
                 }
                 _ => "Don't act on it: copy the message again, or ask the sender what they wrote.".to_owned(),
             },
-            Word::NotVerified => match &self.detail {
-                Detail::KeyChanged { .. } if self.rule == Some(&rule::ROTATION) => {
+            VerdictWord::NotVerified => match &self.detail {
+                VerdictDetail::KeyChanged { .. } if self.rule == Some(&rule::ROTATION) => {
                     "Don't act on it: ask the sender for every announcement of a new key, and take them over one after the other with `crosstalk trust import FILE`.".to_owned()
                 }
-                Detail::KeyChanged { .. } => {
+                VerdictDetail::KeyChanged { .. } => {
                     "Don't act on it: compare both fingerprints with the sender by voice; if the new one is theirs, pin it with `crosstalk trust pin FILE --replace`, with this message in the file.".to_owned()
                 }
-                Detail::SenderChanged(_) => format!(
+                VerdictDetail::SenderChanged(_) => format!(
                     "Don't act on it: ask the sender by another way; if {id} is theirs, pin it with `crosstalk trust pin FILE --replace`, with this message in the file."
                 ),
-                Detail::LooksLike(_) => format!(
+                VerdictDetail::LooksLike(_) => format!(
                     "Don't act on it: compare the names letter by letter; if {id} is really somebody else whom you know, pin it with `crosstalk trust pin FILE --replace`, with this message in the file."
                 ),
                 // Its help is for whoever writes the line.
@@ -215,7 +221,7 @@ impl Verdict {
                     None => "Don't act on it: ask the sender to send it again.".to_owned(),
                 },
             },
-            Word::Revoked => "Don't act on it: ask the sender by another way for their new key.".to_owned(),
+            VerdictWord::Revoked => "Don't act on it: ask the sender by another way for their new key.".to_owned(),
         }
     }
 }

@@ -3,14 +3,14 @@
 use super::{Case, Source, head};
 use crate::relay::authority;
 use crate::rotation::{Rotation, RotationUnproven};
-use crate::trust::{KnownKey, Standing};
-use crate::verdict::{Detail, Trusted, Verdict, Word};
+use crate::trust::{KeyStanding, KnownKey};
+use crate::verdict::{Trusted, Verdict, VerdictDetail, VerdictWord};
 use crosstalk_envelope::name::same_host;
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::{Authentic, Diagnosis, Document, Intent, PublicKey, Reading};
 
 /// A verdict against an envelope that a key signed: the word, the rule, and more about it.
-type Objection = Option<(Word, &'static Rule, Detail)>;
+type Objection = Option<(VerdictWord, &'static Rule, VerdictDetail)>;
 
 /// An envelope, and the key that signed its head.
 pub(super) struct Fit<'c> {
@@ -55,14 +55,22 @@ impl<'c> Fit<'c> {
         let trusted = self.trusted();
         let diagnosis = self.authentic.diagnosis().clone();
         let (word, rule, detail) = objection.unwrap_or_else(|| match diagnosis {
-            Diagnosis::Intact if trusted == Trusted::FirstContact => {
-                (Word::FirstContact, &rule::FIRST_CONTACT, Detail::None)
-            }
-            Diagnosis::Intact if !self.is_bound() => {
-                (Word::Unbound, &rule::SENDER_UNBOUND, Detail::None)
-            }
-            Diagnosis::Intact => (Word::Verified, &rule::VERDICT, self.vouched_anew()),
-            _ => (Word::Damaged, &rule::BODY_DAMAGED, Detail::None),
+            Diagnosis::Intact if trusted == Trusted::FirstContact => (
+                VerdictWord::FirstContact,
+                &rule::FIRST_CONTACT,
+                VerdictDetail::None,
+            ),
+            Diagnosis::Intact if !self.is_bound() => (
+                VerdictWord::Unbound,
+                &rule::SENDER_UNBOUND,
+                VerdictDetail::None,
+            ),
+            Diagnosis::Intact => (VerdictWord::Verified, &rule::VERDICT, self.vouched_anew()),
+            _ => (
+                VerdictWord::Damaged,
+                &rule::BODY_DAMAGED,
+                VerdictDetail::None,
+            ),
         });
         Verdict {
             word,
@@ -91,18 +99,22 @@ impl<'c> Fit<'c> {
         let of_key = |k: &&KnownKey| k.key == self.key;
         let known: Vec<&KnownKey> = self.case.trust.keys().iter().filter(of_key).collect();
         let revoked = known.iter().find_map(|k| match &k.standing {
-            Standing::Revoked { at, reason, .. } if *at <= now => {
-                let detail = Detail::Revoked(*at, reason.clone());
-                Some((Word::Revoked, &rule::KEY_REVOKED, detail))
+            KeyStanding::Revoked { at, reason, .. } if *at <= now => {
+                let detail = VerdictDetail::Revoked(*at, reason.clone());
+                Some((VerdictWord::Revoked, &rule::KEY_REVOKED, detail))
             }
             _ => None,
         });
         let distrusted = || {
             known.iter().find_map(|k| match &k.standing {
-                Standing::Distrusted { reason, .. } => {
+                KeyStanding::Distrusted { reason, .. } => {
                     let why = reason.as_ref().map_or(String::new(), |r| format!(" ({r})"));
                     let text = format!("The key of {} is distrusted here{why}.", self.pkid);
-                    Some((Word::NotVerified, &rule::KEY_DISTRUSTED, Detail::Text(text)))
+                    Some((
+                        VerdictWord::NotVerified,
+                        &rule::KEY_DISTRUSTED,
+                        VerdictDetail::Text(text),
+                    ))
                 }
                 _ => None,
             })
@@ -118,13 +130,13 @@ impl<'c> Fit<'c> {
         };
         let mut known = self.case.trust.keys().iter().filter(is_meant);
         let (by, grace) = known.find_map(|k| match &k.standing {
-            Standing::Replaced { by, grace, .. } => Some((by, grace)),
+            KeyStanding::Replaced { by, grace, .. } => Some((by, grace)),
             _ => None,
         })?;
         let signed_at = self.authentic.integrity().and_then(|i| i.signed_at);
         signed_at.is_none_or(|at| at > *grace).then(|| {
-            let detail = Detail::Replaced(by.clone(), *grace);
-            (Word::NotVerified, &rule::KEY_REPLACED, detail)
+            let detail = VerdictDetail::Replaced(by.clone(), *grace);
+            (VerdictWord::NotVerified, &rule::KEY_REPLACED, detail)
         })
     }
 
@@ -139,7 +151,11 @@ impl<'c> Fit<'c> {
                     "The key of {} claims the place of another key, which did not sign that.",
                     self.pkid
                 );
-                Some((Word::NotVerified, &rule::ROTATION, Detail::Text(text)))
+                Some((
+                    VerdictWord::NotVerified,
+                    &rule::ROTATION,
+                    VerdictDetail::Text(text),
+                ))
             }
             Ok(rotation) if self.case.trust.vouches_for(rotation) => None,
             Ok(rotation) => {
@@ -149,8 +165,8 @@ impl<'c> Fit<'c> {
                     .or_else(|| trust.pinned_for(old, self.signed.sender()))?;
                 let known = known.key.fingerprint();
                 let offered = self.key.fingerprint();
-                let detail = Detail::KeyChanged { known, offered };
-                Some((Word::NotVerified, &rule::ROTATION, detail))
+                let detail = VerdictDetail::KeyChanged { known, offered };
+                Some((VerdictWord::NotVerified, &rule::ROTATION, detail))
             }
         }
     }
@@ -177,8 +193,8 @@ impl<'c> Fit<'c> {
                 (self.key.fingerprint(), offered.fingerprint())
             }
         };
-        let detail = Detail::KeyChanged { known, offered };
-        Some((Word::NotVerified, &rule::KEY_CHANGED, detail))
+        let detail = VerdictDetail::KeyChanged { known, offered };
+        Some((VerdictWord::NotVerified, &rule::KEY_CHANGED, detail))
     }
 
     /// Whether the sender is known under other key ids.
@@ -193,8 +209,8 @@ impl<'c> Fit<'c> {
             return None;
         }
         let known = ids.iter().map(|id| (*id).to_owned()).collect();
-        let detail = Detail::SenderChanged(known);
-        Some((Word::NotVerified, &rule::SENDER_CHANGED, detail))
+        let detail = VerdictDetail::SenderChanged(known);
+        Some((VerdictWord::NotVerified, &rule::SENDER_CHANGED, detail))
     }
 
     /// Whether the sender is not known here, and looks like one who is known under another key id (TRU-009). A relay goes by
@@ -206,8 +222,8 @@ impl<'c> Fit<'c> {
         let (like, id) = self.case.trust.look_alike(self.signed.sender())?;
         let followed = self.followed().is_some_and(|r| r.old_id == id);
         (id != self.pkid && !followed).then(|| {
-            let detail = Detail::LooksLike(like.to_owned());
-            (Word::NotVerified, &rule::SENDER_LOOKS_LIKE, detail)
+            let detail = VerdictDetail::LooksLike(like.to_owned());
+            (VerdictWord::NotVerified, &rule::SENDER_LOOKS_LIKE, detail)
         })
     }
 
@@ -254,15 +270,15 @@ impl<'c> Fit<'c> {
     }
 
     /// A domain can vouch for another key than the one that was known.
-    fn vouched_anew(&self) -> Detail {
+    fn vouched_anew(&self) -> VerdictDetail {
         let keys = self.case.trust.keys_for(self.pkid, self.signed.sender());
-        let known = keys.into_iter().find(|k| k.standing == Standing::Active);
+        let known = keys.into_iter().find(|k| k.standing == KeyStanding::Active);
         match (&self.source, known.filter(|k| k.key != self.key)) {
-            (Source::Dns(..), Some(known)) => Detail::KeyChanged {
+            (Source::Dns(..), Some(known)) => VerdictDetail::KeyChanged {
                 known: known.key.fingerprint(),
                 offered: self.key.fingerprint(),
             },
-            _ => Detail::None,
+            _ => VerdictDetail::None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::conversation::{THREAD, at, judged, message, record, records};
 use crosstalk_envelope::{Builder, Reading, scan};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::archive::{file_name, to_markdown, to_text};
 use crosstalk_protocol::chat::read_chat;
 use crosstalk_protocol::store::{Record, Thread};
@@ -52,7 +52,7 @@ fn envelopes_come_back_as_they_were() {
     thread[2].text.insert(0, '\u{feff}');
     let text = to_text(&thread);
     let found = scan(&text, Reading::Strict);
-    assert_eq!(found.refused, []);
+    assert_eq!(found.rejected, []);
     let sources: Vec<&str> = found
         .documents
         .iter()
@@ -111,7 +111,7 @@ fn a_document_keeps_its_structure() {
     let mut records = records(&messages);
     records[2].sender = "<i>EVE</i> # ]( `".into();
     records[3].id = "`*id*`".into();
-    records[0] = judged(records[0].clone(), Word::Damaged);
+    records[0] = judged(records[0].clone(), VerdictWord::Damaged);
     let title = "# notes <script> `x` ![a](b)\u{202e}";
     let document = to_markdown(&thread(title, &records), &records);
     let lines = outside(&document);

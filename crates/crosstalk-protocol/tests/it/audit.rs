@@ -2,10 +2,12 @@
 
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading, Timestamp};
-use crosstalk_protocol::audit::bundle::{self, Against, Checked, Contents, Trouble, Wrong};
+use crosstalk_protocol::audit::bundle::{
+    self, Against, BundleContents, BundleFault, BundleReport, Wrong,
+};
 use crosstalk_protocol::audit::{
-    Checkpoint, Detail, Event, EventKind, Hash, Leaf, LogEntry, NoteKey, Receipt, ReceiptError,
-    Tree, leaf_hash,
+    Checkpoint, Event, EventDetail, EventKind, Hash, Leaf, LogEntry, LogReceipt, NoteKey,
+    ReceiptError, Tree, leaf_hash,
 };
 use crosstalk_testing::tier;
 use std::collections::BTreeMap;
@@ -63,11 +65,13 @@ fn log() -> Vec<LogEntry> {
         let text = message(n);
         let event = accepted(n, &text);
         add(event.clone(), (n != 7).then_some(text));
-        let detail = Detail::default().with("to", "CLAUDE").with("by", "inbox");
+        let detail = EventDetail::default()
+            .with("to", "CLAUDE")
+            .with("by", "inbox");
         let (kind, detail) = match n {
             7 => (
                 EventKind::Erased,
-                Detail::default().with("why", "retention"),
+                EventDetail::default().with("why", "retention"),
             ),
             _ => (EventKind::Delivered, detail),
         };
@@ -99,7 +103,7 @@ fn note(log: &[LogEntry], size: usize, seed: u8) -> String {
     checkpoint.sign(&key(seed)).unwrap()
 }
 
-fn files(contents: &Contents<'_>) -> Files {
+fn files(contents: &BundleContents<'_>) -> Files {
     let files = bundle::write(contents).into_iter();
     files
         .map(|(name, text)| (name, text.into_bytes()))
@@ -107,7 +111,7 @@ fn files(contents: &Contents<'_>) -> Files {
 }
 
 fn whole(log: &[LogEntry], seed: u8) -> Files {
-    files(&Contents {
+    files(&BundleContents {
         key: &public(seed),
         note: &note(log, log.len(), seed),
         entries: log,
@@ -125,7 +129,7 @@ fn part(log: &[LogEntry]) -> Files {
         .map(|e| tree.inclusion(e.index, size))
         .collect();
     let from = |from: u64| (from, tree.root(from).unwrap(), tree.consistency(from, size));
-    files(&Contents {
+    files(&BundleContents {
         key: &public(1),
         note: &note(log, log.len(), 1),
         entries: &chosen,
@@ -134,7 +138,7 @@ fn part(log: &[LogEntry]) -> Files {
     })
 }
 
-fn check(files: &Files, held: &[String]) -> Result<Checked, Wrong> {
+fn check(files: &Files, held: &[String]) -> Result<BundleReport, Wrong> {
     let key = public(1);
     let against = Against {
         key: Some(&key),
@@ -250,7 +254,7 @@ fn a_rewritten_log_needs_the_key() {
     let found = check(&forged, &[]).unwrap_err();
     assert_eq!(
         (found.file.as_str(), found.trouble),
-        ("key", Trouble::Broken)
+        ("key", BundleFault::Broken)
     );
     // With the true key put into its place.
     let mut forged = forged;
@@ -264,7 +268,7 @@ fn a_rewritten_log_needs_the_key() {
     let found = check(&forged, &[]).unwrap_err();
     assert_eq!(
         (found.file.as_str(), found.trouble),
-        ("entries", Trouble::Broken)
+        ("entries", BundleFault::Broken)
     );
 }
 
@@ -281,7 +285,7 @@ fn an_older_checkpoint_finds_what_was_rewritten() {
         // A part, with proofs of the forged tree.
         let tree = tree(&forged);
         let size = u64::try_from(forged.len()).unwrap();
-        files(&Contents {
+        files(&BundleContents {
             key: &public(1),
             note: &note(&forged, forged.len(), 1),
             entries: &forged[..1],
@@ -291,7 +295,7 @@ fn an_older_checkpoint_finds_what_was_rewritten() {
     }] {
         assert!(check(&files, &[]).is_ok());
         let found = check(&files, std::slice::from_ref(&held)).unwrap_err();
-        let Trouble::Fork(fork) = &found.trouble else {
+        let BundleFault::Fork(fork) = &found.trouble else {
             panic!("{found:?}")
         };
         assert_eq!(fork.held, held);
@@ -309,7 +313,7 @@ fn an_older_checkpoint_finds_what_was_rewritten() {
     let mut same = log()[..180].to_vec();
     same[3].leaf.at = time(7000);
     let found = check(&whole(&same, 1), &[held]).unwrap_err();
-    assert!(matches!(found.trouble, Trouble::Fork(_)), "{found:?}");
+    assert!(matches!(found.trouble, BundleFault::Fork(_)), "{found:?}");
 }
 
 /// A proof for another message proves nothing: the leaf is that of the message itself.
@@ -319,7 +323,7 @@ fn proofs_are_not_swapped() {
     let tree = tree(&log);
     let size = u64::try_from(log.len()).unwrap();
     let note = note(&log, log.len(), 1);
-    let receipt = |entry: &LogEntry| Receipt {
+    let receipt = |entry: &LogEntry| LogReceipt {
         leaf: entry.leaf.clone(),
         index: entry.index,
         path: tree.inclusion(entry.index, size),
@@ -327,7 +331,7 @@ fn proofs_are_not_swapped() {
     };
     let taken: Vec<&LogEntry> = log.iter().filter(|e| e.text.is_some()).take(20).collect();
     for one in &taken {
-        let mine = Receipt::parse(&receipt(one).to_string()).unwrap();
+        let mine = LogReceipt::parse(&receipt(one).to_string()).unwrap();
         assert!(mine.open(&public(1)).is_ok());
         assert_eq!(
             mine.open(&public(2))
@@ -394,7 +398,7 @@ fn proofs_are_not_swapped() {
 fn a_proof_among_a_million_is_at_most_a_kilobyte() {
     let path = vec![[0xff; 32]; 20];
     let leaf: Leaf = accepted(1, &message(1)).leaf(&[]);
-    let receipt = Receipt {
+    let receipt = LogReceipt {
         leaf,
         index: 999_999,
         path,

@@ -3,10 +3,10 @@
 use crate::conversation::{at, id, judged, message, record, records};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Builder, Document, ErrorCode, Intent, Reading, lint, scan};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::bundle::{
-    Bundle, BundleError, Closing, DEFAULT_LIMIT, Escalation, Forward, Handoff, closing, escalation,
-    forward, handoff,
+    Bundle, BundleClosing, BundleError, DEFAULT_LIMIT, Escalation, ForwardBundle, HandoffBundle,
+    closing, escalation, forward, handoff,
 };
 use crosstalk_protocol::store::{Record, Side};
 
@@ -110,7 +110,7 @@ fn what_is_missing_is_refused() {
         note: Some("  "),
         ..bundle()
     };
-    let request = Handoff {
+    let request = HandoffBundle {
         bundle: unsaid,
         approved: true,
     };
@@ -118,7 +118,7 @@ fn what_is_missing_is_refused() {
     assert_eq!(refused.code, ErrorCode::Format);
     assert!(refused.to_string().contains("name a capability"));
     let needed = ["sql".to_owned()];
-    let request = Handoff {
+    let request = HandoffBundle {
         bundle: Bundle {
             capabilities: &needed,
             ..unsaid
@@ -175,7 +175,7 @@ fn nothing_of_a_hostile_body_escapes() {
             for whole in [&text, &chat] {
                 let found = scan(whole, Reading::Paste);
                 assert_eq!(found.documents.len(), 1, "{hostile}");
-                assert_eq!(found.refused, [], "{hostile}");
+                assert_eq!(found.rejected, [], "{hostile}");
                 assert_eq!(
                     found.documents[0].envelope().meaning(),
                     Some(Intent::Escalate)
@@ -186,9 +186,9 @@ fn nothing_of_a_hostile_body_escapes() {
             let found = scan(&body, Reading::Paste);
             assert!(found.documents.is_empty(), "{body}");
             assert!(
-                found.refused.iter().all(|d| d.rule.id == "SCN-001"),
+                found.rejected.iter().all(|d| d.rule.id == "SCN-001"),
                 "{:?}",
-                found.refused
+                found.rejected
             );
             // Every line that is not ours is marked.
             let ours = |l: &&str| !l.starts_with('|') && !l.is_empty();
@@ -209,9 +209,9 @@ fn nothing_of_a_hostile_body_escapes() {
 #[test]
 fn what_must_not_be_acted_on_is_named_and_not_quoted() {
     for (verdict, why) in [
-        (Word::Damaged, "it is not what was signed"),
-        (Word::NotVerified, "its signature does not hold"),
-        (Word::Revoked, "its key was revoked"),
+        (VerdictWord::Damaged, "it is not what was signed"),
+        (VerdictWord::NotVerified, "its signature does not hold"),
+        (VerdictWord::Revoked, "its key was revoked"),
     ] {
         let mut thread = records(&[
             message(1, "REQUEST", "Which port?"),
@@ -506,7 +506,7 @@ fn a_head_line_can_t_claim_to_be_verified() {
 #[test]
 fn a_thread_is_closed_with_an_outcome() {
     let thread = records(&[message(1, "REQUEST", "Which port?")]);
-    let request = Closing {
+    let request = BundleClosing {
         sender: "CLAUDE",
         receiver: "CHATGPT",
         user: "kalle",
@@ -532,7 +532,7 @@ fn forwarded(
     to: &str,
     approved: bool,
 ) -> Result<String, BundleError> {
-    let request = Forward {
+    let request = ForwardBundle {
         bundle: Bundle {
             sender: "KALLE",
             receiver: to,
@@ -573,7 +573,7 @@ fn a_forward_quotes_one_message_and_says_whose_it_is() {
     );
     assert!(scan(&body, Reading::Paste).documents.is_empty(), "{body}");
     let mut junk = thread.clone();
-    junk[1].verdict = Word::NotVerified;
+    junk[1].verdict = VerdictWord::NotVerified;
     let refused = forwarded(&junk, &junk[1..2], "GEMINI", false).unwrap_err();
     assert_eq!(refused.code, ErrorCode::Perm);
 }

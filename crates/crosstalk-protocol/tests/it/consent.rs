@@ -3,9 +3,9 @@
 use crate::bundle::{MESSAGE, bundle, escalated};
 use crate::conversation::{at, judged, message, records};
 use crosstalk_envelope::{Builder, Document, ErrorCode, Reading, Timestamp};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::bundle::{
-    BundleError, ConsentStanding, Escalation, Handoff, consent_state, escalation, handoff,
+    BundleError, ConsentStanding, Escalation, HandoffBundle, consent_state, escalation, handoff,
 };
 use crosstalk_protocol::consent::Pii;
 use crosstalk_protocol::store::Record;
@@ -19,7 +19,7 @@ fn private(number: usize, fields: &str) -> Builder {
 }
 
 /// The REVOKE of a consent, under this verdict.
-fn revoke(number: usize, id: &str, effective: Option<&str>, verdict: Word) -> Record {
+fn revoke(number: usize, id: &str, effective: Option<&str>, verdict: VerdictWord) -> Record {
     let mut builder = message(number, "REVOKE", "stop")
         .meta("revocation", "Consent-ID", id)
         .sig(format!(
@@ -51,7 +51,7 @@ fn escalate(thread: &[Record]) -> Result<Builder, BundleError> {
 }
 
 fn hand_over(thread: &[Record], approved: bool) -> Result<Builder, BundleError> {
-    let request = Handoff {
+    let request = HandoffBundle {
         bundle: bundle(),
         approved,
     };
@@ -110,7 +110,7 @@ fn the_latest_word_of_each_consent_counts() {
     );
 
     let mut thread = records(&[private(1, &yes), private(2, transfer)]);
-    thread.push(revoke(3, "a", None, Word::Verified));
+    thread.push(revoke(3, "a", None, VerdictWord::Verified));
     assert_eq!(standing(&thread), [Revoked, Revoked]);
     // What was withdrawn stays so under its name.
     thread.push(records(&[private(4, &yes)]).remove(0));
@@ -125,17 +125,17 @@ fn a_withdrawal_counts_if_it_is_verified_and_in_force() {
         thread.push(record);
         standing(&thread)[0]
     };
-    for word in Word::ALL {
-        let expected = if word == Word::Verified {
+    for word in VerdictWord::ALL {
+        let expected = if word == VerdictWord::Verified {
             Revoked
         } else {
             Holds
         };
         assert_eq!(with(revoke(2, "a", None, word)), expected, "{word:?}");
     }
-    assert_eq!(with(revoke(2, "b", None, Word::Verified)), Holds);
+    assert_eq!(with(revoke(2, "b", None, VerdictWord::Verified)), Holds);
     // A withdrawal does not wait.
-    let at = |time| with(revoke(2, "a", Some(time), Word::Verified));
+    let at = |time| with(revoke(2, "a", Some(time), VerdictWord::Verified));
     assert_eq!(at("2025-10-10T12:00Z"), Revoked);
     assert_eq!(at("9999-12-31T00:00Z"), Revoked);
 }
@@ -154,7 +154,11 @@ fn messages_that_must_not_be_acted_on_say_nothing() {
         (state.pii, state.is_sensitive()),
         (Some(Pii::Present), true)
     );
-    for word in [Word::Damaged, Word::NotVerified, Word::Revoked] {
+    for word in [
+        VerdictWord::Damaged,
+        VerdictWord::NotVerified,
+        VerdictWord::Revoked,
+    ] {
         thread[1] = judged(thread[1].clone(), word);
         let state = consent_state(&thread, now());
         assert_eq!((state.pii, state.is_sensitive()), (Some(Pii::None), false));
@@ -229,22 +233,38 @@ fn only_who_refused_can_agree_again() {
     let no = "PII=present;Consent=explicit_no;Scope=medical;Consent-ID=a";
     for id in ["a", "b"] {
         let yes = format!("{YES};Scope=medical;Consent-ID={id}");
-        let thread = |by: usize, no_is: Word, yes_is: Word| {
+        let thread = |by: usize, no_is: VerdictWord, yes_is: VerdictWord| {
             let mut thread = records(&[private(1, no), private(by, &yes)]);
             thread[0].verdict = no_is;
             thread[1].verdict = yes_is;
             thread
         };
         let agreed = |thread: &[Record]| escalate(thread).is_ok();
-        assert!(agreed(&thread(3, Word::Unsigned, Word::Unsigned)));
-        assert!(agreed(&thread(3, Word::Verified, Word::Verified)));
-        assert!(!agreed(&thread(3, Word::Verified, Word::Unsigned)));
-        assert!(!agreed(&thread(3, Word::Verified, Word::FirstContact)));
+        assert!(agreed(&thread(
+            3,
+            VerdictWord::Unsigned,
+            VerdictWord::Unsigned
+        )));
+        assert!(agreed(&thread(
+            3,
+            VerdictWord::Verified,
+            VerdictWord::Verified
+        )));
+        assert!(!agreed(&thread(
+            3,
+            VerdictWord::Verified,
+            VerdictWord::Unsigned
+        )));
+        assert!(!agreed(&thread(
+            3,
+            VerdictWord::Verified,
+            VerdictWord::FirstContact
+        )));
         assert!(
-            !agreed(&thread(2, Word::Unsigned, Word::Verified)),
+            !agreed(&thread(2, VerdictWord::Unsigned, VerdictWord::Verified)),
             "a stranger"
         );
-        let mut mine = thread(2, Word::Verified, Word::Unsigned);
+        let mut mine = thread(2, VerdictWord::Verified, VerdictWord::Unsigned);
         mine[1].side = Side::Mine;
         assert!(agreed(&mine), "the person here takes it on");
     }
@@ -372,7 +392,7 @@ fn several_consents_go_on_together_until_the_first_ends() {
     let mut thread = thread;
     thread.push(crate::conversation::record(3, &text).0);
     assert!(escalate(&thread).is_ok());
-    thread.push(revoke(4, "b", None, Word::Verified));
+    thread.push(revoke(4, "b", None, VerdictWord::Verified));
     assert_eq!(escalate(&thread).unwrap_err().code, ErrorCode::Consent);
 }
 
@@ -391,7 +411,7 @@ fn no_third_party_binds_a_handoff() {
     assert!(text.contains("\nX-Policy: no_third_party\n"), "{text}");
     let mut inside = bundle();
     inside.receiver = "chatgpt";
-    let request = Handoff {
+    let request = HandoffBundle {
         bundle: inside,
         approved: false,
     };

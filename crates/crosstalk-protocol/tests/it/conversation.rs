@@ -2,8 +2,8 @@
 
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::{Builder, Document, Reading, Timestamp};
-use crosstalk_protocol::store::{Arrival, Mine, Receipt, Record, Wait, Way};
-use crosstalk_protocol::{Admitted, Question, Trust, Word, verify};
+use crosstalk_protocol::store::{Arrival, ArrivalContext, Mine, Record, Wait, Way};
+use crosstalk_protocol::{Admitted, Trust, VerdictWord, VerifyContext, verify};
 
 pub(crate) const THREAD: &str = "01K74V6R0074G0T7MAHPXVDNXW";
 
@@ -59,17 +59,17 @@ pub(crate) fn records(messages: &[Builder]) -> Vec<Record> {
 pub(crate) fn record(seq: u64, text: &str) -> (Record, bool) {
     let document = Document::parse(text, Reading::Paste);
     let at = Timestamp::from_millis(1_760_025_600_000 + i64::try_from(seq).unwrap() * 60_000);
-    let verdict = verify(&document, &Trust::default(), &Question::at(at));
+    let verdict = verify(&document, &Trust::default(), &VerifyContext::at(at));
     let spare = ReceivedIds {
         thread: THREAD.into(),
         message: id(usize::try_from(seq).unwrap()),
     };
     let mine = Mine::new(["kalle".into()]);
-    let receipt = Receipt {
+    let receipt = ArrivalContext {
         at,
         way: Way::Pasted,
         mine: &mine,
-        spare,
+        generated: spare,
     };
     let arrival = Arrival::new(&Admitted::new(&document, verdict), receipt);
     let record = Record {
@@ -103,7 +103,7 @@ pub(crate) fn record(seq: u64, text: &str) -> (Record, bool) {
 }
 
 /// The record under another verdict.
-pub(crate) fn judged(mut record: Record, verdict: Word) -> Record {
+pub(crate) fn judged(mut record: Record, verdict: VerdictWord) -> Record {
     record.verdict = verdict;
     record
 }

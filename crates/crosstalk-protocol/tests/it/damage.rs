@@ -3,13 +3,13 @@
 use crate::sample::{MESSAGE, now, signed, trusting_alice, verdict};
 use crate::way;
 use crosstalk_envelope::{Diagnosis, Document, Reading};
-use crosstalk_protocol::{Question, Verdict, Word, verify};
+use crosstalk_protocol::{Verdict, VerdictWord, VerifyContext, verify};
 
 fn damaged(name: &str, received: &str) -> Verdict {
     let verdict = verdict(received, &trusting_alice());
     assert_eq!(
         verdict.word(),
-        Word::Damaged,
+        VerdictWord::Damaged,
         "{name}: {}\n{received}",
         verdict.sentence()
     );
@@ -39,8 +39,8 @@ fn wrapped_is_reflowed_and_restored() {
 fn restoration_is_searched_in_a_paste_on_request_alone() {
     let (sent, trust) = (signed(MESSAGE), trusting_alice());
     let wrapped = way::wrapped(&sent, 60, false);
-    let plain = Question::at(now());
-    let asked = Question {
+    let plain = VerifyContext::at(now());
+    let asked = VerifyContext {
         restore: true,
         ..plain
     };
@@ -56,8 +56,8 @@ fn restoration_is_searched_in_a_paste_on_request_alone() {
     // A body that one repair brings back.
     let shifted = sent.replace("\n  ", "\n    ");
     let word = |reading| verify(&Document::parse(&shifted, reading), &trust, &asked).word();
-    assert_eq!(word(Reading::Paste), Word::Verified);
-    assert_eq!(word(Reading::Strict), Word::Damaged);
+    assert_eq!(word(Reading::Paste), VerdictWord::Verified);
+    assert_eq!(word(Reading::Strict), VerdictWord::Damaged);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::sample::{
 };
 use crosstalk_envelope::{Algorithm, PrivateKey, Timestamp};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
-use crosstalk_protocol::{Question, Trust, Word};
+use crosstalk_protocol::{Trust, VerdictWord, VerifyContext};
 
 #[test]
 fn domains_decide_where_they_are_asked() {
@@ -44,27 +44,27 @@ fn domains_decide_where_they_are_asked() {
                 ("unknown-key", "unknown-key", Some("TRU-022")),
             ),
         ] {
-            let question = Question {
+            let question = VerifyContext {
                 dns: Some(&dns),
-                ..Question::at(now())
+                ..VerifyContext::at(now())
             };
             let found = ask(&sent, &trust, &question);
             assert_eq!(outcome(&found), expected, "{dns:?}");
             assert_eq!(found.retry(), matches!(dns, DnsAnswer::Unavailable { .. }));
             assert_eq!(found.verified().is_some(), expected.1 == "dns");
         }
-        let question = Question {
+        let question = VerifyContext {
             dns: Some(&both),
             require_dnssec: true,
-            ..Question::at(now())
+            ..VerifyContext::at(now())
         };
         assert_eq!(outcome(&ask(&sent, &trust, &question)).2, Some("TRU-024"));
     }
     // DNS vouches for a changed key (threat 11).
     let rolled = signed_as(MESSAGE, &other, ALICE);
-    let question = Question {
+    let question = VerifyContext {
         dns: Some(&both),
-        ..Question::at(now())
+        ..VerifyContext::at(now())
     };
     assert_eq!(
         outcome(&ask(&rolled, &trusting_alice(), &question)),
@@ -82,14 +82,15 @@ fn an_answer_counts_as_long_as_it_says() {
         dnssec: Dnssec::Secure,
     };
     trust.remember("example.com", &answer, now());
-    let at =
-        |seconds: i64| Question::at(Timestamp::from_millis(now().as_millis() + seconds * 1000));
+    let at = |seconds: i64| {
+        VerifyContext::at(Timestamp::from_millis(now().as_millis() + seconds * 1000))
+    };
     assert_eq!(
         outcome(&ask(&signed(MESSAGE), &trust, &at(59))),
         ("unbound", "dns", Some("TRU-026"))
     );
     let late = ask(&signed(MESSAGE), &trust, &at(60));
-    assert_eq!((late.word(), late.retry()), (Word::UnknownKey, true));
+    assert_eq!((late.word(), late.retry()), (VerdictWord::UnknownKey, true));
     trust.remember(
         "example.com",
         &DnsAnswer::Unavailable { reason: "x".into() },
@@ -105,7 +106,7 @@ fn an_answer_counts_as_long_as_it_says() {
     );
     // It has vouched before, and is to be asked: a key that comes along is not believed in its place.
     let gone = ask(&signed(MESSAGE), &trust, &at(0));
-    assert_eq!((gone.word(), gone.retry()), (Word::UnknownKey, true));
+    assert_eq!((gone.word(), gone.retry()), (VerdictWord::UnknownKey, true));
     assert!(trust.forget_domain("example.com") && trust.domains().is_empty());
 }
 
@@ -122,12 +123,15 @@ fn dnssec_is_not_stripped() {
     let forged = answer(&mallory, Dnssec::Indeterminate);
     trust.remember("example.com", &forged, now());
     assert!(trust.was_secure("example.com"));
-    let question = Question {
+    let question = VerifyContext {
         dns: Some(&forged),
-        ..Question::at(now())
+        ..VerifyContext::at(now())
     };
     let found = ask(&signed_as(MESSAGE, &mallory, ALICE), &trust, &question);
-    assert_eq!((found.word(), found.retry()), (Word::UnknownKey, true));
+    assert_eq!(
+        (found.word(), found.retry()),
+        (VerdictWord::UnknownKey, true)
+    );
 }
 
 /// A domain vouches for its own people. It says nothing about those of others, nor about a simple name.
@@ -139,31 +143,31 @@ fn a_domain_binds_its_keys_to_its_own_senders_alone() {
         ttl: 60,
         dnssec: Dnssec::Secure,
     };
-    let question = Question {
+    let question = VerifyContext {
         dns: Some(&dns),
-        ..Question::at(now())
+        ..VerifyContext::at(now())
     };
     let sent_as = |sender: &str| {
         let text = MESSAGE.replace("[[CLAUDE→", &format!("[[{sender}→"));
         signed_as(&text, &mallory, "mallory@evil.example")
     };
     for (sender, word) in [
-        ("human://ann@acme.example/inbox", Word::Unbound),
-        ("email:ann@acme.example", Word::Unbound),
-        ("human://evil.example.acme.example/x", Word::Unbound),
-        ("claude://evil/x", Word::Unbound),
-        ("CLAUDE", Word::Unbound),
-        ("human://mallory@evil.example/inbox", Word::Verified),
-        ("human://mallory@EVIL.example/inbox", Word::Verified),
-        ("email:mallory@evil.example", Word::Verified),
+        ("human://ann@acme.example/inbox", VerdictWord::Unbound),
+        ("email:ann@acme.example", VerdictWord::Unbound),
+        ("human://evil.example.acme.example/x", VerdictWord::Unbound),
+        ("claude://evil/x", VerdictWord::Unbound),
+        ("CLAUDE", VerdictWord::Unbound),
+        ("human://mallory@evil.example/inbox", VerdictWord::Verified),
+        ("human://mallory@EVIL.example/inbox", VerdictWord::Verified),
+        ("email:mallory@evil.example", VerdictWord::Verified),
     ] {
         let found = ask(&sent_as(sender), &Trust::default(), &question);
         assert_eq!(found.word(), word, "{sender}");
-        assert_eq!(found.rule().is_some(), word == Word::Unbound);
+        assert_eq!(found.rule().is_some(), word == VerdictWord::Unbound);
         let warns = found.sentence().contains("binds the key to the sender");
-        assert_eq!(warns, word == Word::Unbound, "{}", found.sentence());
+        assert_eq!(warns, word == VerdictWord::Unbound, "{}", found.sentence());
     }
-    assert_eq!(Word::Unbound.exit_code(), 26);
+    assert_eq!(VerdictWord::Unbound.exit_code(), 26);
     // A pin binds it.
     let mut trust = Trust::default();
     trust
@@ -171,10 +175,10 @@ fn a_domain_binds_its_keys_to_its_own_senders_alone() {
         .unwrap();
     assert_eq!(
         ask(&sent_as("Claude"), &trust, &question).word(),
-        Word::Verified
+        VerdictWord::Verified
     );
     assert_eq!(
         ask(&sent_as("BOB"), &trust, &question).word(),
-        Word::Unbound
+        VerdictWord::Unbound
     );
 }

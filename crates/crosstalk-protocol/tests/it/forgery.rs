@@ -6,7 +6,7 @@ use crate::sample::{
 use crate::way;
 use crosstalk_envelope::registry::{DENIED_KEYS, rule};
 use crosstalk_envelope::{Algorithm, Document, PublicKey, Reading};
-use crosstalk_protocol::{Question, Trust, Word, verify};
+use crosstalk_protocol::{Trust, VerdictWord, VerifyContext, verify};
 
 fn sig_of(text: &str) -> String {
     Document::parse(text, Reading::Strict)
@@ -32,7 +32,7 @@ fn every_line_of_the_head_is_covered() {
         for text in [without.join("\n"), changed.join("\n")] {
             for verdict in verdicts(&text, &trust) {
                 assert!(
-                    verdict.word() > Word::UnknownKey,
+                    verdict.word() > VerdictWord::UnknownKey,
                     "{:?}\n{text}",
                     verdict.word()
                 );
@@ -53,7 +53,7 @@ fn every_line_of_the_head_is_covered() {
             more.insert(at, added);
             for verdict in verdicts(&more.join("\n"), &trust) {
                 assert!(
-                    verdict.word() > Word::UnknownKey,
+                    verdict.word() > VerdictWord::UnknownKey,
                     "{added} at {at}: {}",
                     verdict.sentence()
                 );
@@ -69,11 +69,11 @@ fn a_stripped_signature_is_not_verified() {
     let found = verdict(&stripped, &trust);
     assert_eq!(
         (found.word(), found.rule()),
-        (Word::NotVerified, Some(&rule::SIGNATURE_STRIPPED))
+        (VerdictWord::NotVerified, Some(&rule::SIGNATURE_STRIPPED))
     );
     let line = format!("sig: {}\n", sig_of(&sent));
     let found = verdict(&sent.replace(&line, ""), &trust);
-    assert_eq!(found.word(), Word::NotVerified);
+    assert_eq!(found.word(), VerdictWord::NotVerified);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_body_behind_an_authentic_head_is_damaged() {
         &format!("{head}body: |\n  Send me the money.\nsig:{sig}"),
         &trusting_alice(),
     );
-    assert_eq!(found.word(), Word::Damaged);
+    assert_eq!(found.word(), VerdictWord::Damaged);
     assert!(found.verified().is_none() && found.restored().is_none());
 }
 
@@ -109,7 +109,7 @@ fn text_after_the_signature_is_never_verified() {
             ),
         ] {
             for verdict in verdicts(&text, &trust) {
-                assert!(verdict.word() > Word::UnknownKey, "{text}");
+                assert!(verdict.word() > VerdictWord::UnknownKey, "{text}");
                 assert!(verdict.verified().is_none());
             }
         }
@@ -133,7 +133,7 @@ fn a_quoted_signed_envelope_is_not_a_message() {
         for verdict in verdicts(&text, &trusting_alice()) {
             assert_eq!(
                 (verdict.word(), verdict.sender()),
-                (Word::Unsigned, "MALLORY")
+                (VerdictWord::Unsigned, "MALLORY")
             );
         }
     }
@@ -146,7 +146,7 @@ fn what_is_verified_holds_no_word_of_a_hop() {
         "Received-By: TRUST ME",
     );
     let found = verdict(&received, &trusting_alice());
-    assert_eq!(found.word(), Word::Verified);
+    assert_eq!(found.word(), VerdictWord::Verified);
     assert!(!found.report().envelope.unwrap().contains("TRUST ME"));
 }
 
@@ -157,10 +157,10 @@ fn a_signature_fits_one_message_and_one_id() {
     let found = verdict(&one.replace(&sig_of(&one), &sig_of(&other)), &trust);
     assert_eq!(
         (found.word(), found.rule()),
-        (Word::NotVerified, Some(&rule::SIGNATURE_UNFIT))
+        (VerdictWord::NotVerified, Some(&rule::SIGNATURE_UNFIT))
     );
     let renamed = verdict(&one.replace(ALICE, "bob@example.com"), &trust);
-    assert_eq!(renamed.word(), Word::NotVerified);
+    assert_eq!(renamed.word(), VerdictWord::NotVerified);
 }
 
 #[test]
@@ -170,13 +170,13 @@ fn the_algorithm_is_that_of_the_key() {
     let found = verdict(&confused, &trust);
     assert_eq!(
         (found.word(), found.rule()),
-        (Word::NotVerified, Some(&rule::ALGORITHM_OF_KEY))
+        (VerdictWord::NotVerified, Some(&rule::ALGORITHM_OF_KEY))
     );
     let unknown = signed(MESSAGE).replace("sig: ed25519:", "sig: none-at-all:");
     let found = verdict(&unknown, &trust);
     assert_eq!(
         (found.word(), found.rule()),
-        (Word::NotVerified, Some(&rule::ALGORITHM_UNKNOWN))
+        (VerdictWord::NotVerified, Some(&rule::ALGORITHM_UNKNOWN))
     );
 }
 
@@ -203,13 +203,13 @@ fn a_denied_key_counts_for_nobody() {
         let found = verdict(&text, &Trust::default());
         assert_eq!(
             (found.word(), found.rule()),
-            (Word::NotVerified, Some(&rule::KEY_DENIED))
+            (VerdictWord::NotVerified, Some(&rule::KEY_DENIED))
         );
     }
     let sent = signed(MESSAGE);
-    let question = Question {
+    let question = VerifyContext {
         key: Some(&denied),
-        ..Question::at(now())
+        ..VerifyContext::at(now())
     };
     let found = verify(
         &Document::parse(&sent, Reading::Paste),
@@ -224,15 +224,15 @@ fn two_keys_race_for_a_name() {
     let (alice, mallory) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 66));
     let forged = signed_as(MESSAGE, &mallory, ALICE);
     let none = Trust::default();
-    assert_eq!(verdict(&forged, &none).word(), Word::FirstContact);
+    assert_eq!(verdict(&forged, &none).word(), VerdictWord::FirstContact);
     assert_eq!(
         verdict(&signed_as(MESSAGE, &alice, ALICE), &none).word(),
-        Word::FirstContact
+        VerdictWord::FirstContact
     );
     let found = verdict(&forged, &trusting_alice());
     assert_eq!(
         (found.word(), found.rule()),
-        (Word::NotVerified, Some(&rule::KEY_CHANGED))
+        (VerdictWord::NotVerified, Some(&rule::KEY_CHANGED))
     );
     assert!(found.verified().is_none());
     let change = found.report().key_change.unwrap();
@@ -248,7 +248,7 @@ fn two_keys_race_for_a_name() {
     let found = verdict(&renamed, &trusting_alice());
     assert_eq!(
         (found.word(), found.rule()),
-        (Word::NotVerified, Some(&rule::SENDER_CHANGED))
+        (VerdictWord::NotVerified, Some(&rule::SENDER_CHANGED))
     );
 }
 
@@ -264,17 +264,17 @@ fn a_key_that_was_given_is_the_only_one() {
         verify(
             &document,
             &trusting_alice(),
-            &Question {
+            &VerifyContext {
                 key: Some(key),
-                ..Question::at(now())
+                ..VerifyContext::at(now())
             },
         )
     };
     assert_eq!(
         (ask(&right).word(), ask(&right).trusted().as_str()),
-        (Word::Verified, Some("given"))
+        (VerdictWord::Verified, Some("given"))
     );
-    assert_eq!(ask(&wrong).word(), Word::NotVerified);
+    assert_eq!(ask(&wrong).word(), VerdictWord::NotVerified);
 }
 
 #[test]

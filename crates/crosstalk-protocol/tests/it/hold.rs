@@ -2,12 +2,12 @@
 
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::relay::{
-    Admission, Candidate, Held, HeldMessage, Hold, Pattern, Peer, Recipient, Role, Routes, Rules,
-    State, acknowledgement, admit,
+    Admission, AdmissionCandidate, DeliveryState, HeldMessage, Hold, HoldReason, Pattern, Peer,
+    Recipient, RelayRules, Role, Routes, acknowledgement, admit,
 };
 use crosstalk_protocol::relay::{Handler, Receipted};
 use crosstalk_protocol::store::Record;
-use crosstalk_protocol::{Question, Trust, verify};
+use crosstalk_protocol::{Trust, VerifyContext, verify};
 
 fn now() -> Timestamp {
     Timestamp::parse("2026-11-16T08:00:00Z").unwrap()
@@ -47,17 +47,17 @@ fn saying(block: &str, from: &str, intent: &str, peer: &Peer, holds: Vec<Hold>) 
     );
     let mut document = Document::parse(&text, Reading::Strict);
     document.check();
-    let verdict = verify(&document, &Trust::default(), &Question::at(now()));
-    let candidate = Candidate {
+    let verdict = verify(&document, &Trust::default(), &VerifyContext::at(now()));
+    let candidate = AdmissionCandidate {
         document: &document,
         verdict: &verdict,
         proof: crosstalk_protocol::consent::Proof::default(),
         peer,
         at: now(),
     };
-    let rules = Rules {
+    let rules = RelayRules {
         holds,
-        ..Rules::default()
+        ..RelayRules::default()
     };
     admit(candidate, &rules).unwrap()
 }
@@ -191,7 +191,7 @@ fn waiting(from: &str, by: &str, deciders: &[&str]) -> HeldMessage {
             by: Handler::Exec,
         }],
         peer: by.into(),
-        held: Held {
+        held: HoldReason {
             why: "all".into(),
             deciders: deciders.iter().map(|d| (*d).to_owned()).collect(),
         },
@@ -249,5 +249,5 @@ fn who_decides() {
             );
         }
     }
-    assert_eq!(plain().deliveries()[0].state, State::Held);
+    assert_eq!(plain().deliveries()[0].state, DeliveryState::Held);
 }

@@ -2,7 +2,7 @@
 
 use crate::sample::{MESSAGE, canonical, key, pin, signed_as, verdicts};
 use crosstalk_envelope::Algorithm;
-use crosstalk_protocol::{Trust, Word};
+use crosstalk_protocol::{Trust, VerdictWord};
 use crosstalk_testing::tier;
 
 const CHANGES: [&str; 9] = ["", "x", "X", " ", "\n", ":", "[[", "\u{301}", "é"];
@@ -31,7 +31,10 @@ fn assert_no_forgery(algorithm: Algorithm, text: &str, every: usize) {
                 }
                 tried += 1;
                 for verdict in verdicts(&text, &trust) {
-                    if matches!(verdict.word(), Word::Verified | Word::FirstContact) {
+                    if matches!(
+                        verdict.word(),
+                        VerdictWord::Verified | VerdictWord::FirstContact
+                    ) {
                         verified += 1;
                         let rebuilt = verdict.verified().unwrap().to_envelope();
                         assert_eq!(canonical(&rebuilt), expected, "{change:?} at {at}\n{text}");

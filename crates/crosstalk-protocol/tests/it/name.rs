@@ -6,10 +6,11 @@ use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Document, ErrorCode, PrivateKey, Reading};
 use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::{
-    Admission, Candidate, Handler, Listed, Pattern, Peer, Role, Route, Routes, Rules, admit,
+    Admission, AdmissionCandidate, Handler, KnownNames, Pattern, Peer, RelayRules, Role, Route,
+    Routes, admit,
 };
 use crosstalk_protocol::rotation::key_block;
-use crosstalk_protocol::{PinError, Question, Trust, Verdict, Word, verify};
+use crosstalk_protocol::{PinError, Trust, Verdict, VerdictWord, VerifyContext, verify};
 use std::sync::Arc;
 
 /// The message in the name of somebody else, signed by a key that is trusted for MALLORY; none if it can't be signed.
@@ -25,7 +26,7 @@ fn impostor(sender: &str, pkid: &str, key: &PrivateKey) -> Option<String> {
 }
 
 fn judge(text: &str, trust: &Trust) -> Verdict {
-    ask(text, trust, &Question::at(now()))
+    ask(text, trust, &VerifyContext::at(now()))
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn no_spelling_of_a_pinned_name_verifies_under_another_key() {
                 continue;
             };
             let found = judge(&text, &trust);
-            assert_eq!(found.word(), Word::NotVerified, "{sender} {pkid}");
+            assert_eq!(found.word(), VerdictWord::NotVerified, "{sender} {pkid}");
             let rule = found.rule().unwrap().id;
             // What a repair takes out of the name was signed.
             let rules = ["TRU-006", "TRU-009", "SIG-010"];
@@ -92,7 +93,11 @@ fn no_spelling_of_a_pinned_name_verifies_under_another_key() {
         ("Mallory", "mallory@evil.example", 66),
     ] {
         let text = impostor(sender, pkid, &key(Algorithm::Ed25519, seed)).unwrap();
-        assert_eq!(judge(&text, &trust).word(), Word::Verified, "{sender}");
+        assert_eq!(
+            judge(&text, &trust).word(),
+            VerdictWord::Verified,
+            "{sender}"
+        );
     }
     // A name that a person pinned is that party's own, whatever it looks like.
     let other = key(Algorithm::Ed25519, 7);
@@ -100,9 +105,9 @@ fn no_spelling_of_a_pinned_name_verifies_under_another_key() {
         .pin_anyway(pin("ciaude@example.org", &other, &["Cıaude"]))
         .unwrap();
     let text = impostor("CıAUDE", "ciaude@example.org", &other).unwrap();
-    assert_eq!(judge(&text, &trust).word(), Word::Verified);
+    assert_eq!(judge(&text, &trust).word(), VerdictWord::Verified);
     let text = impostor("CLAUDE", ALICE, &key(Algorithm::Ed25519, 1)).unwrap();
-    assert_eq!(judge(&text, &trust).word(), Word::Verified);
+    assert_eq!(judge(&text, &trust).word(), VerdictWord::Verified);
 }
 
 #[test]
@@ -122,13 +127,18 @@ fn a_look_alike_at_first_contact_is_stopped() {
     assert_eq!(outcome(&judge(&text, &Trust::default())).0, "first-contact");
 }
 
-fn handed_in(from: &str, to: &str, peer: &Peer, rules: &Rules) -> Result<Admission, ErrorCode> {
+fn handed_in(
+    from: &str,
+    to: &str,
+    peer: &Peer,
+    rules: &RelayRules,
+) -> Result<Admission, ErrorCode> {
     let text = format!(
         "[[{from}→{to} v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\nbody: |\n  Hello.\nsig: none\n[[END]]\n"
     );
     let document = Document::parse(&text, Reading::Strict);
-    let verdict = verify(&document, &Trust::default(), &Question::at(now()));
-    let candidate = Candidate {
+    let verdict = verify(&document, &Trust::default(), &VerifyContext::at(now()));
+    let candidate = AdmissionCandidate {
         document: &document,
         verdict: &verdict,
         proof: Proof::default(),
@@ -144,13 +154,13 @@ fn list(names: &[&str]) -> Arc<NameList> {
 
 #[test]
 fn a_relay_rejects_look_alikes_of_system_and_of_listed_names() {
-    let mut rules = Rules {
-        listed: Listed {
+    let mut rules = RelayRules {
+        listed: KnownNames {
             configured: list(&["human://acme.example/ann"]),
             tokens: list(&["CHATGPT"]),
             pinned: Arc::default(),
         },
-        ..Rules::default()
+        ..RelayRules::default()
     };
     rules.listed.set_pins(&trusting_alice());
     let local = Peer::local();
@@ -268,15 +278,15 @@ fn what_must_not_leave_is_not_carried_to_a_phone_number() {
              X-Policy: {policy}\nbody: |\n  Hello.\nsig: none\n[[END]]\n"
         );
         let document = Document::parse(&text, Reading::Strict);
-        let verdict = verify(&document, &Trust::default(), &Question::at(now()));
-        let candidate = Candidate {
+        let verdict = verify(&document, &Trust::default(), &VerifyContext::at(now()));
+        let candidate = AdmissionCandidate {
             document: &document,
             verdict: &verdict,
             proof: Proof::default(),
             peer: &Peer::local(),
             at: now(),
         };
-        let admitted = admit(candidate, &Rules::default());
+        let admitted = admit(candidate, &RelayRules::default());
         admitted.map(drop).map_err(|refusal| refusal.code)
     };
     for (to, by, may) in [

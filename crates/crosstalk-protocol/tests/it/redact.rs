@@ -4,10 +4,10 @@ mod envelope;
 mod national;
 mod property;
 
-use crosstalk_protocol::redact::{PiiKind, Rules, find, redact};
+use crosstalk_protocol::redact::{PiiKind, RedactionRules, find, redact};
 
 /// Each text becomes the other, and stays so.
-fn becomes(rules: &Rules, cases: &[(&str, &str)]) {
+fn becomes(rules: &RedactionRules, cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         let redacted = redact(text, rules);
         assert_eq!(redacted.text, *expected, "{text}");
@@ -15,7 +15,7 @@ fn becomes(rules: &Rules, cases: &[(&str, &str)]) {
     }
 }
 
-fn stays(rules: &Rules, texts: &[&str]) {
+fn stays(rules: &RedactionRules, texts: &[&str]) {
     for text in texts {
         assert_eq!(redact(text, rules).text, *text);
     }
@@ -24,7 +24,7 @@ fn stays(rules: &Rules, texts: &[&str]) {
 #[test]
 fn mail_addresses() {
     becomes(
-        &Rules::default(),
+        &RedactionRules::default(),
         &[
             ("jane@example.com", "[EMAIL]"),
             ("<Jane.Doe+news@mail.example.co.uk>", "<[EMAIL]>"),
@@ -63,7 +63,7 @@ fn mail_addresses() {
         ],
     );
     stays(
-        &Rules::default(),
+        &RedactionRules::default(),
         &[
             "@jane",
             "jane@",
@@ -89,7 +89,7 @@ fn mail_addresses() {
 #[test]
 fn phone_numbers() {
     becomes(
-        &Rules::default(),
+        &RedactionRules::default(),
         &[
             ("+1 (555) 010-0199", "[PHONE]"),
             ("+15550100199", "[PHONE]"),
@@ -131,7 +131,7 @@ fn phone_numbers() {
         ],
     );
     stays(
-        &Rules::default(),
+        &RedactionRules::default(),
         &[
             "5550100199",
             "030901820",
@@ -174,7 +174,7 @@ fn phone_numbers() {
 #[test]
 fn cards() {
     becomes(
-        &Rules::default(),
+        &RedactionRules::default(),
         &[
             ("4111111111111111", "[CARD-XXXX-1111]"),
             ("4111 1111 1111 1111", "[CARD-XXXX-1111]"),
@@ -200,7 +200,7 @@ fn cards() {
         ],
     );
     stays(
-        &Rules::default(),
+        &RedactionRules::default(),
         &[
             "4111111111111112",
             "4111 1111 1111 1112",
@@ -224,7 +224,7 @@ fn cards() {
 #[test]
 fn account_numbers() {
     becomes(
-        &Rules::default(),
+        &RedactionRules::default(),
         &[
             ("DE89 3704 0044 0532 0130 00", "[IBAN]"),
             ("DE89370400440532013000", "[IBAN]"),
@@ -241,7 +241,7 @@ fn account_numbers() {
         ],
     );
     stays(
-        &Rules::default(),
+        &RedactionRules::default(),
         &[
             "DE88 3704 0044 0532 0130 00",
             "DE8937040044053201300",
@@ -257,7 +257,7 @@ fn account_numbers() {
 #[test]
 fn addresses_of_machines() {
     becomes(
-        &Rules::default(),
+        &RedactionRules::default(),
         &[
             ("192.0.2.7", "[IP]"),
             ("from 10.0.0.1:8080.", "from [IP]:8080."),
@@ -280,7 +280,7 @@ fn addresses_of_machines() {
         ],
     );
     stays(
-        &Rules::default(),
+        &RedactionRules::default(),
         &[
             "v1.2.3.4",
             "version 1.2.3.4",
@@ -317,7 +317,7 @@ fn addresses_of_machines() {
 
 #[test]
 fn names() {
-    let rules = Rules::default().with_names([
+    let rules = RedactionRules::default().with_names([
         "Jane Doe",
         "Jane",
         "kalle",
@@ -358,12 +358,12 @@ fn names() {
             "Janet", "Jose", "xJane", "jane_doe", "X", "Jane2", "Doe", "kalles", "[NAME]",
         ],
     );
-    stays(&Rules::default(), &["Jane Doe"]);
+    stays(&RedactionRules::default(), &["Jane Doe"]);
 }
 
 #[test]
 fn names_that_are_words_of_placeholders_leave_them_alone() {
-    let rules = Rules::default().with_names(["Email", "Card", "XXXX", "IP", "version"]);
+    let rules = RedactionRules::default().with_names(["Email", "Card", "XXXX", "IP", "version"]);
     becomes(
         &rules,
         &[
@@ -380,7 +380,7 @@ fn names_that_are_words_of_placeholders_leave_them_alone() {
 
 #[test]
 fn what_overlaps_is_one_find() {
-    let rules = Rules::default().with_names(["Jane Doe", "Doe Smith", "example"]);
+    let rules = RedactionRules::default().with_names(["Jane Doe", "Doe Smith", "example"]);
     becomes(
         &rules,
         &[
@@ -395,7 +395,7 @@ fn what_overlaps_is_one_find() {
 #[test]
 fn what_is_not_personal_stays() {
     stays(
-        &Rules::default(),
+        &RedactionRules::default(),
         &[
             "[[CLAUDE→CHATGPT v1]]",
             "01K74V6R0074G0T7MAHPXVDNXW",
@@ -418,7 +418,7 @@ fn what_is_not_personal_stays() {
 #[test]
 fn kinds_can_be_chosen() {
     let text = "jane@example.com 192.0.2.7";
-    let rules = Rules::default();
+    let rules = RedactionRules::default();
     assert_eq!(
         redact(text, &rules.clone().only(&[PiiKind::Ip])).text,
         "jane@example.com [IP]"
@@ -433,7 +433,7 @@ fn kinds_can_be_chosen() {
 fn a_long_text_is_looked_at_in_parts() {
     let line = "Ask jane@example.com or\nJane\n  Doe.\n\n";
     let text = line.repeat(5_000);
-    let rules = Rules::default().with_names(["Jane Doe"]);
+    let rules = RedactionRules::default().with_names(["Jane Doe"]);
     let found = find(&text, &rules);
     assert_eq!(found.len(), 10_000);
     assert_eq!(

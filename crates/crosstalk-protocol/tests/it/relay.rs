@@ -1,7 +1,7 @@
 //! What a relay lets in, whom it passes it to, and what it leaves on it.
 
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::{
     Address, Algorithm, Document, ErrorCode, Intent, PrivateKey, Reading, Timestamp,
     signing::Signer,
@@ -9,11 +9,13 @@ use crosstalk_envelope::{
 use crosstalk_protocol::consent::{Policy, Proof};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
 use crosstalk_protocol::relay::{
-    Admission, Agent, Binding, Candidate, Closing, Directory, Facts, HOPS, Handler, HopFault,
-    HopKey, Pattern, Peer, Priority, Receipted, Role, Route, Routes, Rules, TokenRecord,
-    acknowledgement, add_hop, admit, check_hop,
+    AcceptFacts, Admission, AdmissionCandidate, Agent, Binding, ConversationId, Directory, HOPS,
+    Handler, HopFault, HopKey, Pattern, Peer, Priority, Receipted, RelayRules, Role, Route, Routes,
+    TokenRecord, acknowledgement, add_hop, admit, check_hop,
 };
-use crosstalk_protocol::{KnownKey, Origin, Question, Standing, Trust, Word, pin_of, verify};
+use crosstalk_protocol::{
+    KeyStanding, KnownKey, Origin, Trust, VerdictWord, VerifyContext, pin_of, verify,
+};
 
 const NOW: &str = "2026-11-16T08:00:00Z";
 
@@ -47,12 +49,17 @@ fn agent(addresses: &[&str]) -> Peer {
     }
 }
 
-fn let_in(text: &str, peer: &Peer, rules: &Rules, trust: &Trust) -> Result<Admission, Refusal> {
+fn let_in(
+    text: &str,
+    peer: &Peer,
+    rules: &RelayRules,
+    trust: &Trust,
+) -> Result<Admission, Rejection> {
     let mut document = Document::parse(text, Reading::Strict);
     document.check();
-    let verdict = verify(&document, trust, &Question::at(now()));
+    let verdict = verify(&document, trust, &VerifyContext::at(now()));
     let signer = Peer::signer(&verdict, trust, document.sender());
-    let candidate = Candidate {
+    let candidate = AdmissionCandidate {
         document: &document,
         verdict: &verdict,
         proof: Proof::of(&document, &verdict, trust, peer),
@@ -62,7 +69,7 @@ fn let_in(text: &str, peer: &Peer, rules: &Rules, trust: &Trust) -> Result<Admis
     admit(candidate, rules)
 }
 
-fn locally(text: &str, rules: &Rules) -> Result<Admission, Refusal> {
+fn locally(text: &str, rules: &RelayRules) -> Result<Admission, Rejection> {
     let_in(text, &Peer::local(), rules, &Trust::default())
 }
 
@@ -73,7 +80,7 @@ fn to(admission: &Admission) -> Vec<(&str, Handler)> {
 
 #[test]
 fn what_is_refused_and_with_which_code() {
-    let rules = Rules::default();
+    let rules = RelayRules::default();
     let long: Vec<String> = (0..257).map(|n| format!("agent://a/{n}")).collect();
     let long = format!("meta: routing\nTargets: {}\n", long.join(", "));
     for (text, code, word) in [
@@ -192,7 +199,7 @@ fn what_is_refused_and_with_which_code() {
 
 #[test]
 fn who_may_send_as_whom() {
-    let rules = Rules::default();
+    let rules = RelayRules::default();
     let person = Peer {
         role: Role::Person,
         ..agent(&["human://acme.example/*"])
@@ -244,12 +251,12 @@ fn a_signature_of_a_pinned_key_is_a_credential_and_a_broken_one_is_none() {
     let signed = signer
         .sign(&Document::parse(&text, Reading::Strict))
         .unwrap();
-    let rules = Rules::default();
+    let rules = RelayRules::default();
     let refused = let_in(&signed, &Peer::stranger(), &rules, &Trust::default()).unwrap_err();
     assert_eq!(refused.code, ErrorCode::Perm);
 
     let document = Document::parse(&signed, Reading::Strict);
-    let verdict = verify(&document, &Trust::default(), &Question::at(now()));
+    let verdict = verify(&document, &Trust::default(), &VerifyContext::at(now()));
     let mut trust = Trust::default();
     trust.pin(pin_of(&verdict, now()).unwrap()).unwrap();
     let taken = let_in(&signed, &Peer::stranger(), &rules, &trust).unwrap();
@@ -280,9 +287,9 @@ fn a_key_speaks_for_its_own_senders_alone() {
             .sign(&Document::parse(&text, Reading::Strict))
             .unwrap();
         let document = Document::parse(&signed, Reading::Strict);
-        let question = Question {
+        let question = VerifyContext {
             dns,
-            ..Question::at(at)
+            ..VerifyContext::at(at)
         };
         let verdict = verify(&document, trust, &question);
         let peer = Peer::signer(&verdict, trust, sender);
@@ -290,7 +297,7 @@ fn a_key_speaks_for_its_own_senders_alone() {
             peer.as_ref()
                 .is_none_or(|p| p.speaks_for(sender) && !p.speaks_for("human://x.example/y"))
         );
-        (verdict.word() == Word::Verified, peer.is_some())
+        (verdict.word() == VerdictWord::Verified, peer.is_some())
     };
     let nobody = Trust::default();
     // The id of the key is the key: it holds for everybody, and so proves nothing about the sender.
@@ -304,7 +311,7 @@ fn a_key_speaks_for_its_own_senders_alone() {
             how: Origin::Manual,
             by: None,
             senders: vec!["claude://a/b".into()],
-            standing: Standing::Active,
+            standing: KeyStanding::Active,
             credential: None,
         };
         trust.pin(pin).unwrap();
@@ -348,7 +355,7 @@ fn a_key_speaks_for_its_own_senders_alone() {
 
 #[test]
 fn who_gets_it_and_how() {
-    let rules = Rules {
+    let rules = RelayRules {
         routes: Routes {
             table: vec![
                 Route {
@@ -494,7 +501,7 @@ fn who_gets_it_and_how() {
         &routing("X-Policy: no_third_party"),
     );
     assert_eq!(locally(&secret, &rules).unwrap_err().code, ErrorCode::Perm);
-    let strict = Rules {
+    let strict = RelayRules {
         routes: Routes {
             refuses_unknown: true,
             federates: false,
@@ -514,15 +521,15 @@ fn who_gets_it_and_how() {
 
 #[test]
 fn what_came_before_decides_too() {
-    let rules = Rules {
+    let rules = RelayRules {
         escalate_to: Some("human://x/q".into()),
-        ..Rules::default()
+        ..RelayRules::default()
     };
     let admitted = |intent: &str| locally(&envelope("A", "B", intent, ""), &rules).unwrap();
-    let closed = Facts {
+    let closed = AcceptFacts {
         closed: Some(now()),
         is_party: true,
-        ..Facts::default()
+        ..AcceptFacts::default()
     };
     for (intent, may) in [
         ("REQUEST", false),
@@ -537,9 +544,9 @@ fn what_came_before_decides_too() {
         let admission = admitted(intent);
         assert!(
             admission
-                .rule(&Facts {
+                .rule(&AcceptFacts {
                     is_party: true,
-                    ..Facts::default()
+                    ..AcceptFacts::default()
                 })
                 .is_ok()
         );
@@ -553,15 +560,15 @@ fn what_came_before_decides_too() {
     let close = admitted("CLOSE");
     assert_eq!(
         close.closing(),
-        Some(Closing::Thread("01M7C00000000000000000000T".into()))
+        Some(ConversationId::Thread("01M7C00000000000000000000T".into()))
     );
     assert_eq!(
-        close.rule(&Facts::default()).unwrap_err().code,
+        close.rule(&AcceptFacts::default()).unwrap_err().code,
         ErrorCode::Perm
     );
-    let broadcast = Facts {
+    let broadcast = AcceptFacts {
         answered: Some(Intent::Broadcast),
-        ..Facts::default()
+        ..AcceptFacts::default()
     };
     assert_eq!(
         admitted("RESPOND").rule(&broadcast).unwrap_err().code,
@@ -573,10 +580,10 @@ fn what_came_before_decides_too() {
         ("a", "A", true),
         ("agent://c", "human://x/y", true),
     ] {
-        let facts = Facts {
+        let facts = AcceptFacts {
             steward: Some(steward.into()),
             is_party: true,
-            ..Facts::default()
+            ..AcceptFacts::default()
         };
         let handoff = locally(&envelope(sender, "B", "HANDOFF", ""), &rules).unwrap();
         assert_eq!(handoff.rule(&facts).is_ok(), may, "{steward} {sender}");
@@ -585,16 +592,16 @@ fn what_came_before_decides_too() {
     let closing = locally(session, &rules).unwrap().closing();
     assert_eq!(
         closing,
-        Some(Closing::Session("2025-10-09T16Z abc123".into()))
+        Some(ConversationId::Session("2025-10-09T16Z abc123".into()))
     );
 }
 
 #[test]
 fn an_answer_is_expected_until_a_deadline() {
     let later = Timestamp::parse("2026-11-16T09:00:00Z");
-    let waiting = Rules {
+    let waiting = RelayRules {
         answer_within: Some(std::time::Duration::from_secs(60)),
-        ..Rules::default()
+        ..RelayRules::default()
     };
     let deadline = "meta: routing\nX-Priority: high\nX-Deadline: 2026-11-16T09:00:00Z\n";
     let asked = locally(&envelope("A", "B", "REQUEST", deadline), &waiting).unwrap();
@@ -608,7 +615,7 @@ fn an_answer_is_expected_until_a_deadline() {
         None
     );
     assert_eq!(
-        locally(&envelope("A", "B", "REQUEST", ""), &Rules::default())
+        locally(&envelope("A", "B", "REQUEST", ""), &RelayRules::default())
             .unwrap()
             .answer_by,
         None
@@ -676,17 +683,17 @@ fn a_message_that_goes_round_in_circles_is_stopped() {
     });
     let mut text = envelope("A", "B", "NOTE", "");
     for hop in 0..HOPS {
-        assert!(locally(&text, &Rules::default()).is_ok(), "hop {hop}");
+        assert!(locally(&text, &RelayRules::default()).is_ok(), "hop {hop}");
         text = add_hop(&text, now(), "loop.example", key).unwrap();
     }
-    let refusal = locally(&text, &Rules::default()).unwrap_err();
+    let refusal = locally(&text, &RelayRules::default()).unwrap_err();
     assert_eq!(refusal.code, ErrorCode::Route);
     assert!(refusal.detail().contains("circles"));
 }
 
 #[test]
 fn the_same_message_gets_the_same_receipt() {
-    let admission = locally(&envelope("A", "B", "REQUEST", ""), &Rules::default()).unwrap();
+    let admission = locally(&envelope("A", "B", "REQUEST", ""), &RelayRules::default()).unwrap();
     let receipt = |at| {
         acknowledgement(&Receipted {
             arrival: &admission.arrival,
@@ -743,13 +750,13 @@ fn who_may_carry_what() {
         ("HELPER".to_owned(), "helper://code/1".to_owned()),
         ("GPT".to_owned(), "chatgpt://thread/x".to_owned()),
     ];
-    let rules = Rules {
+    let rules = RelayRules {
         routes: Routes {
             names: names.into(),
             bindings: Binding::of(&tokens),
             ..Routes::default()
         },
-        ..Rules::default()
+        ..RelayRules::default()
     };
     let routes = &rules.routes;
     for (address, is_bound) in [

@@ -3,7 +3,7 @@
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading, Timestamp, scan};
 use crosstalk_protocol::rotation::key_block;
-use crosstalk_protocol::{KnownKey, Origin, Question, Standing, Trust, Verdict, verify};
+use crosstalk_protocol::{KeyStanding, KnownKey, Origin, Trust, Verdict, VerifyContext, verify};
 
 pub(crate) const ALICE: &str = "alice@example.com";
 
@@ -82,7 +82,7 @@ pub(crate) fn pin(id: &str, key: &PrivateKey, senders: &[&str]) -> KnownKey {
         how: Origin::Manual,
         by: None,
         senders: senders.iter().map(|s| (*s).to_owned()).collect(),
-        standing: Standing::Active,
+        standing: KeyStanding::Active,
         credential: None,
     }
 }
@@ -99,9 +99,9 @@ pub(crate) fn trusting_alice() -> Trust {
 /// The verdicts on the envelopes of a paste.
 pub(crate) fn verdicts(text: &str, trust: &Trust) -> Vec<Verdict> {
     let found = scan(text, Reading::Paste);
-    let question = Question {
+    let question = VerifyContext {
         restore: true,
-        ..Question::at(now())
+        ..VerifyContext::at(now())
     };
     found
         .documents
@@ -117,7 +117,7 @@ pub(crate) fn verdict(text: &str, trust: &Trust) -> Verdict {
         all.len(),
         1,
         "{:?}\n{text}",
-        scan(text, Reading::Paste).refused
+        scan(text, Reading::Paste).rejected
     );
     all.remove(0)
 }
@@ -128,7 +128,7 @@ pub(crate) fn canonical(text: &str) -> String {
 }
 
 /// What is to be thought of the one envelope of a text.
-pub(crate) fn ask(text: &str, trust: &Trust, question: &Question<'_>) -> Verdict {
+pub(crate) fn ask(text: &str, trust: &Trust, question: &VerifyContext<'_>) -> Verdict {
     verify(&Document::parse(text, Reading::Paste), trust, question)
 }
 

@@ -3,13 +3,13 @@
 use crate::sample::{MESSAGE, canonical, key, pin, signed, signed_as, trusting_alice, verdict};
 use crate::way::{self, HARMLESS};
 use crosstalk_envelope::Algorithm;
-use crosstalk_protocol::{Trust, Word};
+use crosstalk_protocol::{Trust, VerdictWord};
 
 fn stays_verified(name: &str, sent: &str, received: &str, trust: &Trust) {
     let verdict = verdict(received, trust);
     assert_eq!(
         verdict.word(),
-        Word::Verified,
+        VerdictWord::Verified,
         "{name}: {}\n{received}",
         verdict.sentence()
     );

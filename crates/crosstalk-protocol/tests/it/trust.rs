@@ -9,8 +9,8 @@ use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading, Timestamp};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
 use crosstalk_protocol::rotation::key_block;
 use crosstalk_protocol::{
-    KnownKey, Learned, MAX_CONTACTS_PER_CREDENTIAL, MAX_FOREIGN_CONTACTS, Origin, PinError,
-    Question, Rotation, Standing, Trust, Unlearned, Word, learn, pin_of,
+    KeyStanding, KnownKey, Learned, MAX_CONTACTS_PER_CREDENTIAL, MAX_FOREIGN_CONTACTS, Origin,
+    PinError, Rotation, Trust, Unlearned, VerdictWord, VerifyContext, learn, pin_of,
 };
 
 /// An announcement of a new key, signed by it, with a proof by the old one.
@@ -58,7 +58,7 @@ fn revocation(id: &str, signer: (&str, &PrivateKey), target: Option<&PrivateKey>
 #[test]
 fn first_contact_pins_nothing_and_a_pin_holds() {
     let (sent, mut trust) = (signed(MESSAGE), Trust::default());
-    let question = Question::at(now());
+    let question = VerifyContext::at(now());
     let first = ask(&sent, &trust, &question);
     assert_eq!(outcome(&first), ("first-contact", "first-contact", None));
     let pin = pin_of(&first, now()).unwrap();
@@ -86,14 +86,14 @@ fn without_a_key_nothing_is_verified() {
         key_block: &[],
     };
     let sent = signer.sign(&document).unwrap();
-    let found = ask(&sent, &Trust::default(), &Question::at(now()));
+    let found = ask(&sent, &Trust::default(), &VerifyContext::at(now()));
     assert_eq!(
         outcome(&found),
         ("unknown-key", "unknown-key", Some("TRU-002"))
     );
     assert_eq!(
-        ask(&sent, &trusting_alice(), &Question::at(now())).word(),
-        Word::Verified
+        ask(&sent, &trusting_alice(), &VerifyContext::at(now())).word(),
+        VerdictWord::Verified
     );
 }
 
@@ -104,7 +104,7 @@ fn rotations() {
         key(Algorithm::Secp256r1, 2),
         key(Algorithm::Ed25519, 66),
     );
-    let (grace, question) = (time("2026-12-01"), Question::at(now()));
+    let (grace, question) = (time("2026-12-01"), VerifyContext::at(now()));
     for new_id in [ALICE, "alice@example.com/2027"] {
         let good = announcement((ALICE, &old), (new_id, &new), grace, &old);
         let mut trust = trusting_alice();
@@ -134,7 +134,7 @@ fn rotations() {
         // The old key signs until the end of the grace period, by what it says itself.
         assert_eq!(
             ask(&signed(MESSAGE), &trust, &question).word(),
-            Word::Verified
+            VerdictWord::Verified
         );
         let document = Document::parse(MESSAGE, Reading::Strict);
         let late = Signer {
@@ -148,7 +148,7 @@ fn rotations() {
         // Somebody who did not know the old key sees a first contact.
         assert_eq!(
             ask(&good, &Trust::default(), &question).word(),
-            Word::FirstContact
+            VerdictWord::FirstContact
         );
         // A proof by anybody else is worth nothing.
         let forged = announcement((ALICE, &old), (new_id, &mallory), grace, &mallory);
@@ -167,14 +167,14 @@ fn rotations() {
         assert_eq!(trust, before);
         // Nor does the proof count for another new key.
         let stolen = good.replace(&new.public().record(), &mallory.public().record());
-        assert!(ask(&stolen, &trust, &question).word() >= Word::NotVerified);
+        assert!(ask(&stolen, &trust, &question).word() >= VerdictWord::NotVerified);
     }
 }
 
 #[test]
 fn revocations() {
     let (alice, mallory) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 66));
-    let question = Question::at(now());
+    let question = VerifyContext::at(now());
     let take = |text: &str, trust: &mut Trust| {
         learn(&Document::parse(text, Reading::Paste), trust, &question)
     };
@@ -195,7 +195,7 @@ fn revocations() {
         }
         assert_eq!(
             ask(&signed(MESSAGE), &trust, &question).word(),
-            Word::Verified
+            VerdictWord::Verified
         );
     }
     let mut trust = trusting_alice();
@@ -203,10 +203,10 @@ fn revocations() {
     let found = ask(&signed(MESSAGE), &trust, &question);
     assert_eq!(outcome(&found), ("revoked", "pinned", Some("TRU-012")));
     assert!(found.sentence().contains("stolen laptop") && found.verified().is_none());
-    let earlier = Question::at(time("2026-11-14"));
+    let earlier = VerifyContext::at(time("2026-11-14"));
     assert_eq!(
         ask(&signed(MESSAGE), &trust, &earlier).word(),
-        Word::Verified
+        VerdictWord::Verified
     );
     // Under another name it is revoked as well, and no pin brings it back.
     assert_eq!(
@@ -216,7 +216,7 @@ fn revocations() {
             &question
         )
         .word(),
-        Word::Revoked
+        VerdictWord::Revoked
     );
     assert!(trust.pin_anyway(pin(ALICE, &alice, &[])).is_err());
     // The successor can revoke the key that it replaced, under the same id.
@@ -230,11 +230,11 @@ fn revocations() {
     take(&revocation(ALICE, (ALICE, &new), Some(&alice)), &mut trust).unwrap();
     assert_eq!(
         ask(&signed(MESSAGE), &trust, &question).word(),
-        Word::Revoked
+        VerdictWord::Revoked
     );
     assert_eq!(
         ask(&signed_as(MESSAGE, &new, ALICE), &trust, &question).word(),
-        Word::Verified
+        VerdictWord::Verified
     );
 }
 
@@ -242,20 +242,20 @@ fn revocations() {
 fn distrust_and_merge() {
     let alice = key(Algorithm::Ed25519, 1);
     let mut trust = trusting_alice();
-    let standing = Standing::Distrusted {
+    let standing = KeyStanding::Distrusted {
         at: now(),
         reason: Some("a hunch".into()),
     };
     trust.mark(ALICE, &alice.public(), now(), standing);
-    let found = ask(&signed(MESSAGE), &trust, &Question::at(now()));
+    let found = ask(&signed(MESSAGE), &trust, &VerifyContext::at(now()));
     assert_eq!(outcome(&found), ("not-verified", "pinned", Some("TRU-007")));
     // A yes of somebody else does not undo it, and their no is taken over.
     assert_eq!(trust.clone().merge(&trusting_alice()).len(), 1);
     let mut other = trusting_alice();
     assert!(other.merge(&trust).is_empty());
     assert_eq!(
-        ask(&signed(MESSAGE), &other, &Question::at(now())).word(),
-        Word::NotVerified
+        ask(&signed(MESSAGE), &other, &VerifyContext::at(now())).word(),
+        VerdictWord::NotVerified
     );
     let mut stranger = Trust::default();
     stranger
@@ -273,7 +273,7 @@ fn a_did_is_its_key() {
     for algorithm in Algorithm::ALL {
         let signer = key(algorithm, 5);
         let sent = signed_as(MESSAGE, &signer, &signer.public().to_did());
-        let question = Question::at(now());
+        let question = VerifyContext::at(now());
         assert_eq!(
             outcome(&ask(&sent, &Trust::default(), &question)),
             ("verified", "did", None)
@@ -282,7 +282,7 @@ fn a_did_is_its_key() {
         let stolen = sent.replace(&signer.public().to_did(), &other);
         assert_eq!(
             ask(&stolen, &Trust::default(), &question).word(),
-            Word::NotVerified
+            VerdictWord::NotVerified
         );
         let mut trust = trusting_alice();
         assert_eq!(
@@ -291,21 +291,21 @@ fn a_did_is_its_key() {
             "CLAUDE is known as Alice"
         );
         trust.remove(ALICE, None);
-        assert_eq!(ask(&sent, &trust, &question).word(), Word::Verified);
+        assert_eq!(ask(&sent, &trust, &question).word(), VerdictWord::Verified);
     }
 }
 
 #[test]
 fn what_a_person_replaces_is_distrusted() {
     let (alice, mallory) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 66));
-    let question = Question::at(now());
+    let question = VerifyContext::at(now());
     // The wrong key was pinned first, and the mistake is mended.
     let mut trust = Trust::default();
     trust.pin(pin(ALICE, &mallory, &["CLAUDE"])).unwrap();
     trust.pin_anyway(pin(ALICE, &alice, &["CLAUDE"])).unwrap();
     assert_eq!(
         ask(&signed(MESSAGE), &trust, &question).word(),
-        Word::Verified
+        VerdictWord::Verified
     );
     let document = Document::parse(MESSAGE, Reading::Strict);
     let backdated = Signer {
@@ -324,7 +324,7 @@ fn what_a_person_replaces_is_distrusted() {
 #[test]
 fn two_people_may_use_one_name() {
     let (alice, carol) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 3));
-    let question = Question::at(now());
+    let question = VerifyContext::at(now());
     let mut trust = trusting_alice();
     let by_carol = signed_as(MESSAGE, &carol, "carol@example.org");
     assert_eq!(
@@ -336,19 +336,23 @@ fn two_people_may_use_one_name() {
         .unwrap();
     for (signer, id) in [(&alice, ALICE), (&carol, "carol@example.org")] {
         let sent = signed_as(MESSAGE, signer, id);
-        assert_eq!(ask(&sent, &trust, &question).word(), Word::Verified, "{id}");
+        assert_eq!(
+            ask(&sent, &trust, &question).word(),
+            VerdictWord::Verified,
+            "{id}"
+        );
     }
 }
 
 #[test]
 fn a_stranger_s_revocation_stops_nobody() {
     let mallory = key(Algorithm::Ed25519, 66);
-    let question = Question::at(now());
+    let question = VerifyContext::at(now());
     let mut trust = Trust::default();
     let revoked = revocation(ALICE, (ALICE, &mallory), None);
     let document = Document::parse(&revoked, Reading::Paste);
     let before = ask(&revoked, &trust, &question);
-    assert_eq!(before.word(), Word::FirstContact);
+    assert_eq!(before.word(), VerdictWord::FirstContact);
     assert!(before.next().contains("trust import"), "{}", before.next());
     assert!(
         pin_of(&before, now()).is_none(),
@@ -357,11 +361,11 @@ fn a_stranger_s_revocation_stops_nobody() {
     learn(&document, &mut trust, &question).unwrap();
     assert_eq!(
         ask(&signed(MESSAGE), &trust, &question).word(),
-        Word::FirstContact
+        VerdictWord::FirstContact
     );
     assert_eq!(
         ask(&signed_as(MESSAGE, &mallory, ALICE), &trust, &question).word(),
-        Word::Revoked
+        VerdictWord::Revoked
     );
     assert_eq!(Trust::parse(&trust.to_text()).unwrap(), trust);
 }
@@ -373,7 +377,7 @@ fn a_rotation_takes_nobody_s_name() {
         key(Algorithm::Ed25519, 66),
         key(Algorithm::Ed25519, 67),
     );
-    let question = Question::at(now());
+    let question = VerifyContext::at(now());
     let mut trust = trusting_alice();
     trust
         .pin(pin("mallory@example.org", &mallory, &[]))
@@ -399,7 +403,7 @@ fn a_rotation_takes_nobody_s_name() {
     assert_eq!(trust, before);
     // Nor does a key rotate that was revoked under another name.
     let mut trust = trusting_alice();
-    let standing = Standing::Revoked {
+    let standing = KeyStanding::Revoked {
         at: now(),
         reason: None,
         by: None,
@@ -412,8 +416,8 @@ fn a_rotation_takes_nobody_s_name() {
 #[test]
 fn a_revocation_gives_no_time() {
     let (alice, mallory) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 66));
-    let question = Question::at(now());
-    let earlier = Question::at(time("2026-11-10"));
+    let question = VerifyContext::at(now());
+    let earlier = VerifyContext::at(time("2026-11-10"));
     // A stranger who gives up a key in the far future is not pinned by that.
     let future = |id: &str, signer: &PrivateKey| {
         let text = MESSAGE
@@ -433,18 +437,21 @@ fn a_revocation_gives_no_time() {
     )
     .unwrap();
     let by_mallory = signed_as(MESSAGE, &mallory, ALICE);
-    assert_eq!(ask(&by_mallory, &trust, &question).word(), Word::Revoked);
+    assert_eq!(
+        ask(&by_mallory, &trust, &question).word(),
+        VerdictWord::Revoked
+    );
     assert_eq!(
         outcome(&ask(&by_mallory, &trust, &earlier)).2,
         Some("TRU-005")
     );
     assert_eq!(
         ask(&signed(MESSAGE), &trust, &question).word(),
-        Word::Verified
+        VerdictWord::Verified
     );
     // Distrust is not lifted by a revocation, whenever it holds from.
     let mut trust = trusting_alice();
-    let distrusted = Standing::Distrusted {
+    let distrusted = KeyStanding::Distrusted {
         at: time("2026-11-05"),
         reason: None,
     };
@@ -459,7 +466,7 @@ fn a_revocation_gives_no_time() {
     for question in [&question, &earlier] {
         assert_eq!(
             ask(&signed(MESSAGE), &trust, question).word(),
-            Word::Revoked
+            VerdictWord::Revoked
         );
     }
 }
@@ -467,9 +474,9 @@ fn a_revocation_gives_no_time() {
 #[test]
 fn a_trust_file_of_others_weakens_nothing() {
     let (alice, mallory) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 66));
-    let question = Question::at(now());
+    let question = VerifyContext::at(now());
     let replaced = KnownKey {
-        standing: Standing::Replaced {
+        standing: KeyStanding::Replaced {
             by: ALICE.to_owned(),
             key: alice.public(),
             at: now(),
@@ -482,7 +489,7 @@ fn a_trust_file_of_others_weakens_nothing() {
         for known in keys {
             let standing = known.standing.clone();
             file.pin_anyway(KnownKey {
-                standing: Standing::Active,
+                standing: KeyStanding::Active,
                 ..known.clone()
             })
             .unwrap();
@@ -499,7 +506,7 @@ fn a_trust_file_of_others_weakens_nothing() {
     );
     // A sender does not change hands by an entry that counts for nothing.
     let distrusted = KnownKey {
-        standing: Standing::Distrusted {
+        standing: KeyStanding::Distrusted {
             at: now(),
             reason: None,
         },
@@ -509,7 +516,7 @@ fn a_trust_file_of_others_weakens_nothing() {
     assert_eq!(trust.ids_of_sender("CLAUDE"), [ALICE]);
     // A no without a proof can be taken back.
     let revoked = KnownKey {
-        standing: Standing::Revoked {
+        standing: KeyStanding::Revoked {
             at: now(),
             reason: None,
             by: None,
@@ -537,8 +544,8 @@ fn a_time_that_is_to_come_is_told() {
             key_block: &[],
         };
         let sent = signer.sign(&document).unwrap();
-        let found = ask(&sent, &trusting_alice(), &Question::at(now()));
-        assert_eq!(found.word(), Word::Verified);
+        let found = ask(&sent, &trusting_alice(), &VerifyContext::at(now()));
+        assert_eq!(found.word(), VerdictWord::Verified);
         assert_eq!(found.sentence().contains("still to come"), told, "{at}");
     }
 }
@@ -627,7 +634,7 @@ fn revocations_of_unknown_keys_are_charged() {
     let mut trust = trusting_alice();
     let revoke = |trust: &mut Trust, id: &str, key: &PrivateKey| {
         let before = trust.clone();
-        let standing = Standing::Revoked {
+        let standing = KeyStanding::Revoked {
             at: now(),
             reason: Some("x".repeat(1000)),
             by: None,
@@ -652,14 +659,14 @@ fn revocations_of_unknown_keys_are_charged() {
 fn did_key_needs_a_pin_at_a_relay() {
     let key = key(Algorithm::Ed25519, 1);
     let text = signed_as(MESSAGE, &key, &key.public().to_did());
-    let word = |trust: &Trust| ask(&text, trust, &Question::of_relay(now())).word();
+    let word = |trust: &Trust| ask(&text, trust, &VerifyContext::of_relay(now())).word();
     let did = key.public().to_did();
     let mut trust = Trust::default();
-    assert_eq!(word(&trust), Word::FirstContact);
+    assert_eq!(word(&trust), VerdictWord::FirstContact);
     trust.pin(pin(&did, &key, &["GEMINI"])).unwrap();
-    assert_eq!(word(&trust), Word::FirstContact);
+    assert_eq!(word(&trust), VerdictWord::FirstContact);
     trust.pin(pin(&did, &key, &["CLAUDE"])).unwrap();
-    assert_eq!(word(&trust), Word::Verified);
+    assert_eq!(word(&trust), VerdictWord::Verified);
 }
 
 /// A key that was pinned at first contact leads to no other sender, by a rotation neither.
@@ -675,13 +682,16 @@ fn rotation_of_a_contact_is_for_its_senders_only() {
     let mut trust = Trust::default();
     let met = contact("mallory@keys", &old, "MALLORY");
     trust.pin_contact(met, "agent:mallory").unwrap();
-    let question = Question::at(now());
-    assert_eq!(ask(&text, &trust, &question).word(), Word::FirstContact);
+    let question = VerifyContext::at(now());
+    assert_eq!(
+        ask(&text, &trust, &question).word(),
+        VerdictWord::FirstContact
+    );
     let document = Document::parse(&text, Reading::Strict);
     assert!(learn(&document, &mut trust.clone(), &question).is_err());
     let met = contact("mallory@keys", &old, "CLAUDE");
     trust.pin_contact(met, "agent:mallory").unwrap();
-    assert_eq!(ask(&text, &trust, &question).word(), Word::Verified);
+    assert_eq!(ask(&text, &trust, &question).word(), VerdictWord::Verified);
     learn(&document, &mut trust, &question).unwrap();
     assert_eq!(trust.keys()[1].credential.as_deref(), Some("agent:mallory"));
 }

@@ -3,9 +3,9 @@
 use super::Config;
 use crosstalk_envelope::Address;
 use crosstalk_envelope::name::NameList;
-use crosstalk_protocol::consent::{Border, Jurisdiction, Policy, scopes};
+use crosstalk_protocol::consent::{BorderPolicy, Jurisdiction, Policy, scopes};
 use crosstalk_protocol::relay::{
-    Agent, Directory, Handler, Listed, Pattern, Route, Routes, Rules, is_human,
+    Agent, Directory, Handler, KnownNames, Pattern, RelayRules, Route, Routes, is_human,
 };
 use crosstalk_protocol::store::party;
 use std::sync::Arc;
@@ -173,7 +173,7 @@ impl Config {
     }
 
     /// What the relay goes by, as far as it is configured.
-    pub fn rules(&self) -> Rules {
+    pub fn rules(&self) -> RelayRules {
         let line = |r: &super::RouteEntry| {
             Some(Route {
                 to: r.pattern()?,
@@ -187,7 +187,7 @@ impl Config {
             address: a.address.clone(),
             capabilities: a.capabilities.clone(),
         });
-        Rules {
+        RelayRules {
             routes: Routes {
                 table: self.routes.iter().filter_map(line).collect(),
                 names: names.collect(),
@@ -207,9 +207,9 @@ impl Config {
                 .iter()
                 .map(|h| h.rule().unwrap_or_default())
                 .collect(),
-            listed: Listed {
+            listed: KnownNames {
                 configured: Arc::new(self.listed()),
-                ..Listed::default()
+                ..KnownNames::default()
             },
         }
     }
@@ -244,8 +244,8 @@ impl super::Consent {
             signed: self.signed.clone(),
             declared: self.declared.clone(),
             border: match self.border {
-                super::Border::Sensitive => Border::Sensitive,
-                super::Border::All => Border::All,
+                super::Border::Sensitive => BorderPolicy::Sensitive,
+                super::Border::All => BorderPolicy::All,
             },
             authorities: self
                 .authorities

@@ -2,7 +2,7 @@
 
 use super::check::{ConfigError, pattern};
 use crosstalk_envelope::registry::Intent;
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::relay::{Handler, Hold, Pattern, is_human};
 use serde::Deserialize;
 
@@ -102,13 +102,13 @@ fn intent(word: &str) -> Option<Intent> {
 }
 
 /// What is refused anyway can't be held.
-fn verdict(word: &str) -> Option<Word> {
+fn verdict(word: &str) -> Option<VerdictWord> {
     [
-        Word::Verified,
-        Word::FirstContact,
-        Word::Unbound,
-        Word::Unsigned,
-        Word::UnknownKey,
+        VerdictWord::Verified,
+        VerdictWord::FirstContact,
+        VerdictWord::Unbound,
+        VerdictWord::Unsigned,
+        VerdictWord::UnknownKey,
     ]
     .into_iter()
     .find(|w| w.as_str() == word)

@@ -8,7 +8,7 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::consent::{self, Claim};
 use crosstalk_protocol::relay::{
-    Delivery, Handler, HeldMessage, Peer, Recipient, RelayStore, Rules,
+    Delivery, Handler, HeldMessage, Peer, Recipient, RelayRules, RelayStore,
 };
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ pub(crate) const REFERENCES: usize = 4096;
 #[derive(Clone)]
 pub(crate) struct Access {
     peer: Arc<Peer>,
-    rules: Arc<Rules>,
+    rules: Arc<RelayRules>,
 }
 
 /// The ESCALATEs and HANDOFFs of a thread, by sender: each shows the messages before it in which its sender took part.
@@ -69,7 +69,7 @@ impl Handover {
     pub(crate) fn brings(
         &self,
         store: &dyn RelayStore,
-        rules: &Rules,
+        rules: &RelayRules,
         earlier: &Record,
     ) -> Result<bool, StoreError> {
         let document = Document::parse(&earlier.text, Reading::Strict);
@@ -115,7 +115,7 @@ impl Handover {
 }
 
 impl Access {
-    pub(crate) fn of(peer: &Arc<Peer>, rules: Arc<Rules>) -> Self {
+    pub(crate) fn of(peer: &Arc<Peer>, rules: Arc<RelayRules>) -> Self {
         Self {
             peer: Arc::clone(peer),
             rules,
@@ -143,7 +143,7 @@ impl Access {
         // Threads that were handed over, and what waits to be carried.
         let few = (most / PORTION).max(1);
         let some = store.referring(digest, few)?;
-        for record in some.iter().filter(|r| !r.has_run_out(now)) {
+        for record in some.iter().filter(|r| !r.is_expired(now)) {
             if self.can_find(store, record)? || self.can_carry(store, record)? {
                 return Ok(true);
             }
@@ -247,7 +247,7 @@ impl Access {
                 .iter()
                 .filter(|(_, to)| to.iter().any(|a| self.reads_for(a)));
             let places: Vec<u64> = own.map(|(seq, _)| *seq).collect();
-            for record in store.taken(&places)? {
+            for record in store.records_at(&places)? {
                 let sender = self.rules.routes.named(&record.sender);
                 let handover = shown.entry(sender.to_owned()).or_default();
                 handover.add(store, &record)?;
@@ -292,7 +292,7 @@ impl Access {
     }
 
     /// What the relay goes by.
-    pub(crate) fn rules(&self) -> &Rules {
+    pub(crate) fn rules(&self) -> &RelayRules {
         &self.rules
     }
 

@@ -3,10 +3,10 @@
 use super::Relay;
 use super::handle::Job;
 use crosstalk_envelope::registry::ErrorCode;
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Intent, Reading};
-use crosstalk_protocol::relay::{Choice, Decision, HeldMessage, Peer, Ruling, report};
+use crosstalk_protocol::relay::{HeldMessage, HoldChoice, HoldDecision, Peer, Ruling, report};
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use tokio::sync::oneshot;
 
@@ -46,14 +46,14 @@ impl Relay {
                     ),
                     "change what they object to, and send it as a new message.",
                 );
-                Some(Refusal::new(ErrorCode::Perm, what, help))
+                Some(Rejection::new(ErrorCode::Perm, what, help))
             }
         };
         let choice = match wish.is_approved {
-            true => Choice::Approve,
-            false => Choice::Refuse,
+            true => HoldChoice::Approve,
+            false => HoldChoice::Refuse,
         };
-        let decision = Decision {
+        let decision = HoldDecision {
             id: held.record.id.clone(),
             digest: wish.digests.0,
             raw: wish.digests.1,
@@ -65,9 +65,9 @@ impl Relay {
         };
         let ruling = self.carry_out(held, decision, refusal).await?;
         let is_approved = match &ruling {
-            Ruling::Done(_) => choice == Choice::Approve,
+            Ruling::Done(_) => choice == HoldChoice::Approve,
             // What could not be recorded then is recorded now.
-            Ruling::Before(decided) => decided.choice == Choice::Approve,
+            Ruling::AlreadyDecided(decided) => decided.choice == HoldChoice::Approve,
             _ => false,
         };
         if is_approved {
@@ -86,7 +86,7 @@ impl Relay {
         }
         // Once it is decided, its text is that of the message that was taken.
         let id = held.record.id.clone();
-        let taken = self.read(move |store| store.taken_as(&id)).await?;
+        let taken = self.read(move |store| store.record(&id)).await?;
         let Some(taken) = taken else {
             return Ok(());
         };
@@ -117,11 +117,11 @@ impl Relay {
             return Ok(Ruling::Unknown);
         };
         let reason = refusal.what.lines().next().map(str::to_owned);
-        let decision = Decision {
+        let decision = HoldDecision {
             id: held.record.id.clone(),
             digest: held.record.digest,
             raw: held.raw,
-            choice: Choice::Lapse,
+            choice: HoldChoice::Lapse,
             reason,
             by: Peer::itself().name,
             at,
@@ -133,8 +133,8 @@ impl Relay {
     async fn carry_out(
         &self,
         held: &HeldMessage,
-        mut decision: Decision,
-        refusal: Option<Refusal>,
+        mut decision: HoldDecision,
+        refusal: Option<Rejection>,
     ) -> Result<Ruling, StoreError> {
         decision.report = refusal.and_then(|refusal| report::declined(&held.record, &refusal));
         let (tell, told) = oneshot::channel();

@@ -2,7 +2,9 @@
 //! after. A few handles read, each for one request at a time.
 
 use super::Shared;
-use crosstalk_protocol::relay::{Admission, Decision, HandedOut, RelayStore, Ruling, Taken};
+use crosstalk_protocol::relay::{
+    AcceptOutcome, Admission, HandedOut, HoldDecision, RelayStore, Ruling,
+};
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -29,7 +31,7 @@ const LARGE_BACKLOG: u64 = 200_000;
 
 /// The result of accepting a message.
 pub(super) struct AcceptReply {
-    pub(super) taken: Result<Taken, StoreError>,
+    pub(super) taken: Result<AcceptOutcome, StoreError>,
     pub(super) admission: Box<Admission>,
 }
 
@@ -41,7 +43,10 @@ pub(super) enum Job {
     /// Accept a message.
     Accept(Box<Admission>, oneshot::Sender<AcceptReply>),
     /// Decide about a message that waits for a person.
-    Decide(Box<Decision>, oneshot::Sender<Result<Ruling, StoreError>>),
+    Decide(
+        Box<HoldDecision>,
+        oneshot::Sender<Result<Ruling, StoreError>>,
+    ),
     /// Change something else.
     Change(Change),
     /// Change something once every message is indexed that was accepted before. A caller waits for it.
@@ -75,7 +80,7 @@ pub(super) fn run(
     shared: Arc<Shared>,
     jobs: Receiver<Job>,
 ) -> Result<(), StoreError> {
-    let filing = store.filing()?;
+    let filing = store.index_progress()?;
     let mut writer = Writer {
         store,
         shared,
@@ -207,7 +212,7 @@ impl Writer {
         }
         #[cfg(debug_assertions)]
         early_reply::answer_early(batch, answers, self.last_accepted);
-        let taken = self.store.take(batch);
+        let taken = self.store.accept_batch(batch);
         let is_invalid = |e: &StoreError| e.fault == StoreFault::Invalid;
         if batch.len() > 1 && taken.as_ref().is_err_and(is_invalid) {
             // One of them breaks a rule of the store: each goes alone, and the others are accepted.
@@ -221,14 +226,19 @@ impl Writer {
         let fatal = taken.as_ref().err().filter(|e| is_fatal(e)).cloned();
         match taken {
             Ok(taken) => {
-                if taken.iter().any(|t| matches!(t, Taken::Held { .. })) {
+                if taken
+                    .iter()
+                    .any(|t| matches!(t, AcceptOutcome::Held { .. }))
+                {
                     // It may end before anything else does.
                     shared.work.notify_one();
                 }
                 let pairs = batch.iter().zip(&taken);
                 let new = pairs.filter_map(|(admission, taken)| match taken {
-                    Taken::New { seq, .. } => Some((*seq, admission)),
-                    Taken::Known { .. } | Taken::Held { .. } | Taken::Refused(_) => None,
+                    AcceptOutcome::Accepted { seq, .. } => Some((*seq, admission)),
+                    AcceptOutcome::Known { .. }
+                    | AcceptOutcome::Held { .. }
+                    | AcceptOutcome::Rejected(_) => None,
                 });
                 self.announce(new);
                 let outcomes = batch.drain(..).zip(taken);
@@ -272,7 +282,7 @@ impl Writer {
     /// Carries a decision out, in a transaction of its own.
     fn decide(
         &mut self,
-        decision: &Decision,
+        decision: &HoldDecision,
         answer: oneshot::Sender<Result<Ruling, StoreError>>,
     ) -> Result<(), StoreError> {
         let outcome = self.store.decide(decision);
@@ -287,7 +297,7 @@ impl Writer {
 
     fn index(&mut self, most: usize) -> Result<(), StoreError> {
         let began = Instant::now();
-        match self.store.file(most) {
+        match self.store.index(most) {
             Ok(filing) => {
                 (self.indexed, self.left) = (filing.through, filing.left);
                 self.shared.note_indexed(&filing);
@@ -321,7 +331,7 @@ fn is_fatal(error: &StoreError) -> bool {
 /// A defect that tests need to see: the reply goes out before anything is written. Only builds for tests have it.
 #[cfg(debug_assertions)]
 mod early_reply {
-    use super::{AcceptReply, Admission, Duration, Taken, oneshot};
+    use super::{AcceptOutcome, AcceptReply, Admission, Duration, oneshot};
 
     /// How much earlier the answers are than what is written.
     const HEAD_START: Duration = Duration::from_millis(50);
@@ -337,7 +347,7 @@ mod early_reply {
         }
         for ((admission, answer), seq) in batch.iter().zip(answers.drain(..)).zip(last + 1..) {
             let _ = answer.send(AcceptReply {
-                taken: Ok(Taken::New {
+                taken: Ok(AcceptOutcome::Accepted {
                     seq,
                     index: seq,
                     ids: admission.arrival.ids(),
@@ -357,16 +367,16 @@ const READERS: usize = 4;
 type Handle = Box<dyn RelayStore + Send>;
 
 /// Makes another handle of the store.
-pub type Open = Box<dyn Fn() -> Result<Handle, StoreError> + Send + Sync>;
+pub type OpenStore = Box<dyn Fn() -> Result<Handle, StoreError> + Send + Sync>;
 
 pub(super) struct Readers {
-    open: Open,
+    open: OpenStore,
     idle: Mutex<Vec<Handle>>,
     turns: Arc<Semaphore>,
 }
 
 impl Readers {
-    pub(super) fn new(open: Open) -> Self {
+    pub(super) fn new(open: OpenStore) -> Self {
         Self {
             open,
             idle: Mutex::default(),

@@ -4,7 +4,7 @@ use super::Relay;
 use super::handle::Job;
 use crosstalk_protocol::nearest_address;
 use crosstalk_protocol::relay::{
-    Delivery, Entry, HandedOut, Handler, Inbox, Pattern, Peer, RelayStore, State,
+    Delivery, DeliveryState, HandedOut, Handler, InboxEntry, InboxQuery, Pattern, Peer, RelayStore,
 };
 use crosstalk_protocol::store::{Record, StoreError, party};
 use std::collections::{HashMap, VecDeque};
@@ -59,7 +59,7 @@ impl Relay {
         record: &Record,
         delivery: &Delivery,
     ) -> Result<bool, StoreError> {
-        if delivery.by != Handler::Inbox || delivery.state != State::Queued {
+        if delivery.by != Handler::Inbox || delivery.state != DeliveryState::Queued {
             return Ok(false);
         }
         let to = delivery.to.as_str();
@@ -96,30 +96,30 @@ impl Relay {
         address: &str,
         after: Option<u64>,
         most: usize,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<Vec<InboxEntry>, StoreError> {
         let address = self.rules().routes.named(address).to_owned();
         // First those that are not indexed: those that are indexed meanwhile are in the listing then, and never in neither.
         let pending = self.shared.unindexed.of(&address, after.unwrap_or(0), most);
         let rules = self.rules();
         let ask = move |store: &dyn RelayStore| {
-            let inbox = Inbox {
+            let inbox = InboxQuery {
                 address: &address,
                 after,
-                most,
+                limit: most,
             };
             // In this order: messages that are indexed by now are in the listing, and only the rest is added to it.
-            let filed = store.filing()?.through;
+            let filed = store.index_progress()?.through;
             let mut entries = store.inbox_of(&inbox)?;
             let last = entries.last().map_or(filed, |e| e.record.seq.max(filed));
             let room = most.saturating_sub(entries.len());
             let fresh = pending.into_iter().filter(|seq| *seq > last);
             let fresh: Vec<u64> = fresh.take(room).collect();
-            for record in store.taken(&fresh)? {
+            for record in store.records_at(&fresh)? {
                 let by = rules.routes.choose(&address, None);
-                entries.push(Entry {
+                entries.push(InboxEntry {
                     to: address.clone(),
                     by: by.unwrap_or(Handler::Inbox),
-                    state: State::Queued,
+                    state: DeliveryState::Queued,
                     record,
                 });
             }
@@ -138,7 +138,7 @@ impl Relay {
         after: Option<u64>,
         most: usize,
         until: Instant,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<Vec<InboxEntry>, StoreError> {
         let address = self.rules().routes.named(address).to_owned();
         loop {
             let Some(signal) = self.shared.inbox_notifier.signal_of(&address) else {
@@ -228,7 +228,7 @@ impl UnindexedMessages {
     pub(super) fn load(store: &dyn RelayStore) -> Result<Self, StoreError> {
         let (pending, mut after) = (Self::default(), 0);
         loop {
-            let part = store.unfiled(after, SCAN_LIMIT)?;
+            let part = store.unindexed(after, SCAN_LIMIT)?;
             let Some((last, _)) = part.last() else {
                 return Ok(pending);
             };

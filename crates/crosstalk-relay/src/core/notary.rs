@@ -1,7 +1,7 @@
 //! Signs the audit log: checkpoints beside the way of messages, receipts on request.
 
 use super::Relay;
-use crosstalk_protocol::audit::{Checkpoint, NoteError, NoteKey, Receipt, Sealed};
+use crosstalk_protocol::audit::{Checkpoint, LogReceipt, NoteError, NoteKey, SignedCheckpoint};
 use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::StoreError;
 use std::sync::atomic::Ordering;
@@ -43,7 +43,7 @@ impl Relay {
     ///
     /// # Errors
     /// What the store says.
-    pub async fn seal(&self) -> Result<Option<Sealed>, StoreError> {
+    pub async fn seal(&self) -> Result<Option<SignedCheckpoint>, StoreError> {
         if self.log_key().is_err() {
             return Ok(None);
         }
@@ -57,7 +57,7 @@ impl Relay {
         self.write(move |store| relay.sign(store)).await
     }
 
-    fn sign(&self, store: &mut dyn RelayStore) -> Result<Option<Sealed>, StoreError> {
+    fn sign(&self, store: &mut dyn RelayStore) -> Result<Option<SignedCheckpoint>, StoreError> {
         let (size, latest) = (store.log_size()?, store.checkpoint()?);
         if latest.as_ref().is_some_and(|l| l.size == size) {
             return Ok(latest);
@@ -69,7 +69,7 @@ impl Relay {
         let Ok(note) = (Checkpoint { origin, size, root }).sign(key) else {
             return Ok(None);
         };
-        let sealed = Sealed {
+        let sealed = SignedCheckpoint {
             size,
             at: self.now(),
             root,
@@ -83,7 +83,7 @@ impl Relay {
     ///
     /// # Errors
     /// What the store says.
-    pub async fn seal_over(&self, index: u64) -> Result<Option<Sealed>, StoreError> {
+    pub async fn seal_over(&self, index: u64) -> Result<Option<SignedCheckpoint>, StoreError> {
         let latest = self.read(|store| store.checkpoint()).await?;
         match latest {
             Some(sealed) if sealed.size > index => Ok(Some(sealed)),
@@ -95,7 +95,7 @@ impl Relay {
     ///
     /// # Errors
     /// What the store says.
-    pub async fn receipt(&self, index: u64) -> Result<Option<Receipt>, StoreError> {
+    pub async fn receipt(&self, index: u64) -> Result<Option<LogReceipt>, StoreError> {
         let Some(sealed) = self.seal_over(index).await? else {
             return Ok(None);
         };
@@ -103,12 +103,12 @@ impl Relay {
             let asked = crosstalk_protocol::audit::LogQuery {
                 from: index,
                 to: Some(index.saturating_add(1)),
-                most: 1,
+                limit: 1,
                 ..Default::default()
             };
             let entry = store.log_entries(&asked)?.pop();
             let path = store.log_inclusion(index, sealed.size)?;
-            Ok(entry.zip(path).map(|(entry, path)| Receipt {
+            Ok(entry.zip(path).map(|(entry, path)| LogReceipt {
                 leaf: entry.leaf,
                 index,
                 path,

@@ -2,7 +2,7 @@
 //! and again after a crash: its id is always the same.
 
 use super::{Received, Relay};
-use crosstalk_protocol::consent::Withdrawn;
+use crosstalk_protocol::consent::RevocationResult;
 use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::StoreError;
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl Relay {
     /// What the store says.
     pub(crate) async fn send_notices(&self) -> Result<(), StoreError> {
         loop {
-            let owed = self.read(|store| store.owed(BATCH)).await?;
+            let owed = self.read(|store| store.notices(BATCH)).await?;
             if owed.is_empty() {
                 return Ok(());
             }
@@ -53,7 +53,7 @@ impl Relay {
             let is_all = said.iter().all(Option::is_some);
             let settle = move |store: &mut dyn RelayStore| {
                 let said: Vec<u64> = said.into_iter().flatten().collect();
-                store.settle(&said)
+                store.drop_notices(&said)
             };
             self.write(settle).await?;
             if !is_all {
@@ -65,8 +65,8 @@ impl Relay {
     /// Sends a notice. False if it has to be sent again later.
     pub(crate) async fn send_notice(&self, text: &str) -> bool {
         match self.say(text).await {
-            Received::Taken { .. } => true,
-            Received::Refused {
+            Received::Accepted { .. } => true,
+            Received::Rejected {
                 refusal, status, ..
             } => {
                 let code = refusal.code.as_str();
@@ -78,7 +78,7 @@ impl Relay {
 
     /// A REVOKE was taken, and this is what it took with it. What has to be said about it is owed, and whatever is left of
     /// it in files is taken out, both beside the answer.
-    pub(super) fn log_revocation(&self, revoke: &str, withdrawn: &Withdrawn) {
+    pub(super) fn log_revocation(&self, revoke: &str, withdrawn: &RevocationResult) {
         tracing::info!(
             id = revoke,
             consents = withdrawn.consents.len(),

@@ -4,11 +4,11 @@
 //! other state, and everybody who has the envelopes can count again.
 
 use super::{Received, Relay};
-use crosstalk_api::poll::{PollSummary, Quorum};
+use crosstalk_api::poll::{PollSummary, QuorumView};
 use crosstalk_envelope::name::{SYSTEM, same_name};
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::poll::{
-    Call, Collation, Names, Paper, Proofs, collate_named, is_result, may_be_ballot,
+    Collation, Paper, PollCall, Proofs, VoterNames, collate_named, is_result, may_be_ballot,
 };
 use crosstalk_protocol::relay::{DuePoll, PollState, RelayStore};
 use crosstalk_protocol::store::{Arrival, Page, Record, Search, StoreError, StoreFault, party};
@@ -177,7 +177,7 @@ impl Relay {
         at: Option<Timestamp>,
     ) -> Result<Option<PollStatus>, StoreError> {
         // Messages that were accepted before count, indexed or not.
-        self.write_filed(|_| Ok(())).await?;
+        self.write_indexed(|_| Ok(())).await?;
         let (id, within) = (id.to_owned(), self.poll_within());
         let (rules, proofs) = (self.rules(), Arc::clone(&self.shared.polls.proofs));
         self.read(move |store| {
@@ -219,9 +219,9 @@ impl Relay {
             Ok(texts) => {
                 for text in texts {
                     match self.say(&text).await {
-                        Received::Taken { .. } => {}
+                        Received::Accepted { .. } => {}
                         // Trouble that passes.
-                        Received::Refused {
+                        Received::Rejected {
                             refusal,
                             status: 503,
                             ..
@@ -231,7 +231,7 @@ impl Relay {
                                 message: refusal.detail(),
                             });
                         }
-                        Received::Refused { refusal, .. } => {
+                        Received::Rejected { refusal, .. } => {
                             tracing::warn!(
                                 id,
                                 code = refusal.code.as_str(),
@@ -299,7 +299,7 @@ impl Relay {
             ends_at: standing.ends_at.map(|t| t.to_string()),
             closed_at: standing.closed_at.map(|t| t.to_string()),
             invited: u64::try_from(invited.len()).unwrap_or(u64::MAX),
-            quorum: Quorum {
+            quorum: QuorumView {
                 required: quorum.required,
                 counted: quorum.counted,
                 reached: quorum.reached,
@@ -389,10 +389,10 @@ fn standing(
     store: &dyn RelayStore,
     id: &str,
     at: Option<Timestamp>,
-    (within, names, proofs): (Option<i64>, &Names, &Proofs),
+    (within, names, proofs): (Option<i64>, &VoterNames, &Proofs),
 ) -> Result<Option<PollStatus>, StoreError> {
     let Some(record) = store
-        .taken_as(id)?
+        .record(id)?
         .filter(|r| r.meaning == Some(Intent::Poll))
     else {
         return Ok(None);
@@ -401,7 +401,7 @@ fn standing(
     if poll.envelope().hops().next().is_some() || !record.carries_id {
         return Ok(None);
     }
-    let Said { records, results } = said(store, &record, &Call::read(&poll, id, Some(names)))?;
+    let Said { records, results } = said(store, &record, &PollCall::read(&poll, id, Some(names)))?;
     // The latest result is the one that counts: an earlier one was made before everything was known.
     let told = results.iter().rev().find(|r| r.at.is_some());
     let closed_at = told.and_then(|r| r.at);
@@ -464,7 +464,7 @@ struct Told {
 
 /// Everything of the thread, as whoever counts from its files has it: an answer to another question is none to the poll.
 /// Nobody keeps the answers of others from being counted by sending many.
-fn said(store: &dyn RelayStore, poll: &Record, call: &Call) -> Result<Said, StoreError> {
+fn said(store: &dyn RelayStore, poll: &Record, call: &PollCall) -> Result<Said, StoreError> {
     let mut said = Said {
         records: Vec::new(),
         results: Vec::new(),
@@ -515,6 +515,6 @@ fn own_result(document: &Document<'_>, record: &Record, poll: &str) -> bool {
 
 /// Who may close a poll besides the operator.
 pub(crate) fn initiator(standing: &PollStatus) -> &str {
-    let call: &Call = standing.collation.call();
+    let call: &PollCall = standing.collation.call();
     &call.initiator
 }

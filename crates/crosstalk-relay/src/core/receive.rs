@@ -9,15 +9,16 @@ use crate::config::FirstContact;
 use crate::metrics::Metrics;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
-use crosstalk_envelope::reply::{ReceivedIds, Refusal, error, error_from_system};
+use crosstalk_envelope::reply::{ReceivedIds, Rejection, error, error_from_system};
 use crosstalk_envelope::{Builder, Document, Envelope, Intent, Reading, Timestamp, decode, limit};
 use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::poll::is_secret;
 use crosstalk_protocol::relay::{
-    Admission, Candidate, Peer, Receipted, RelayStore, Taken, acknowledgement, admit,
+    AcceptOutcome, Admission, AdmissionCandidate, Peer, Receipted, RelayStore, acknowledgement,
+    admit,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
-use crosstalk_protocol::{Verdict, Word, announces};
+use crosstalk_protocol::{Verdict, VerdictWord, announces};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -29,7 +30,7 @@ const SOON: u32 = 5;
 #[derive(Clone, Debug)]
 pub enum Received {
     /// It is on disk.
-    Taken {
+    Accepted {
         /// Its id.
         id: String,
         /// Its place among the messages; 0 if it waits for a person.
@@ -42,9 +43,9 @@ pub enum Received {
         reply: Option<String>,
     },
     /// It was rejected.
-    Refused {
+    Rejected {
         /// Why.
-        refusal: Refusal,
+        refusal: Rejection,
         /// The status that fits.
         status: u16,
         /// After how many seconds to try again.
@@ -58,16 +59,16 @@ impl Received {
     /// The status.
     pub fn status(&self) -> u16 {
         match self {
-            Self::Taken { .. } => 200,
-            Self::Refused { status, .. } => *status,
+            Self::Accepted { .. } => 200,
+            Self::Rejected { status, .. } => *status,
         }
     }
 
     /// The envelope that answers.
     pub fn answer(&self) -> &str {
         match self {
-            Self::Taken { ack, reply, .. } => reply.as_ref().unwrap_or(ack),
-            Self::Refused { answer, .. } => answer,
+            Self::Accepted { ack, reply, .. } => reply.as_ref().unwrap_or(ack),
+            Self::Rejected { answer, .. } => answer,
         }
     }
 }
@@ -76,7 +77,7 @@ impl Received {
 /// (HTP-006).
 pub fn unread(
     document: Option<&Document<'_>>,
-    refusal: Refusal,
+    refusal: Rejection,
     retry_after: Option<u32>,
 ) -> Received {
     let builder = error_from_system(document, &refusal);
@@ -84,13 +85,13 @@ pub fn unread(
 }
 
 /// The answer to a message that was read and rejected, in the name of its receiver (HTP-006).
-fn declined(document: &Document<'_>, refusal: Refusal, retry_after: Option<u32>) -> Received {
+fn declined(document: &Document<'_>, refusal: Rejection, retry_after: Option<u32>) -> Received {
     let envelope = document.envelope();
     let builder = error(&envelope, &ReceivedIds::of(&envelope), &refusal);
     refused(builder, refusal, retry_after)
 }
 
-fn refused(mut builder: Builder, refusal: Refusal, retry_after: Option<u32>) -> Received {
+fn refused(mut builder: Builder, refusal: Rejection, retry_after: Option<u32>) -> Received {
     let status = refusal.code.http_status();
     if let Some(seconds) = retry_after {
         builder = builder.meta("error", "Retry-After", seconds.to_string());
@@ -98,7 +99,7 @@ fn refused(mut builder: Builder, refusal: Refusal, retry_after: Option<u32>) -> 
     let answer = builder
         .build()
         .or_else(|_| error_from_system(None, &refusal).build());
-    Received::Refused {
+    Received::Rejected {
         refusal,
         status,
         retry_after,
@@ -108,14 +109,14 @@ fn refused(mut builder: Builder, refusal: Refusal, retry_after: Option<u32>) -> 
 
 /// Trouble that passes.
 fn temporary(document: &Document<'_>, code: ErrorCode, reason: &str) -> Received {
-    let mut refusal = Refusal::new(
+    let mut refusal = Rejection::new(
         code,
         format!("{reason}."),
         format!("send it again after {SOON} seconds."),
     );
     refusal.reason = "The relay can't take it now".into();
     let mut received = declined(document, refusal, Some(SOON));
-    if let Received::Refused { status, .. } = &mut received {
+    if let Received::Rejected { status, .. } = &mut received {
         *status = 503;
     }
     received
@@ -157,11 +158,11 @@ impl Relay {
                 ),
                 "send it in parts, or as an attachment.",
             );
-            return Err(refused(Refusal::new(ErrorCode::TooLarge, what, help)));
+            return Err(refused(Rejection::new(ErrorCode::TooLarge, what, help)));
         }
         let text = decode(bytes).map_err(|fault| {
-            let refusal = Refusal::from_findings(&[fault], "");
-            refused(refusal.unwrap_or_else(|| Refusal::new(ErrorCode::Format, "not UTF-8", "")))
+            let refusal = Rejection::from_findings(&[fault], "");
+            refused(refusal.unwrap_or_else(|| Rejection::new(ErrorCode::Format, "not UTF-8", "")))
         })?;
         let prepared = self.prepare(text, peer).await;
         prepared.map_err(|refused| self.finish(text, peer, refused))
@@ -176,7 +177,7 @@ impl Relay {
 
     /// Puts on record what became of an envelope.
     fn finish(&self, text: &str, peer: &Peer, received: Received) -> Received {
-        if matches!(received, Received::Refused { .. }) {
+        if matches!(received, Received::Rejected { .. }) {
             let refusals = &self.shared.rejections;
             refusals.note(text, &peer.name, self.now(), &received);
         }
@@ -196,9 +197,9 @@ impl Relay {
     fn count(&self, received: Received) -> Received {
         let metrics = self.metrics();
         match &received {
-            Received::Taken { is_new: false, .. } => Metrics::count(&metrics.known),
-            Received::Taken { .. } => {}
-            Received::Refused { refusal, .. } => metrics.reject(refusal.code),
+            Received::Accepted { is_new: false, .. } => Metrics::count(&metrics.known),
+            Received::Accepted { .. } => {}
+            Received::Rejected { refusal, .. } => metrics.reject(refusal.code),
         }
         received
     }
@@ -208,7 +209,7 @@ impl Relay {
         let mut document = Document::parse(text, Reading::Strict);
         document.check();
         let at = self.now();
-        if let Some(refusal) = Refusal::from_findings(document.diagnostics(), document.source()) {
+        if let Some(refusal) = Rejection::from_findings(document.diagnostics(), document.source()) {
             return Err(unread(Some(&document), refusal, None));
         }
         let backlog = self
@@ -273,7 +274,7 @@ impl Relay {
             Some(_) => Proof::of(&document, verdict, &self.shared.trust_snapshot.now(), &peer),
             None => Proof::default(),
         };
-        let candidate = Candidate {
+        let candidate = AdmissionCandidate {
             document: &document,
             verdict,
             proof,
@@ -315,7 +316,7 @@ impl Relay {
             return store_trouble(&document, &self.gone());
         };
         let (seq, index, since, ids, is_new, is_held) = match taken {
-            Ok(Taken::New {
+            Ok(AcceptOutcome::Accepted {
                 seq,
                 index,
                 ids,
@@ -326,19 +327,19 @@ impl Relay {
                 }
                 (seq, index, at, ids, true, false)
             }
-            Ok(Taken::Known {
+            Ok(AcceptOutcome::Known {
                 seq,
                 index,
                 since,
                 ids,
             }) => (seq, index, since, ids, false, false),
-            Ok(Taken::Held {
+            Ok(AcceptOutcome::Held {
                 index,
                 since,
                 is_new,
                 ids,
             }) => (0, index, since, ids, is_new, true),
-            Ok(Taken::Refused(refusal)) => return declined(&document, refusal, None),
+            Ok(AcceptOutcome::Rejected(refusal)) => return declined(&document, refusal, None),
             Err(error) => return store_trouble(&document, &error),
         };
         // A message that is held teaches nothing yet. A new or revoked key that could not be recorded when the message came
@@ -360,7 +361,7 @@ impl Relay {
             by: &config.name,
             is_held,
         };
-        Received::Taken {
+        Received::Accepted {
             ack: acknowledgement(&receipt),
             reply: None,
             id: ids.message,
@@ -376,7 +377,7 @@ impl Relay {
         blobs: &[Digest],
     ) -> Result<Vec<Digest>, StoreError> {
         // A message that was just accepted may be the one that gives access.
-        self.write_filed(|_| Ok(())).await?;
+        self.write_indexed(|_| Ok(())).await?;
         let access = Access::of(&Arc::new(peer.clone()), self.rules());
         let (blobs, now) = (blobs.to_vec(), self.now());
         let ask = move |store: &dyn RelayStore| {
@@ -419,7 +420,7 @@ impl Relay {
         let wait = |id: &str| self.shared.answers.wait_for(id, asked.clone());
         let mut told = wait(&first);
         let received = self.accept(prepared, peer).await;
-        let Received::Taken {
+        let Received::Accepted {
             id,
             is_new,
             seq,
@@ -449,7 +450,7 @@ impl Relay {
             Some(left)
         });
         drop(told);
-        let received = Received::Taken {
+        let received = Received::Accepted {
             id,
             seq,
             is_new,
@@ -480,7 +481,10 @@ impl Relay {
 
     async fn answer(&self, told: &mut Waiter<'_>, until: Instant) -> Option<Record> {
         let seq = tokio::time::timeout_at(until, told.came()).await.ok()??;
-        let records = self.read(move |store| store.taken(&[seq])).await.ok()?;
+        let records = self
+            .read(move |store| store.records_at(&[seq]))
+            .await
+            .ok()?;
         records.into_iter().next()
     }
 
@@ -488,7 +492,7 @@ impl Relay {
     async fn answer_before(&self, id: &str, asked: Asked) -> Option<Record> {
         let (id, rules) = (id.to_owned(), self.rules());
         let find = move |store: &dyn crosstalk_protocol::relay::RelayStore| {
-            let Some(question) = store.taken_as(&id)? else {
+            let Some(question) = store.record(&id)? else {
                 return Ok(None);
             };
             // A delivery that was queued again may still be answered, whatever was said about it before.
@@ -510,7 +514,7 @@ impl Relay {
             Ok((place < answers.len()).then(|| answers.swap_remove(place)))
         };
         // It may have come a moment ago.
-        self.write_filed(|_| Ok(())).await.ok()?;
+        self.write_indexed(|_| Ok(())).await.ok()?;
         self.read(find).await.ok().flatten()
     }
 }
@@ -522,8 +526,8 @@ fn is_poll_of_elsewhere(document: &Document<'_>) -> bool {
 }
 
 /// Why a poll is not accepted that says without proof that it came through another relay: nobody would count it.
-fn unproven_hop() -> Refusal {
-    Refusal::new(
+fn unproven_hop() -> Rejection {
+    Rejection::new(
         ErrorCode::Perm,
         "The poll says that another relay passed it on, and that relay does not prove it.",
         "send the poll without its `meta: audit` blocks.",
@@ -532,13 +536,13 @@ fn unproven_hop() -> Refusal {
 
 impl Shared {
     /// What the configuration says against a key that is seen for the first time.
-    fn distrusts(&self, verdict: &Verdict) -> Option<Refusal> {
+    fn distrusts(&self, verdict: &Verdict) -> Option<Rejection> {
         let is_new = matches!(
             verdict.word(),
-            Word::FirstContact | Word::Unbound | Word::UnknownKey
+            VerdictWord::FirstContact | VerdictWord::Unbound | VerdictWord::UnknownKey
         );
         (is_new && self.config().first_contact == FirstContact::Refuse).then(|| {
-            Refusal::new(
+            Rejection::new(
                 ErrorCode::Perm,
                 verdict.sentence(),
                 "ask the relay operator to pin this key (`CROSSTALK_HOME=DIR crosstalk trust pin ID --key \
@@ -550,14 +554,14 @@ impl Shared {
 
 /// The answer to a message without a credential that does not prove itself whom it is from (HTP-060).
 fn unproven(document: &Document<'_>) -> Received {
-    let refusal = Refusal::new(
+    let refusal = Rejection::new(
         ErrorCode::Perm,
         "A credential is needed here, because no key that is pinned for the sender or listed by its domain has \
              signed this message.",
         "send `Authorization: Bearer` and a token of this relay, or sign the message with such a key.",
     );
     let mut received = declined(document, refusal, None);
-    if let Received::Refused { status, .. } = &mut received {
+    if let Received::Rejected { status, .. } = &mut received {
         *status = 401;
     }
     received

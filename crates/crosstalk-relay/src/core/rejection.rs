@@ -5,7 +5,7 @@ use super::{Received, Relay};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Document, Reading, Timestamp};
-use crosstalk_protocol::audit::{Detail, Event, EventKind};
+use crosstalk_protocol::audit::{Event, EventDetail, EventKind};
 use crosstalk_protocol::store::StoreError;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ struct Refused {
     id: Option<String>,
     canonical: Digest,
     raw: Digest,
-    detail: Detail,
+    detail: EventDetail,
 }
 
 /// Rejections that are not in the log yet.
@@ -86,7 +86,7 @@ impl RejectionLog {
 
     /// Notes that a message that could be read was refused. What may come again a moment later is none.
     pub(super) fn note(&self, text: &str, peer: &str, at: Timestamp, received: &Received) {
-        let Received::Refused {
+        let Received::Rejected {
             refusal, status, ..
         } = received
         else {
@@ -106,7 +106,7 @@ impl RejectionLog {
             id: id.map(str::to_owned),
             canonical,
             raw: Digest::of(text.as_bytes()),
-            detail: Detail::default()
+            detail: EventDetail::default()
                 .with("code", refusal.code.as_str())
                 .with("peer", peer),
         };
@@ -147,7 +147,7 @@ impl Relay {
         }
         self.write(move |store| {
             let counted = counts.iter().map(|(at, count)| Event {
-                detail: Some(Detail::default().with("count", &count.to_string())),
+                detail: Some(EventDetail::default().with("count", &count.to_string())),
                 ..Event::new(EventKind::Refused, *at)
             });
             let each = waiting.iter().map(|refused| Event {

@@ -11,7 +11,7 @@ use crosstalk_protocol::relay::{
     Pattern, Peer, RelayStore, Role, authority, check_hop, hops_of, is_system,
 };
 use crosstalk_protocol::{
-    Question, Trust, Verdict, Word, announces, domain_to_ask, learn, pin_of, verify,
+    Trust, Verdict, VerdictWord, VerifyContext, announces, domain_to_ask, learn, pin_of, verify,
 };
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::Semaphore;
@@ -150,7 +150,7 @@ impl Shared {
         ) {
             let trust = self.trust_snapshot.now();
             return Some(Verification {
-                verdict: verify(document, &trust, &Question::of_relay(at)),
+                verdict: verify(document, &trust, &VerifyContext::of_relay(at)),
                 asked: None,
             });
         }
@@ -172,9 +172,9 @@ impl Shared {
         let check = |answer: Option<DnsAnswer>| {
             let (document, trust) = (Arc::clone(&owned), Arc::clone(&trust));
             self.verifier.run(peer, move || {
-                let question = Question {
+                let question = VerifyContext {
                     dns: answer.as_ref(),
-                    ..Question::of_relay(at)
+                    ..VerifyContext::of_relay(at)
                 };
                 verify(&document, &trust, &question)
             })
@@ -187,7 +187,7 @@ impl Shared {
         };
         if trust.domain(domain, at).is_some() {
             let verdict = check(None).await?;
-            if verdict.word() != Word::NotVerified {
+            if verdict.word() != VerdictWord::NotVerified {
                 return Some(known(verdict));
             }
         }
@@ -279,7 +279,7 @@ impl Shared {
         };
         let parent = parent.to_owned();
         let find = move |store: &dyn RelayStore| {
-            let Some(sent) = store.taken_as(&parent)? else {
+            let Some(sent) = store.record(&parent)? else {
                 return Ok(None);
             };
             let ways = store.deliveries(&sent.id)?;
@@ -308,7 +308,7 @@ impl Shared {
         let (trust, account) = (self.trust_snapshot.now(), peer.account());
         let is_news = |(domain, answer): &&(String, DnsAnswer)| trust.is_news(domain, answer, at);
         let said = asked.as_ref().filter(is_news).cloned();
-        let is_first = verdict.word() == Word::FirstContact
+        let is_first = verdict.word() == VerdictWord::FirstContact
             && self.config().first_contact == FirstContact::Pin
             && peer.speaks_for(document.sender())
             && (peer.is_local || is_of_domain(document));
@@ -334,7 +334,7 @@ impl Shared {
             };
             let before = trust.clone();
             // What others wrote meanwhile may say otherwise; then it is left as they say.
-            let _ = learn(&announced, trust, &Question::of_relay(at));
+            let _ = learn(&announced, trust, &VerifyContext::of_relay(at));
             let charged = trust.charge(&before, &account);
             charged.inspect_err(|_| *trust = before)
         };
@@ -368,9 +368,9 @@ impl Relay {
         let envelope = document.envelope();
         let parent = envelope.parent.filter(|_| caller.is_person())?.to_owned();
         // A question has deliveries once it is indexed.
-        self.write_filed(|_| Ok(())).await.ok()?;
+        self.write_indexed(|_| Ok(())).await.ok()?;
         let find = move |store: &dyn RelayStore| {
-            let Some(question) = store.taken_as(&parent)? else {
+            let Some(question) = store.record(&parent)? else {
                 return Ok(None);
             };
             let deliveries = store.deliveries(&question.id)?;

@@ -3,7 +3,7 @@
 
 mod output;
 
-use super::{Handler, Job, Outcome, Reply};
+use super::{AttemptOutcome, Handler, Job, Reply};
 use crate::config::{ExecInput, RouteEntry};
 use crate::port::Later;
 use crosstalk_api::client::one_line;
@@ -41,15 +41,15 @@ impl Exec {
         Self { work }
     }
 
-    async fn run(&self, job: &Job) -> Outcome {
+    async fn run(&self, job: &Job) -> AttemptOutcome {
         let Some(route) = job.route.as_deref() else {
-            return Outcome::later(ErrorCode::Route, "the route that led there is gone");
+            return AttemptOutcome::later(ErrorCode::Route, "the route that led there is gone");
         };
         let child = match self.spawn(route, &job.record) {
             Ok(child) => child,
             Err(error) => {
                 let program = route.command.first().map_or("", String::as_str);
-                return Outcome::later(
+                return AttemptOutcome::later(
                     ErrorCode::Route,
                     format!("the command `{program}` can't be started: {error}"),
                 );
@@ -64,9 +64,9 @@ impl Exec {
         match tokio::time::timeout(within, converse(child, &group, (&job.record, input), most))
             .await
         {
-            Ok(Ok(answer)) => Outcome::Delivered { answer },
+            Ok(Ok(answer)) => AttemptOutcome::Delivered { answer },
             Ok(Err(outcome)) => outcome,
-            Err(_) => Outcome::later(
+            Err(_) => AttemptOutcome::later(
                 ErrorCode::Timeout,
                 format!(
                     "the command did not end within {} s and was killed",
@@ -110,7 +110,7 @@ impl Exec {
 }
 
 impl Handler for Exec {
-    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, Outcome> {
+    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, AttemptOutcome> {
         Box::pin(self.run(job))
     }
 }
@@ -121,7 +121,7 @@ async fn converse(
     group: &ProcessGroup,
     (record, input): (&Record, String),
     most: u64,
-) -> Result<Option<Reply>, Outcome> {
+) -> Result<Option<Reply>, AttemptOutcome> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feed = async move {
         if let Some(mut stdin) = stdin {
@@ -158,7 +158,7 @@ async fn converse(
         false => format!("; it says: {words}"),
     };
     let Some(output) = output else {
-        return Err(Outcome::failed(
+        return Err(AttemptOutcome::failed(
             ErrorCode::TooLarge,
             format!("the command printed more than {most} bytes and was killed{said}"),
         ));
@@ -166,10 +166,11 @@ async fn converse(
     match status {
         Ok(status) if status.success() => {
             let reply = output::reply(&output, &record.text);
-            reply
-                .map_err(|why| Outcome::later(ErrorCode::Route, format!("the command {why}{said}")))
+            reply.map_err(|why| {
+                AttemptOutcome::later(ErrorCode::Route, format!("the command {why}{said}"))
+            })
         }
-        Ok(status) => Err(Outcome::Later {
+        Ok(status) => Err(AttemptOutcome::Later {
             code: ErrorCode::Route,
             reason: format!("the command ended with {status}{said}"),
             // How it ended says nothing about the machine.
@@ -179,7 +180,7 @@ async fn converse(
             )),
             after: None,
         }),
-        Err(error) => Err(Outcome::later(
+        Err(error) => Err(AttemptOutcome::later(
             ErrorCode::Route,
             format!("the command can't be waited for: {error}"),
         )),

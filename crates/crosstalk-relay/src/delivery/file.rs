@@ -2,7 +2,7 @@
 
 mod name;
 
-use super::{Handler, Job, Outcome};
+use super::{AttemptOutcome, Handler, Job};
 use crate::port::Later;
 use crosstalk_envelope::registry::ErrorCode;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -15,18 +15,18 @@ use std::path::Path;
 pub(super) struct File;
 
 impl Handler for File {
-    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, Outcome> {
+    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, AttemptOutcome> {
         Box::pin(async move {
             let Some(folder) = job.route.as_ref().and_then(|r| r.folder.clone()) else {
-                return Outcome::later(ErrorCode::Route, "the route that led there is gone");
+                return AttemptOutcome::later(ErrorCode::Route, "the route that led there is gone");
             };
             let (id, text) = (job.record.id.clone(), job.text.clone());
             let shown = folder.display().to_string();
             let work = move || drop_into(&folder, &id, text.as_bytes());
             let done = tokio::task::spawn_blocking(work).await;
             match done.unwrap_or_else(|e| Err(io::Error::other(e))) {
-                Ok(()) => Outcome::delivered(),
-                Err(error) => Outcome::later(
+                Ok(()) => AttemptOutcome::delivered(),
+                Err(error) => AttemptOutcome::later(
                     ErrorCode::Route,
                     format!("it can't be written into {shown}: {error}"),
                 ),

@@ -1,12 +1,12 @@
 //! Posts a message to an HTTP endpoint, whose response may be the answer.
 
-use super::{Handler, Job, Outcome, Reply};
+use super::{AttemptOutcome, Handler, Job, Reply};
 use crate::config::RouteEntry;
 use crate::file::{open_regular, read_bounded};
 use crate::port::Later;
 use bytes::Bytes;
-use crosstalk_api::client::{Refused, one_line, refusal};
-use crosstalk_api::outbound::{Answer, Call, Outbound, Url};
+use crosstalk_api::client::{RejectedRequest, one_line, rejection_of};
+use crosstalk_api::outbound::{HttpCall, HttpResponse, Outbound, Url};
 use crosstalk_envelope::name::{SYSTEM, same_name};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Document, Intent, Reading};
@@ -32,14 +32,17 @@ impl Http {
         Self { outbound }
     }
 
-    async fn post(&self, job: &Job) -> Outcome {
+    async fn post(&self, job: &Job) -> AttemptOutcome {
         let Some(route) = job.route.as_deref() else {
-            return Outcome::later(ErrorCode::Route, "the route that led there is gone");
+            return AttemptOutcome::later(ErrorCode::Route, "the route that led there is gone");
         };
         let url = match Url::parse(route.url.as_deref().unwrap_or_default()) {
             Ok(url) => url,
             Err(error) => {
-                return Outcome::failed(ErrorCode::Route, format!("the URL of the route: {error}"));
+                return AttemptOutcome::failed(
+                    ErrorCode::Route,
+                    format!("the URL of the route: {error}"),
+                );
             }
         };
         let call = match request_of(job, url, Some(route), route.allow_private).await {
@@ -48,14 +51,14 @@ impl Http {
         };
         match self.outbound.call(call).await {
             Ok(answer) if (200..300).contains(&answer.status) => read_answer(&answer),
-            Ok(answer) => outcome_of_rejection(refusal(&answer)),
+            Ok(answer) => outcome_of_rejection(rejection_of(&answer)),
             Err(error) => error.into(),
         }
     }
 }
 
 impl Handler for Http {
-    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, Outcome> {
+    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, AttemptOutcome> {
         Box::pin(self.post(job))
     }
 }
@@ -66,7 +69,7 @@ pub(super) async fn request_of(
     url: Url,
     route: Option<&RouteEntry>,
     allow_private: bool,
-) -> Result<Call, Outcome> {
+) -> Result<HttpCall, AttemptOutcome> {
     let token = match route.and_then(|r| r.token_file.as_deref()) {
         Some(path) => Some(token(path).await?),
         None => None,
@@ -74,28 +77,28 @@ pub(super) async fn request_of(
     let within = route
         .and_then(|r| r.timeout_seconds)
         .unwrap_or(TIMEOUT_SECONDS);
-    let call = Call {
+    let call = HttpCall {
         body: Bytes::copy_from_slice(job.text.as_bytes()),
         allow_private,
         within: Duration::from_secs(within.max(1)),
         most: route
             .and_then(|r| r.answer_bytes)
             .unwrap_or(MAX_ANSWER_BYTES),
-        ..Call::new(Method::POST, url)
+        ..HttpCall::new(Method::POST, url)
     };
     let call = call
         .header(CONTENT_TYPE, "text/plain; charset=utf-8")
         .and_then(|c| c.header(ACCEPT, "text/plain"))
         .and_then(|c| c.bearer(token.as_deref()));
-    call.map_err(Outcome::from)
+    call.map_err(AttemptOutcome::from)
 }
 
 /// The token in a file; read each time, so that it can be changed.
-async fn token(path: &Path) -> Result<String, Outcome> {
+async fn token(path: &Path) -> Result<String, AttemptOutcome> {
     let path = path.to_owned();
     let read = tokio::task::spawn_blocking(move || read_token(&path)).await;
     let read = read.unwrap_or_else(|e| Err(e.to_string()));
-    read.map_err(|reason| Outcome::later(ErrorCode::Route, reason))
+    read.map_err(|reason| AttemptOutcome::later(ErrorCode::Route, reason))
 }
 
 /// The token in a file, or why there is none.
@@ -112,7 +115,7 @@ pub(super) fn read_token(path: &Path) -> Result<String, String> {
 }
 
 /// The outcome of a response with a good status.
-fn read_answer(answer: &Answer) -> Outcome {
+fn read_answer(answer: &HttpResponse) -> AttemptOutcome {
     let text = answer.text().unwrap_or_default().trim_start();
     let document = Document::parse(text, Reading::Strict);
     if !text.starts_with("[[") || !document.is_accepted() {
@@ -120,29 +123,29 @@ fn read_answer(answer: &Answer) -> Outcome {
     }
     if document.envelope().meaning() == Some(Intent::Error) && same_name(document.sender(), SYSTEM)
     {
-        return outcome_of_rejection(refusal(answer));
+        return outcome_of_rejection(rejection_of(answer));
     }
-    Outcome::Delivered {
+    AttemptOutcome::Delivered {
         answer: Some(Reply::Envelopes(vec![text.to_owned()])),
     }
 }
 
 /// A text that is no envelope is an answer in plain words, with the status for a whole answer; pages and JSON are none.
-fn read_plain_answer(answer: &Answer) -> Outcome {
+fn read_plain_answer(answer: &HttpResponse) -> AttemptOutcome {
     let kind = answer.headers.get(CONTENT_TYPE);
     let kind = kind.and_then(|v| v.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default();
     let is_text = kind.trim().eq_ignore_ascii_case("text/plain");
     let text = answer.text().unwrap_or_default().trim();
     let is_reply = is_text && answer.status == 200 && !text.is_empty() && !text.starts_with("[[");
-    Outcome::Delivered {
+    AttemptOutcome::Delivered {
         answer: is_reply.then(|| Reply::Text(text.to_owned())),
     }
 }
 
 /// The outcome of a rejection: some may work later.
-pub(super) fn outcome_of_rejection(refused: Refused) -> Outcome {
-    let Refused {
+pub(super) fn outcome_of_rejection(refused: RejectedRequest) -> AttemptOutcome {
+    let RejectedRequest {
         status,
         code,
         reason,
@@ -157,7 +160,7 @@ pub(super) fn outcome_of_rejection(refused: Refused) -> Outcome {
         None => format!("status {status}: {}", one_line(&detail)),
     };
     match status {
-        408 | 425 | 429 | 500.. => Outcome::Later {
+        408 | 425 | 429 | 500.. => AttemptOutcome::Later {
             code: match status {
                 408 | 504 => ErrorCode::Timeout,
                 _ => ErrorCode::Route,
@@ -166,7 +169,7 @@ pub(super) fn outcome_of_rejection(refused: Refused) -> Outcome {
             public,
             after: retry_after,
         },
-        _ => Outcome::Failed {
+        _ => AttemptOutcome::Failed {
             code: code.unwrap_or(ErrorCode::Route),
             reason,
             public,

@@ -3,7 +3,7 @@
 use crate::config::{Config, Retry, RouteEntry};
 use crosstalk_api::outbound::Url;
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::relay::{Delivery, Handler, Priority, State, authority};
+use crosstalk_protocol::relay::{Delivery, DeliveryState, Handler, Priority, authority};
 use crosstalk_protocol::store::Record;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -176,7 +176,7 @@ impl Lanes {
         let planned = delivery.next_at.filter(|_| delivery.leased_at.is_none());
         let lane = self.lanes.get(lane);
         let paused =
-            lane.filter(|l| l.failures >= self.failures && delivery.state == State::Queued);
+            lane.filter(|l| l.failures >= self.failures && delivery.state == DeliveryState::Queued);
         let Some((lane, end)) = paused.and_then(|l| Some((l, l.alone_until?))) else {
             return planned;
         };
@@ -291,7 +291,7 @@ mod tests {
         let delivery = |to: &str, next| Delivery {
             to: to.into(),
             by: Handler::Http,
-            state: State::Queued,
+            state: DeliveryState::Queued,
             attempts: 1,
             queued_at: at(0),
             delivered_at: None,

@@ -1,11 +1,11 @@
 //! Federation: passes a message on to the relay of another domain (HTP-080 to HTP-082).
 
 use super::http::{outcome_of_rejection, request_of};
-use super::{Handler, Job, Outcome, Reply};
+use super::{AttemptOutcome, Handler, Job, Reply};
 use crate::core::Relay;
 use crate::port::Later;
-use crosstalk_api::client::{Sent, refusal};
-use crosstalk_api::outbound::{Answer, Outbound, OutboundError, Url};
+use crosstalk_api::client::{SendResult, rejection_of};
+use crosstalk_api::outbound::{HttpResponse, Outbound, OutboundError, Url};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode;
 use crosstalk_envelope::{Document, Reading};
@@ -26,13 +26,13 @@ impl Federation {
         Self { relay, outbound }
     }
 
-    async fn pass_on(&self, job: &Job) -> Outcome {
+    async fn pass_on(&self, job: &Job) -> AttemptOutcome {
         let route = job.route.as_deref();
         let allow_private =
             route.is_some_and(|r| r.allow_private) || self.relay.config().federation.allow_private;
         let hops = hops_of(&Document::parse(&job.text, Reading::Strict)).len();
         if hops > HOPS {
-            return Outcome::refused(
+            return AttemptOutcome::refused(
                 ErrorCode::Route,
                 format!("the message has been through {HOPS} relays: it goes round in circles"),
             );
@@ -44,19 +44,19 @@ impl Federation {
                 Err(outcome) => return outcome,
             },
         };
-        let mut last = Outcome::failed(ErrorCode::Route, "the domain names no relay");
+        let mut last = AttemptOutcome::failed(ErrorCode::Route, "the domain names no relay");
         for url in relays.iter().take(RELAYS) {
             let url = match Url::parse(url) {
                 Ok(url) => url.below("crosstalk/receive"),
                 Err(error) => {
                     let shown = unicode::escape(url);
-                    last = Outcome::failed(ErrorCode::Route, format!("`{shown}`: {error}"));
+                    last = AttemptOutcome::failed(ErrorCode::Route, format!("`{shown}`: {error}"));
                     continue;
                 }
             };
             if !url.is_https() && !allow_private {
                 let reason = format!("{url} is not https, and `allow_private` is not set");
-                last = Outcome::failed(ErrorCode::Route, reason);
+                last = AttemptOutcome::failed(ErrorCode::Route, reason);
                 continue;
             }
             let call = match request_of(job, url, route, allow_private).await {
@@ -67,7 +67,7 @@ impl Federation {
                 Ok(answer) if (200..300).contains(&answer.status) => read_receipt(job, &answer),
                 Ok(answer) => {
                     let goes_on = matches!(answer.status, 502..=504);
-                    let outcome = outcome_of_rejection(refusal(&answer));
+                    let outcome = outcome_of_rejection(rejection_of(&answer));
                     if !goes_on {
                         return outcome;
                     }
@@ -78,7 +78,7 @@ impl Federation {
                 }
                 Err(error) => return error.into(),
             };
-            if matches!(last, Outcome::Delivered { .. }) {
+            if matches!(last, AttemptOutcome::Delivered { .. }) {
                 break;
             }
         }
@@ -86,15 +86,15 @@ impl Federation {
     }
 
     /// The relays of the domain of an address, the one to try first in front.
-    async fn relays(&self, to: &str, allow_private: bool) -> Result<Vec<String>, Outcome> {
+    async fn relays(&self, to: &str, allow_private: bool) -> Result<Vec<String>, AttemptOutcome> {
         let Some(domain) = authority(to) else {
-            return Err(Outcome::failed(
+            return Err(AttemptOutcome::failed(
                 ErrorCode::Route,
                 "the address has no domain whose relay could be found",
             ));
         };
         let Some(resolver) = self.relay.resolver() else {
-            return Err(Outcome::failed(
+            return Err(AttemptOutcome::failed(
                 ErrorCode::Route,
                 "this relay asks no name server: give the route a `url`",
             ));
@@ -102,7 +102,7 @@ impl Federation {
         let domain = domain.to_ascii_lowercase();
         let records = resolver.relays(&domain).await;
         let records = records.map_err(|reason| {
-            Outcome::later(
+            AttemptOutcome::later(
                 ErrorCode::Route,
                 format!("the relay of {domain} can't be looked up now: {reason}"),
             )
@@ -122,7 +122,7 @@ impl Federation {
                 None => "no TXT record".to_owned(),
                 Some(reason) => format!("no record that counts ({reason})"),
             };
-            return Err(Outcome::refused(
+            return Err(AttemptOutcome::refused(
                 ErrorCode::Route,
                 format!("{domain} names no relay: there is {why} at _crosstalk.{domain}"),
             ));
@@ -133,27 +133,27 @@ impl Federation {
 }
 
 impl Handler for Federation {
-    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, Outcome> {
+    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, AttemptOutcome> {
         Box::pin(self.pass_on(job))
     }
 }
 
 /// The outcome of a response with a good status: only a receipt for this very message, or an answer to it, counts.
-fn read_receipt(job: &Job, answer: &Answer) -> Outcome {
-    let sent = answer.text().and_then(Sent::of);
+fn read_receipt(job: &Job, answer: &HttpResponse) -> AttemptOutcome {
+    let sent = answer.text().and_then(SendResult::of);
     match sent {
-        Some(Sent {
+        Some(SendResult {
             receipt: Some(receipt),
             ..
-        }) if receipt.digest == job.record.digest.to_string() => Outcome::delivered(),
-        Some(Sent {
+        }) if receipt.digest == job.record.digest.to_string() => AttemptOutcome::delivered(),
+        Some(SendResult {
             receipt: None,
             answer,
             ..
-        }) => Outcome::Delivered {
+        }) => AttemptOutcome::Delivered {
             answer: Some(Reply::Envelopes(vec![answer])),
         },
-        _ => Outcome::later(
+        _ => AttemptOutcome::later(
             ErrorCode::Route,
             format!(
                 "the other side answers {} without a receipt for this message: it may be no relay",

@@ -1,17 +1,17 @@
 //! Accepts the answer of a handler as a message of the recipient, unless programs would answer each other for ever; finds the
 //! question that a reply follows up.
 
-use super::{Job, Outcome};
+use super::{AttemptOutcome, Job};
 use crate::core::{Received, Relay};
 use crate::rate::RateLimiter;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::{
-    Address, Block, BuildError, Builder, CoreHeader, Document, Intent, Reading, Signature,
+    Address, BuildError, Builder, CoreHeader, Document, Intent, MetaBlock, Reading, Signature,
     Timestamp, unicode,
 };
 use crosstalk_protocol::relay::report::{self, derived, takes_no_answer};
-use crosstalk_protocol::relay::{HOPS, Handler as By, Pattern, Peer, RelayStore, Role, Rules};
+use crosstalk_protocol::relay::{HOPS, Handler as By, Pattern, Peer, RelayRules, RelayStore, Role};
 use crosstalk_protocol::store::{Record, StoreError, is_placeholder, is_same_party, may_answer};
 use crosstalk_protocol::{
     Ancestor, FollowUp, agent_user, expects_answer, is_answer, printed_receiver,
@@ -44,7 +44,7 @@ fn printed_id(relay: &Relay, job: &Job, text: &str) -> String {
 pub(super) async fn is_answered(relay: &Relay, job: &Job) -> bool {
     let id = answer_id(relay, job);
     let find = move |store: &dyn RelayStore| {
-        Ok(store.taken_as(&id)?.is_some() || store.held(&id)?.is_some())
+        Ok(store.record(&id)?.is_some() || store.held(&id)?.is_some())
     };
     relay.read(find).await.unwrap_or(false)
 }
@@ -62,7 +62,7 @@ pub(super) async fn has_answered(relay: &Relay, job: &Job) -> bool {
         }))
     };
     // It may have come a moment ago.
-    let is_filed = relay.write_filed(|_| Ok(())).await.is_ok();
+    let is_filed = relay.write_indexed(|_| Ok(())).await.is_ok();
     is_filed && relay.read(find).await.unwrap_or(false)
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn accept_reply(
     job: &Job,
     reply: Reply,
     asking: &RateLimiter,
-) -> Result<(), Outcome> {
+) -> Result<(), AttemptOutcome> {
     if job.follow_up.is_none() && takes_no_answer(&job.record) {
         return Ok(());
     }
@@ -110,7 +110,7 @@ pub(super) async fn accept_reply(
     }
     let texts: Result<Vec<String>, BuildError> = texts.into_iter().collect();
     let texts = texts.map_err(|e| {
-        Outcome::failed(
+        AttemptOutcome::failed(
             ErrorCode::Format,
             format!("the answer can't be written into an envelope: {e}"),
         )
@@ -132,7 +132,12 @@ pub(super) async fn accept_reply(
 }
 
 /// Accepts one envelope in the name of the recipient.
-async fn accept_one(relay: &Relay, job: &Job, speaker: &str, text: &str) -> Result<(), Outcome> {
+async fn accept_one(
+    relay: &Relay,
+    job: &Job,
+    speaker: &str,
+    text: &str,
+) -> Result<(), AttemptOutcome> {
     let peer = Peer {
         name: format!("{} handler", job.by.as_str()),
         role: Role::Agent,
@@ -142,15 +147,15 @@ async fn accept_one(relay: &Relay, job: &Job, speaker: &str, text: &str) -> Resu
         is_local: false,
     };
     match relay.take_in(text, &peer).await {
-        Received::Taken { .. } => Ok(()),
-        Received::Refused {
+        Received::Accepted { .. } => Ok(()),
+        Received::Rejected {
             refusal,
             status: 503,
             ..
-        } => Err(Outcome::later(refusal.code, refusal.reason)),
+        } => Err(AttemptOutcome::later(refusal.code, refusal.reason)),
         // Another answer was accepted before the relay stopped.
-        Received::Refused { .. } if is_answered(relay, job).await => Ok(()),
-        Received::Refused { refusal, .. } => Err(Outcome::failed(
+        Received::Rejected { .. } if is_answered(relay, job).await => Ok(()),
+        Received::Rejected { refusal, .. } => Err(AttemptOutcome::failed(
             refusal.code,
             format!(
                 "it arrived, and its answer was refused: {}",
@@ -200,7 +205,7 @@ fn reply_envelope(
     speaker: &str,
     text: &str,
     (asks, id): (bool, String),
-) -> Result<Option<Result<String, BuildError>>, Outcome> {
+) -> Result<Option<Result<String, BuildError>>, AttemptOutcome> {
     let document = Document::parse(text, Reading::Strict);
     let envelope = document.envelope();
     let meaning = envelope.meaning();
@@ -221,7 +226,7 @@ fn reply_envelope(
     let names_cause = envelope.parent == Some(cause.id.as_str());
     let is_own = is_same_party(sender, speaker) || is_same_party(sender, &job.to);
     if is_own && is_signed && !names_cause {
-        return Err(Outcome::failed(
+        return Err(AttemptOutcome::failed(
             ErrorCode::Perm,
             format!(
                 "it arrived, and its answer is signed and does not name it as its parent: {}",
@@ -233,7 +238,7 @@ fn reply_envelope(
     // A program speaks for the address of its route, whatever name it writes. Behind a URL, others may speak.
     let is_program = job.by == By::Exec && !is_signed;
     if !is_known && !is_program {
-        return Err(Outcome::failed(
+        return Err(AttemptOutcome::failed(
             ErrorCode::Perm,
             format!(
                 "it arrived, and its answer is an envelope from {}, for whom {} does not speak",
@@ -274,7 +279,7 @@ fn asker_of(asked: &Record) -> String {
 }
 
 /// Limits the questions in the answers of programs: a program that asks programs would never end.
-fn check_question_rate(job: &Job, text: &str, asking: &RateLimiter) -> Result<(), Outcome> {
+fn check_question_rate(job: &Job, text: &str, asking: &RateLimiter) -> Result<(), AttemptOutcome> {
     let document = Document::parse(text, Reading::Strict);
     let envelope = document.envelope();
     let ends = |meaning: Intent| meaning.answers() || meaning == Intent::Close;
@@ -286,7 +291,7 @@ fn check_question_rate(job: &Job, text: &str, asking: &RateLimiter) -> Result<()
     for _ in 0..envelope.routing().target_list().len().max(1) {
         asking.acquire(&route, MAX_QUESTIONS_PER_MINUTE, now).map_err(|_| {
             let reason = format!("it arrived, and its answer asks more than {MAX_QUESTIONS_PER_MINUTE} in a minute");
-            Outcome::failed(ErrorCode::Rate, reason)
+            AttemptOutcome::failed(ErrorCode::Rate, reason)
         })?;
     }
     Ok(())
@@ -324,7 +329,8 @@ fn rewrite_envelope(
         .core_if(CoreHeader::Thread, named(CoreHeader::Thread))
         .core_if(CoreHeader::Message, named(CoreHeader::Message));
     // Signatures and hops that a model copied are those of another message.
-    let is_said = |b: &Block<'_>| !matches!(b.namespace(), "integrity" | "key" | "audit" | "email");
+    let is_said =
+        |b: &MetaBlock<'_>| !matches!(b.namespace(), "integrity" | "key" | "audit" | "email");
     for block in document.blocks().filter(is_said) {
         for (key, value) in block.fields() {
             builder = builder.meta(block.namespace(), key, value);
@@ -343,7 +349,7 @@ async fn endless_since(relay: &Relay, record: &Record) -> Option<Record> {
         let (mut steps, mut first) = (0, None);
         while let Some(id) = parent.take().filter(|_| steps < MAX_SCANNED_MESSAGES) {
             steps += 1;
-            let Some(found) = store.taken_as(&id)? else {
+            let Some(found) = store.record(&id)? else {
                 break;
             };
             parent.clone_from(&found.parent);
@@ -368,7 +374,7 @@ impl Relay {
 /// What a message to an agent follows up. Who may speak for its sender was checked when it came in.
 pub(crate) fn find_follow_up(
     store: &dyn RelayStore,
-    rules: &Rules,
+    rules: &RelayRules,
     agent: &str,
     reply: &Record,
     now: Timestamp,
@@ -378,7 +384,7 @@ pub(crate) fn find_follow_up(
     let mut ancestors = Vec::new();
     let mut parent = reply.parent.clone();
     while let Some(id) = parent.take().filter(|_| ancestors.len() < HOPS) {
-        let Some(record) = store.taken_as(&id)? else {
+        let Some(record) = store.record(&id)? else {
             break;
         };
         let ways = store.deliveries(&id)?;

@@ -1,7 +1,7 @@
 //! The dispatcher: one task that leases deliveries, starts attempts and records their results; another one closes polls.
 
 use super::lane::{self, Key, Lanes, Waiting};
-use super::{Handler, Job, Outcome, Setup, exec, file, http, relay as federation, reply};
+use super::{AttemptOutcome, Handler, Job, Setup, exec, file, http, relay as federation, reply};
 use crate::config::RouteEntry;
 use crate::core::Relay;
 use crate::metrics::Metrics;
@@ -10,8 +10,8 @@ use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
 use crosstalk_protocol::expects_answer;
 use crosstalk_protocol::relay::{
-    Attempt, Delivery, Due, Handler as By, RelayStore, Rules, Ruling, State, public_reason, report,
-    undelivered_help,
+    Attempt, Delivery, DeliveryState, DueDelivery, Handler as By, RelayRules, RelayStore, Ruling,
+    public_reason, report, undelivered_help,
 };
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::HashMap;
@@ -52,7 +52,7 @@ struct Dispatcher {
     /// What is leased, and how often it was tried before.
     held: HashMap<Key, u32>,
     /// What was leased anew before it was seen that the attempt before had ended.
-    again: HashMap<Key, Due>,
+    again: HashMap<Key, DueDelivery>,
     running: JoinSet<Effect>,
     tasks: HashMap<Id, (Key, String)>,
 }
@@ -176,7 +176,7 @@ impl Dispatcher {
         }
     }
 
-    fn hold(&mut self, key: Key, lane: String, due: Due) {
+    fn hold(&mut self, key: Key, lane: String, due: DueDelivery) {
         self.held.insert(key, due.attempts);
         self.lanes().push(lane, waiting(due));
     }
@@ -236,7 +236,7 @@ impl Dispatcher {
         }
         // Messages that were accepted before, an answer among them, are indexed first.
         let overdue = move |store: &mut dyn RelayStore| store.overdue(now, MAX_OVERDUE);
-        match self.relay.write_filed(overdue).await {
+        match self.relay.write_indexed(overdue).await {
             Ok(told) => {
                 let metrics = self.relay.metrics();
                 metrics.timed_out.fetch_add(told, Ordering::Relaxed);
@@ -357,9 +357,9 @@ async fn still_queued(relay: &Relay, id: &str, to: &str) -> Result<Option<Record
     let (id, to) = (id.to_owned(), to.to_owned());
     let find = move |store: &dyn RelayStore| {
         let deliveries = store.deliveries(&id)?;
-        let is_queued = |d: &Delivery| same_name(&d.to, &to) && d.state == State::Queued;
+        let is_queued = |d: &Delivery| same_name(&d.to, &to) && d.state == DeliveryState::Queued;
         match deliveries.iter().any(is_queued) {
-            true => store.taken_as(&id),
+            true => store.record(&id),
             false => Ok(None),
         }
     };
@@ -367,39 +367,39 @@ async fn still_queued(relay: &Relay, id: &str, to: &str) -> Result<Option<Record
 }
 
 /// Hands a job to its handler, and takes its answer in.
-async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> Outcome {
+async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> AttemptOutcome {
     if job.text.is_empty() {
-        return Outcome::refused(
+        return AttemptOutcome::refused(
             ErrorCode::Consent,
             "the consent of the message ended before it could be delivered",
         );
     }
     let Some(handler) = handlers.of(job.by) else {
-        return Outcome::failed(ErrorCode::Route, "there is nobody to bring it there");
+        return AttemptOutcome::failed(ErrorCode::Route, "there is nobody to bring it there");
     };
     if matches!(job.by, By::Http | By::Relay) && !has_hop(job) {
-        return Outcome::refused(
+        return AttemptOutcome::refused(
             ErrorCode::TooLarge,
             "there is no room in the message for the hop of this relay, without which a loop would not be noticed",
         );
     }
     if job.by == By::Exec && reply::is_answered(relay, job).await {
-        return Outcome::delivered();
+        return AttemptOutcome::delivered();
     }
     match handler.handle(job).await {
-        Outcome::Delivered {
+        AttemptOutcome::Delivered {
             answer: Some(answer),
         } => match reply::accept_reply(relay, job, answer, &handlers.asking).await {
-            Ok(()) => Outcome::delivered(),
+            Ok(()) => AttemptOutcome::delivered(),
             Err(outcome) => outcome,
         },
         // The sender waits for an answer that never comes, unless the program gave it in another way.
-        Outcome::Delivered { answer: None }
+        AttemptOutcome::Delivered { answer: None }
             if job.by == By::Exec
                 && expects_answer(job.asked().meaning)
                 && !reply::has_answered(relay, job).await =>
         {
-            Outcome::later(
+            AttemptOutcome::later(
                 ErrorCode::Route,
                 "the command printed nothing, and the message asks for an answer",
             )
@@ -414,18 +414,18 @@ fn has_hop(job: &Job) -> bool {
 }
 
 /// Records the outcome of a job, and tells the sender if it became a dead letter.
-async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
+async fn conclude(relay: &Relay, job: &Job, outcome: AttemptOutcome) -> Effect {
     let metrics = relay.metrics();
     let (id, to) = (&job.record.id, &job.to);
     let (code, reason, public, after_wait, effect) = match outcome {
-        Outcome::Delivered { .. } => {
+        AttemptOutcome::Delivered { .. } => {
             Metrics::count(&metrics.delivered);
             tracing::info!(%id, by = job.by.as_str(), "delivered");
             settle_retried(relay, job).await;
             settle(relay, id, to, Attempt::Delivered).await;
             return Effect::Works;
         }
-        Outcome::Later {
+        AttemptOutcome::Later {
             code,
             reason,
             public,
@@ -439,7 +439,7 @@ async fn conclude(relay: &Relay, job: &Job, outcome: Outcome) -> Effect {
             let wait = wait.map(|w| asked.map_or(w, |a| a.max(w)));
             (code, reason, public, wait, Effect::Fails)
         }
-        Outcome::Failed {
+        AttemptOutcome::Failed {
             code,
             reason,
             public,
@@ -509,7 +509,7 @@ async fn settle(relay: &Relay, id: &str, to: &str, attempt: Attempt) {
     }
 }
 
-fn waiting(due: Due) -> Waiting {
+fn waiting(due: DueDelivery) -> Waiting {
     Waiting {
         id: due.record.id.clone(),
         to: due.to,
@@ -554,14 +554,14 @@ async fn report_retried(relay: &Relay, record: &Record, to: &str, since: Timesta
 /// changes if the sender was not told.
 pub(crate) fn settle_retry_notice(
     store: &mut dyn RelayStore,
-    rules: &Rules,
+    rules: &RelayRules,
     asked: &Record,
     (to, since): (&str, Timestamp),
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let notice = report::retried_id(asked, to, since);
     let asker = rules.routes.named(&asked.sender);
-    let settled = store.mark(asker, &[notice], State::Acknowledged, at);
+    let settled = store.mark(asker, &[notice], DeliveryState::Acknowledged, at);
     settled.map(drop)
 }
 

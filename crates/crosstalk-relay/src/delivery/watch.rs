@@ -111,7 +111,7 @@ async fn take(relay: &Relay, peer: &Peer, path: PathBuf) {
     let mut faults = Vec::new();
     let envelopes: Vec<String> = {
         let found = scan(&text, Reading::Strict);
-        for fault in found.refused.iter().filter(|f| f.is_error()).take(20) {
+        for fault in found.rejected.iter().filter(|f| f.is_error()).take(20) {
             let place = fault.position(&text);
             let message = unicode::escape(&fault.message);
             faults.push(format!(
@@ -124,10 +124,10 @@ async fn take(relay: &Relay, peer: &Peer, path: PathBuf) {
     };
     for (number, envelope) in (1..).zip(&envelopes) {
         match relay.take_in(envelope, peer).await {
-            Received::Taken { .. } => {}
+            Received::Accepted { .. } => {}
             // Trouble that passes: accepted messages are known at the next look, and not accepted twice.
-            Received::Refused { status: 503, .. } => return,
-            Received::Refused { refusal, .. } => faults.push(format!(
+            Received::Rejected { status: 503, .. } => return,
+            Received::Rejected { refusal, .. } => faults.push(format!(
                 "Envelope {number}: {} {}",
                 refusal.code.as_str(),
                 unicode::escape(&refusal.detail())

@@ -7,12 +7,12 @@ use super::view::approval_of;
 use super::{MAX_LISTING_BYTES, MAX_SCANNED, Server};
 use crate::core::Wish;
 use crate::core::access::Access;
-use crosstalk_api::approval::{Approval, Approvals, Decision};
+use crosstalk_api::approval::{Approval, Approvals, DecisionRequest};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::relay::{Decided, HeldMessage, RelayStore, Ruling};
+use crosstalk_protocol::relay::{HeldMessage, HoldDecided, RelayStore, Ruling};
 
 impl Server {
     /// Whether a caller may read a message that waits for a person: its sender and those who decide, not its recipients.
@@ -21,7 +21,7 @@ impl Server {
     }
 
     /// Checks that a caller may decide about a message that waits (CON-062).
-    fn check_decider(&self, access: &Access, held: &HeldMessage) -> Result<(), Refusal> {
+    fn check_decider(&self, access: &Access, held: &HeldMessage) -> Result<(), Rejection> {
         let (record, routes) = (&held.record, &access.rules().routes);
         let trust = self.relay.trust();
         let pkid = record.pkid.iter();
@@ -30,7 +30,7 @@ impl Server {
         let people = self.credentials.addresses_of(&held.peer);
         let mut people = people.map_err(|error| {
             tracing::error!(reason = %error, "the tokens can't be read");
-            Refusal::new(
+            Rejection::new(
                 ErrorCode::Rate,
                 "The store of the relay can't be used.",
                 "try again later.",
@@ -92,7 +92,7 @@ async fn find(call: &Call, id: String) -> Result<HeldMessage, HttpError> {
 pub(super) async fn decide(
     call: Call,
     Segment(id): Segment,
-    Json(wish): Json<Decision>,
+    Json(wish): Json<DecisionRequest>,
 ) -> Result<Json<Approval>, HttpError> {
     let digest = |name: &str, text: &str| {
         Digest::parse(text).ok_or_else(|| {
@@ -139,17 +139,17 @@ pub(super) async fn decide(
             let held = find(&call, held.record.id).await?;
             Ok(Json(approval_of(&held, call.server.relay.now())))
         }
-        Ruling::Before(decided) => Err(before(&decided)),
-        Ruling::Other => Err(conflict(
+        Ruling::AlreadyDecided(decided) => Err(before(&decided)),
+        Ruling::DigestMismatch => Err(conflict(
             "The message that waits has other digests: it is not the one that was looked at.",
             "look at it again, and decide about what is there.",
         )),
-        Ruling::Not(refusal) => Err(HttpError::from(refusal).status(409)),
+        Ruling::NotAllowed(refusal) => Err(HttpError::from(refusal).status(409)),
         Ruling::Unknown => Err(HttpError::missing("message that waits for you to decide")),
     }
 }
 
-fn before(decided: &Decided) -> HttpError {
+fn before(decided: &HoldDecided) -> HttpError {
     let (what, help) = (
         format!(
             "It was {} at {} with the credential `{}`: a decision is made once.",

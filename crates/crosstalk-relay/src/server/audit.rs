@@ -13,7 +13,7 @@ use crosstalk_api::audit::{
 };
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Timestamp, base64};
-use crosstalk_protocol::audit::{EventKind, Hash, LogQuery, Sealed};
+use crosstalk_protocol::audit::{EventKind, Hash, LogQuery, SignedCheckpoint};
 use crosstalk_protocol::relay::RelayStore;
 
 /// The latest checkpoint. One is signed at once if there is none yet.
@@ -27,7 +27,7 @@ pub(super) async fn key(call: Call, _: Accepts) -> Result<Response, HttpError> {
     Ok(response::text(format!("{key}\n")))
 }
 
-async fn sealed(call: &Call) -> Result<Sealed, HttpError> {
+async fn sealed(call: &Call) -> Result<SignedCheckpoint, HttpError> {
     let relay = &call.server.relay;
     let latest = relay.read(|store| store.checkpoint()).await?;
     let sealed = match latest {
@@ -109,7 +109,7 @@ pub(super) async fn entries(
             let one = LogQuery {
                 from: entry.index,
                 to: Some(entry.index + 1),
-                most: 1,
+                limit: 1,
                 texts: asked.texts,
                 ..LogQuery::default()
             };
@@ -160,7 +160,7 @@ fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, HttpError> {
         until: time(&UNTIL)?,
         id: query.text(&MESSAGE)?.map(str::to_owned),
         thread: query.text(&THREAD)?.map(str::to_owned),
-        most: query.limit()?,
+        limit: query.limit()?,
         texts: query.flag(&TEXTS)?.unwrap_or(false).then_some(now),
         newest: query.flag(&NEWEST)?.unwrap_or(false),
     })

@@ -6,7 +6,7 @@ use super::response::{HttpError, Json};
 use super::router::{Accepts, Call, Segment};
 use super::view::delivery_of;
 use crate::core::access::Access;
-use crosstalk_api::consent::{BY, Consent, ConsentRecord, Consents, HOLDING, UnderConsent};
+use crosstalk_api::consent::{BY, ConsentList, ConsentRecord, ConsentView, HOLDING, UnderConsent};
 use crosstalk_protocol::consent::{Grant, GrantFilter};
 use crosstalk_protocol::relay::RelayStore;
 
@@ -26,13 +26,13 @@ pub(super) async fn list(
     call: Call,
     _: Accepts,
     query: Query,
-) -> Result<Json<Consents>, HttpError> {
+) -> Result<Json<ConsentList>, HttpError> {
     let (limit, access) = (query.limit()?, call.access());
     let now = call.server.relay.now();
     let filter = GrantFilter {
         granter: query.text(&BY)?.map(str::to_owned),
         holding_at: query.flag(&HOLDING)?.unwrap_or(false).then_some(now),
-        most: match oversees(&access) {
+        limit: match oversees(&access) {
             true => limit,
             false => MAX_SCANNED,
         },
@@ -40,8 +40,8 @@ pub(super) async fn list(
     let ask = move |store: &dyn RelayStore| store.grants(&filter);
     let grants = call.server.relay.read(ask).await?;
     let seen = grants.iter().filter(|g| sees(&access, g)).take(limit);
-    let consents = seen.map(|g| Consent::of(g, now)).collect();
-    Ok(Json(Consents { consents }))
+    let consents = seen.map(|g| ConsentView::of(g, now)).collect();
+    Ok(Json(ConsentList { consents }))
 }
 
 pub(super) async fn show(
@@ -60,7 +60,7 @@ pub(super) async fn show(
             // A recipient of the consent sees only messages that it may read.
             let record = match is_own {
                 true => None,
-                false => store.taken_as(&id)?,
+                false => store.record(&id)?,
             };
             let is_seen = match &record {
                 Some(record) => access.can_read(store, record)?,
@@ -75,7 +75,7 @@ pub(super) async fn show(
             None => Vec::new(),
         };
         told.retain(|d| is_own || access.reads_for(&d.to));
-        Ok(Some((Consent::of(&grant, now), messages, told)))
+        Ok(Some((ConsentView::of(&grant, now), messages, told)))
     };
     let found = call.server.relay.read(ask).await?;
     let is_operator = call.caller.peer.is_admin();

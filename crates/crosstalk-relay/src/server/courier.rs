@@ -6,13 +6,13 @@ use super::query::{self, Query, TEXT};
 use super::response::{HttpError, Json};
 use super::router::{Accepts, Call, Segment};
 use super::view::{delivery_of, inbox_message, leaving_message, letter_of};
-use crosstalk_api::delivery::{Carried, DeadLetters, Requeued};
-use crosstalk_api::inbox::Inbox;
-use crosstalk_api::message::Status;
+use crosstalk_api::delivery::{CarriedReport, DeadLetters, Requeued};
+use crosstalk_api::inbox::InboxPage;
+use crosstalk_api::message::MessageStatus;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::{
-    Attempt, Delivery, Errand, Handler, RelayStore, State, report, undelivered_help,
+    Attempt, Delivery, DeliveryState, Errand, Handler, RelayStore, report, undelivered_help,
 };
 use crosstalk_protocol::store::is_same_party;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) async fn waiting(
     call: Call,
     _: Accepts,
     query: Query,
-) -> Result<Json<Inbox>, HttpError> {
+) -> Result<Json<InboxPage>, HttpError> {
     let limit = query.limit()?;
     call.server.wait_for_index().await;
     let relay = &call.server.relay;
@@ -39,14 +39,19 @@ pub(super) async fn waiting(
         let Some(view) = leaving_message(relay, &courier.record) else {
             continue;
         };
-        messages.push(inbox_message(view, &courier.to, State::Queued, None));
+        messages.push(inbox_message(
+            view,
+            &courier.to,
+            DeliveryState::Queued,
+            None,
+        ));
         bytes += courier.record.text.len();
         if bytes > MAX_LISTING_BYTES {
             break;
         }
     }
     let last = waiting.iter().map(|c| c.record.seq).max().unwrap_or(0);
-    Ok(Json(Inbox {
+    Ok(Json(InboxPage {
         messages,
         cursor: last.to_string(),
     }))
@@ -55,8 +60,8 @@ pub(super) async fn waiting(
 pub(super) async fn carried(
     call: Call,
     Segment(id): Segment,
-    Json(carried): Json<Carried>,
-) -> Result<Json<Status>, HttpError> {
+    Json(carried): Json<CarriedReport>,
+) -> Result<Json<MessageStatus>, HttpError> {
     query::check_text("to", &carried.to, TEXT)?;
     let caller = Arc::clone(&call.caller.peer);
     let reason = match carried.reason.as_deref().unwrap_or("") {
@@ -82,7 +87,7 @@ pub(super) async fn carried(
     let (is_operator, wanted) = (caller.is_admin(), carried.to.clone());
     let change = move |store: &mut dyn RelayStore| {
         let to = rules.routes.named(&wanted);
-        let Some(record) = store.taken_as(&id)? else {
+        let Some(record) = store.record(&id)? else {
             return Ok(None);
         };
         let find = |store: &mut dyn RelayStore| {
@@ -99,14 +104,14 @@ pub(super) async fn carried(
             let help = undelivered_help(Handler::CopyPaste, ErrorCode::Route);
             let why = (ErrorCode::Route, NOT_CARRIED, help);
             let notice = report::undeliverable(&record, &wanted, why, before.queued_at);
-            store.owe(notice.as_slice())?;
+            store.enqueue_notices(notice.as_slice())?;
         }
         if !store.attempted(&id, to, &attempt, at)? {
             return Ok(None);
         }
         Ok(find(store)?.map(|delivery| (record, delivery)))
     };
-    let found = relay.write_filed(change).await?;
+    let found = relay.write_indexed(change).await?;
     let (record, delivery) =
         found.ok_or_else(|| HttpError::missing("message that waits for you to carry it there"))?;
     relay.send_notices().await?;
@@ -123,7 +128,7 @@ pub(super) async fn dead(
     let letters = call
         .server
         .relay
-        .read(move |store| store.dead(limit))
+        .read(move |store| store.dead_letters(limit))
         .await?;
     let letters = letters.into_iter().map(letter_of).collect();
     Ok(Json(DeadLetters { letters }))
@@ -133,7 +138,7 @@ pub(super) async fn requeue(call: Call, Segment(id): Segment) -> Result<Json<Req
     let relay = &call.server.relay;
     let at = relay.now();
     let requeue = move |store: &mut dyn RelayStore| store.requeue(&id, at);
-    match relay.write_filed(requeue).await? {
+    match relay.write_indexed(requeue).await? {
         0 => Err(HttpError::missing("such dead letter")),
         count => {
             relay.wake();

@@ -13,7 +13,7 @@ use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::dns::{AddressAnswer, host_fault};
 use crosstalk_protocol::relay::{Agent, RelayStore};
 use crosstalk_protocol::store::may_answer;
-use crosstalk_protocol::{Names, Step, name_to_ask};
+use crosstalk_protocol::{NameStep, NameTable, name_to_ask};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) async fn resolve(
 ) -> Result<Json<Resolved>, HttpError> {
     let name = query.required(&NAME)?;
     let relay = &call.server.relay;
-    let mut names = Names::default();
+    let mut names = NameTable::default();
     for (name, address) in &relay.config().names {
         // What is no name stands for nothing.
         let _ = names.add(name, address);
@@ -43,7 +43,7 @@ pub(super) async fn resolve(
     let by_dns = resolution
         .steps
         .iter()
-        .any(|s| matches!(s, Step::Dns { .. }));
+        .any(|s| matches!(s, NameStep::Dns { .. }));
     let (mut by, mut address) = match (resolution.is_resolved(), by_dns) {
         (true, true) => ("dns", Some(resolution.result.clone())),
         (true, false) => ("names", Some(resolution.result.clone())),
@@ -89,16 +89,18 @@ async fn ask_dns(relay: &Relay, name: &str) -> Option<AddressAnswer> {
 }
 
 /// A step on the way from a name to an address.
-fn step(step: &Step) -> Value {
+fn step(step: &NameStep) -> Value {
     let word = step.as_str();
     match step {
-        Step::Url { address } => json!({"step": word, "address": address}),
-        Step::Table { name, address } => json!({"step": word, "name": name, "address": address}),
-        Step::NotInTable { name } | Step::TooLong { name } | Step::Person { name } => {
+        NameStep::Url { address } => json!({"step": word, "address": address}),
+        NameStep::Table { name, address } => {
+            json!({"step": word, "name": name, "address": address})
+        }
+        NameStep::NotInTable { name } | NameStep::TooLong { name } | NameStep::Person { name } => {
             json!({"step": word, "name": name})
         }
-        Step::Loop { way } => json!({"step": word, "way": way}),
-        Step::Dns {
+        NameStep::Loop { way } => json!({"step": word, "way": way}),
+        NameStep::Dns {
             at,
             address,
             others,
@@ -107,10 +109,12 @@ fn step(step: &Step) -> Value {
         } => json!({
             "step": word, "at": at, "address": address, "others": others, "wrong": wrong, "dnssec": dnssec.as_str(),
         }),
-        Step::NotInDns { at, dnssec } => json!({"step": word, "at": at, "dnssec": dnssec.as_str()}),
-        Step::DnsWrong { reason }
-        | Step::DnsUnavailable { reason }
-        | Step::DnsUnasked { reason } => json!({"step": word, "reason": reason}),
+        NameStep::NotInDns { at, dnssec } => {
+            json!({"step": word, "at": at, "dnssec": dnssec.as_str()})
+        }
+        NameStep::DnsWrong { reason }
+        | NameStep::DnsUnavailable { reason }
+        | NameStep::DnsUnasked { reason } => json!({"step": word, "reason": reason}),
     }
 }
 

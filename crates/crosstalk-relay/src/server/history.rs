@@ -62,7 +62,7 @@ impl Trails {
             records: Vec::new(),
             withheld: 0,
         };
-        for earlier in store.taken(&places)? {
+        for earlier in store.records_at(&places)? {
             match handover.brings(store, access.rules(), &earlier)? {
                 true => before.records.push(earlier),
                 false => before.withheld += 1,

@@ -45,7 +45,7 @@ pub(super) async fn run(server: Arc<Server>) {
             _ = keys.tick() => {
                 let relay = server.relay.clone();
                 // It reads a file. If it panics, the next look says more.
-                let _ = tokio::task::spawn_blocking(move || relay.look_at_keys()).await;
+                let _ = tokio::task::spawn_blocking(move || relay.reload_keys()).await;
                 continue;
             }
             _ = messages.tick() => ("old messages", retire(&server).await),
@@ -54,7 +54,7 @@ pub(super) async fn run(server: Arc<Server>) {
                 scrub.reset_immediately();
                 ("attachments of what was withdrawn", drop_blobs(&server).await)
             }
-            _ = scrub.tick() => match server.relay.write_filed(|store| store.scrub()).await {
+            _ = scrub.tick() => match server.relay.write_indexed(|store| store.scrub()).await {
                 Ok(true) => {
                     scrub.reset_after(SCRUB_LATER);
                     continue;
@@ -92,7 +92,7 @@ async fn retire(server: &Server) -> Result<(), StoreError> {
         before: days.map(|days| ago(now, i64::from(days) * 24)),
         now,
         brief_before: Some(ago(now, hours)),
-        most: PORTION,
+        limit: PORTION,
     };
     erase(server, what).await
 }
@@ -103,7 +103,7 @@ pub(super) async fn expire(server: &Server) -> Result<(), StoreError> {
         before: None,
         now: server.relay.now(),
         brief_before: None,
-        most: PORTION,
+        limit: PORTION,
     };
     erase(server, what).await
 }
@@ -112,7 +112,7 @@ async fn erase(server: &Server, what: Retention) -> Result<(), StoreError> {
     let mut erased = 0;
     loop {
         let retire = move |store: &mut dyn RelayStore| store.retire(&what);
-        let retired = server.relay.write_filed(retire).await?;
+        let retired = server.relay.write_indexed(retire).await?;
         erased += retired.messages;
         if !retired.more {
             break;
@@ -131,7 +131,7 @@ async fn drop_blobs(server: &Server) -> Result<(), StoreError> {
     loop {
         let _changing = server.blobs.changing().await;
         let forget = move |store: &mut dyn RelayStore| store.drop_blobs(before, PORTION);
-        let unused = server.relay.write_filed(forget).await?;
+        let unused = server.relay.write_indexed(forget).await?;
         for digest in &unused {
             if let Err(error) = server.blobs.remove(digest) {
                 tracing::warn!(%digest, reason = %error, "an attachment can't be removed");

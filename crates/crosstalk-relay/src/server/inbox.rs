@@ -15,12 +15,12 @@ use crate::delivery::{find_follow_up, settle_retry_notice};
 use axum::extract::Request;
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
-use crosstalk_api::inbox::{AFTER, Ack, Acked, FOR, Inbox, MAX_ACK_IDS, WAIT};
-use crosstalk_api::message::Message;
+use crosstalk_api::inbox::{AFTER, Ack, Acked, FOR, InboxPage, MAX_ACK_IDS, WAIT};
+use crosstalk_api::message::MessageView;
 use crosstalk_envelope::{ErrorCode, Timestamp};
 use crosstalk_protocol::relay::{
-    Delivery, Entry, Handler, RelayStore, Role, Rules, State, public_reason, report,
-    undelivered_help,
+    Delivery, DeliveryState, Handler, InboxEntry, RelayRules, RelayStore, Role, public_reason,
+    report, undelivered_help,
 };
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use http::{HeaderName, HeaderValue};
@@ -67,14 +67,14 @@ pub(super) async fn inbox(
     if media == Media::Json {
         let messages = reader.views(&entries).await?;
         let cursor = reader.after.unwrap_or(0).to_string();
-        return Ok(Json(Inbox { messages, cursor }).into_response());
+        return Ok(Json(InboxPage { messages, cursor }).into_response());
     }
     let place = reader.after.unwrap_or(0).to_string();
     let relay = &call.server.relay;
     let leaving = entries
         .iter()
         .filter_map(|e| Some((e, relay.leaving(&e.record)?)));
-    let (given, texts): (Vec<&Entry>, Vec<String>) = leaving.unzip();
+    let (given, texts): (Vec<&InboxEntry>, Vec<String>) = leaving.unzip();
     reader.mark_handed_out(given);
     let mut answer = response::text(file(texts.into_iter()));
     if let Ok(place) = HeaderValue::from_str(&place) {
@@ -100,7 +100,7 @@ impl InboxReader {
         &mut self,
         most: usize,
         wait: Duration,
-    ) -> Result<Vec<Entry>, HttpError> {
+    ) -> Result<Vec<InboxEntry>, HttpError> {
         let until = (!wait.is_zero()).then(|| Instant::now() + wait);
         loop {
             let mut entries = self.some(most, until).await?;
@@ -109,14 +109,18 @@ impl InboxReader {
             };
             self.after = Some(last.record.seq);
             let now = self.server.relay.now();
-            entries.retain(|e| !e.record.has_run_out(now));
+            entries.retain(|e| !e.record.is_expired(now));
             if !entries.is_empty() {
                 return Ok(entries);
             }
         }
     }
 
-    async fn some(&self, most: usize, until: Option<Instant>) -> Result<Vec<Entry>, HttpError> {
+    async fn some(
+        &self,
+        most: usize,
+        until: Option<Instant>,
+    ) -> Result<Vec<InboxEntry>, HttpError> {
         let relay = &self.server.relay;
         let (address, first) = (self.address.as_str(), most.min(FIRST));
         let mut entries = match until {
@@ -146,17 +150,17 @@ impl InboxReader {
 
     /// Messages count as handed out. Looking is not delivering: what a handler brings there is not handed out here, and
     /// what a person carries only to the one it is for.
-    pub(super) fn mark_handed_out<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>) {
+    pub(super) fn mark_handed_out<'e>(&self, entries: impl IntoIterator<Item = &'e InboxEntry>) {
         let peer = &self.caller.peer;
         let rules = self.access.rules();
-        let is_here = |e: &&Entry| {
+        let is_here = |e: &&InboxEntry| {
             let is_inbox = e.by == Handler::Inbox || rules.routes.is_bound(&e.to);
             let counts = match e.by {
                 Handler::Inbox | Handler::CopyPaste if is_inbox => peer.speaks_for(&e.to),
                 Handler::CopyPaste => peer.role == Role::Agent,
                 _ => false,
             };
-            e.state == State::Queued && counts
+            e.state == DeliveryState::Queued && counts
         };
         let mut entries = entries.into_iter().filter(is_here).peekable();
         if let Some(first) = entries.peek() {
@@ -168,7 +172,7 @@ impl InboxReader {
 
     /// Messages as JSON, ESCALATEs and HANDOFFs with their history; as many as one response has room for. They
     /// count as handed out.
-    async fn views(&mut self, entries: &[Entry]) -> Result<Vec<Message>, HttpError> {
+    async fn views(&mut self, entries: &[InboxEntry]) -> Result<Vec<MessageView>, HttpError> {
         let (mut views, mut given, mut bytes) = (Vec::with_capacity(entries.len()), Vec::new(), 0);
         for entry in entries {
             let Some(view) = self.view(entry).await? else {
@@ -187,10 +191,13 @@ impl InboxReader {
     }
 
     /// A message as it is now: `None` if it was revoked since it was listed, or has expired.
-    pub(super) async fn again(&mut self, entry: &Entry) -> Result<Option<Message>, HttpError> {
+    pub(super) async fn again(
+        &mut self,
+        entry: &InboxEntry,
+    ) -> Result<Option<MessageView>, HttpError> {
         match self.record_of(entry).await? {
             Some(record) => {
-                let entry = Entry {
+                let entry = InboxEntry {
                     record,
                     ..entry.clone()
                 };
@@ -201,19 +208,19 @@ impl InboxReader {
     }
 
     /// Whether a message may still be handed out.
-    pub(super) async fn stands(&self, entry: &Entry) -> Result<bool, HttpError> {
+    pub(super) async fn stands(&self, entry: &InboxEntry) -> Result<bool, HttpError> {
         let now = self.server.relay.now();
         let record = self.record_of(entry).await?;
-        Ok(record.is_some_and(|r| !r.has_run_out(now)))
+        Ok(record.is_some_and(|r| !r.is_expired(now)))
     }
 
-    async fn record_of(&self, entry: &Entry) -> Result<Option<Record>, HttpError> {
+    async fn record_of(&self, entry: &InboxEntry) -> Result<Option<Record>, HttpError> {
         let place = entry.record.seq;
-        let ask = move |store: &dyn RelayStore| store.taken(&[place]);
+        let ask = move |store: &dyn RelayStore| store.records_at(&[place]);
         Ok(self.server.relay.read(ask).await?.pop())
     }
 
-    async fn view(&mut self, entry: &Entry) -> Result<Option<Message>, HttpError> {
+    async fn view(&mut self, entry: &InboxEntry) -> Result<Option<MessageView>, HttpError> {
         let relay = self.server.relay.clone();
         let mut record = entry.record.clone();
         let mut history = None;
@@ -222,7 +229,7 @@ impl InboxReader {
             let (access, mut trails) = (self.access.clone(), std::mem::take(&mut self.trails));
             let ask = move |store: &dyn RelayStore| {
                 // Once it is indexed, its thread is known.
-                let Some(record) = store.taken(&[record.seq])?.pop() else {
+                let Some(record) = store.records_at(&[record.seq])?.pop() else {
                     return Ok((None, trails));
                 };
                 let earlier = trails.before(&record, store, &access)?;
@@ -293,7 +300,7 @@ fn stream_events(mut reader: InboxReader, phase: &Phase) -> Response {
 /// its connection is closed. A message that is revoked while it waits is not written; in the middle of it, the stream ends.
 async fn write_event(
     reader: &mut InboxReader,
-    entry: &Entry,
+    entry: &InboxEntry,
     send: &mpsc::Sender<Bytes>,
 ) -> Option<()> {
     let mut room = send.reserve().await.ok()?;
@@ -361,10 +368,10 @@ fn cursor(text: &str) -> Result<u64, HttpError> {
 
 /// A cursor is the place of a message: one behind the last was never given out, or by a relay that has lost some.
 async fn check_cursor(server: &Server, cursor: Option<u64>) -> Result<(), HttpError> {
-    let Some(place) = cursor.filter(|p| *p > server.relay.filing().borrow().through) else {
+    let Some(place) = cursor.filter(|p| *p > server.relay.indexing().borrow().through) else {
         return Ok(());
     };
-    let filing = server.relay.read(|store| store.filing()).await?;
+    let filing = server.relay.read(|store| store.index_progress()).await?;
     match place <= filing.through + filing.left {
         true => Ok(()),
         false => Err(unknown_cursor()),
@@ -390,8 +397,8 @@ pub(super) async fn ack(call: Call, Json(ack): Json<Ack>) -> Result<Json<Acked>,
         query::check_text("An id", id, ID)?;
     }
     let state = match ack.state.as_deref() {
-        None | Some("acknowledged") => State::Acknowledged,
-        Some("read") => State::Read,
+        None | Some("acknowledged") => DeliveryState::Acknowledged,
+        Some("read") => DeliveryState::Read,
         Some("retrying") => return failure(&call, ack, false).await,
         Some("failed") => return failure(&call, ack, true).await,
         Some(_) => {
@@ -417,7 +424,7 @@ pub(super) async fn ack(call: Call, Json(ack): Json<Ack>) -> Result<Json<Acked>,
         }
         Ok::<_, StoreError>((changed, ack.ids))
     };
-    let (changed, ids) = relay.write_filed(change).await?;
+    let (changed, ids) = relay.write_indexed(change).await?;
     Ok(acked(changed, ids))
 }
 
@@ -452,14 +459,14 @@ async fn failure(call: &Call, ack: Ack, is_final: bool) -> Result<Json<Acked>, H
             }
             failed.push((way, asked));
         }
-        store.owe(&notices)?;
+        store.enqueue_notices(&notices)?;
         let changed = store.note_failure(&address, &ack.ids, is_final, at)?;
         for (way, asked) in failed.iter().filter(|_| is_final) {
             settle_notices(store, &rules, way, asked, at)?;
         }
         Ok::<_, StoreError>((changed, ack.ids))
     };
-    let (changed, ids) = relay.write_filed(change).await?;
+    let (changed, ids) = relay.write_indexed(change).await?;
     relay.send_notices().await?;
     Ok(acked(changed, ids))
 }
@@ -468,7 +475,7 @@ async fn failure(call: &Call, ack: Ack, is_final: bool) -> Result<Json<Acked>, H
 /// messages whose senders wait for it: the message, and the question that it follows up.
 fn in_hand(
     store: &dyn RelayStore,
-    rules: &Rules,
+    rules: &RelayRules,
     (address, id): (&str, &str),
     failures: u32,
     now: Timestamp,
@@ -481,7 +488,7 @@ fn in_hand(
     let Some(way) = ways.find(is_it) else {
         return Ok(None);
     };
-    let Some(record) = store.taken_as(id)? else {
+    let Some(record) = store.record(id)? else {
         return Ok(None);
     };
     let follow_up = find_follow_up(store, rules, &way.to, &record, now)?;
@@ -493,7 +500,7 @@ fn in_hand(
 /// Settles what was said while a program was tried again.
 fn settle_notices(
     store: &mut dyn RelayStore,
-    rules: &Rules,
+    rules: &RelayRules,
     way: &Delivery,
     asked: &[Record],
     at: Timestamp,

@@ -8,7 +8,7 @@ use super::view::{delivery_of, held_message, leaving_message};
 use super::{MAX_LISTING_BYTES, MAX_SCANNED};
 use crate::core::access::{self, Handovers};
 use axum::response::IntoResponse as _;
-use crosstalk_api::message::{DeliveryStatus, Messages, Status, WORDS};
+use crosstalk_api::message::{DeliveryStatus, MessageStatus, Messages, WORDS};
 use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::relay::{Delivery, RelayStore};
 use crosstalk_protocol::store::{Page, Record, Search};
@@ -42,12 +42,12 @@ pub(super) async fn find(call: &Call, id: String) -> Result<(Record, bool), Http
         call.server.relay.now(),
     );
     let ask = move |store: &dyn RelayStore| {
-        let Some(record) = store.taken_as(&id)? else {
+        let Some(record) = store.record(&id)? else {
             let held = store.held(&id)?.filter(|held| held.text(now).is_some());
             let held = held.filter(|held| server.can_read_held(&access, held));
             return Ok(held.map(|held| (held.record, true)));
         };
-        let seen = !record.has_run_out(now) && access.can_find(store, &record)?;
+        let seen = !record.is_expired(now) && access.can_find(store, &record)?;
         Ok(seen.then_some((record, false)))
     };
     let found = call.server.relay.read(ask).await?;
@@ -58,11 +58,11 @@ pub(super) async fn status(
     call: Call,
     _: Accepts,
     Segment(id): Segment,
-) -> Result<Json<Status>, HttpError> {
+) -> Result<Json<MessageStatus>, HttpError> {
     let (server, access) = (Arc::clone(&call.server), call.access());
     call.server.wait_for_writes().await;
     let ask = move |store: &dyn RelayStore| {
-        let Some(record) = store.taken_as(&id)? else {
+        let Some(record) = store.record(&id)? else {
             let held = store.held(&id)?.filter(|held| !held.is_approved());
             let held = held.filter(|held| server.can_read_held(&access, held));
             return Ok(held.map(|held| {
@@ -108,8 +108,8 @@ pub(super) async fn status(
 pub(super) fn status_of(
     record: &Record,
     deliveries: impl Iterator<Item = DeliveryStatus>,
-) -> Status {
-    Status {
+) -> MessageStatus {
+    MessageStatus {
         id: record.id.clone(),
         thread: record.thread.clone(),
         sender: speaker(&record.sender, &record.text, 0).into_owned(),
@@ -138,7 +138,7 @@ pub(super) async fn search(
             let mut listing = store.search(&search, page)?;
             skip += listing.items.len();
             let more = listing.more && !listing.items.is_empty();
-            listing.items.retain(|r| !r.has_run_out(now));
+            listing.items.retain(|r| !r.is_expired(now));
             for record in access.filter_readable(store, listing.items, &none)? {
                 bytes += record.text.len();
                 found.push(record);

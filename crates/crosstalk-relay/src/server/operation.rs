@@ -33,7 +33,7 @@ pub(super) async fn healthy() -> Response {
 /// Whether the relay is ready: not before the messages that it accepted before the start are indexed, and not during shutdown.
 pub(super) async fn ready(call: Call) -> Result<Response, HttpError> {
     let server = &call.server;
-    let filing = *server.relay.filing().borrow();
+    let filing = *server.relay.indexing().borrow();
     if server.is_shutting_down() || server.relay.is_stopping() {
         Err(HttpError::later("The relay is shutting down"))
     } else if filing.through < server.ready_at {

@@ -15,7 +15,7 @@ use crate::core::access::{self, Access};
 use crate::core::poll::initiator;
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
-use crosstalk_api::poll::{Poll, Polls};
+use crosstalk_api::poll::{PollList, PollView};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::{Page, Record};
@@ -28,7 +28,11 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How many polls a listing looks at for a caller that may not read all of them.
 const LOOKED_AT: usize = 2_000;
 
-pub(super) async fn polls(call: Call, _: Accepts, query: Query) -> Result<Json<Polls>, HttpError> {
+pub(super) async fn polls(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Json<PollList>, HttpError> {
     let (limit, access) = (query.limit()?, call.access());
     call.server.wait_for_index().await;
     let relay = call.server.relay.clone();
@@ -53,14 +57,14 @@ pub(super) async fn polls(call: Call, _: Accepts, query: Query) -> Result<Json<P
     for record in &seen {
         polls.extend(relay.poll_summary(record).await?);
     }
-    Ok(Json(Polls { polls }))
+    Ok(Json(PollList { polls }))
 }
 
 /// Whether a caller may read a poll.
 async fn sees(server: &Server, access: &Access, record: &Record) -> Result<bool, HttpError> {
     let (access, record, now) = (access.clone(), record.clone(), server.relay.now());
     let ask = move |store: &dyn RelayStore| {
-        Ok(!record.has_run_out(now) && access.can_read(store, &record)?)
+        Ok(!record.is_expired(now) && access.can_read(store, &record)?)
     };
     Ok(server.relay.read(ask).await?)
 }
@@ -80,7 +84,7 @@ fn missing() -> HttpError {
 }
 
 /// The tally of a poll, as a caller may read it.
-fn view(standing: &PollStatus, access: &Access) -> Poll {
+fn view(standing: &PollStatus, access: &Access) -> PollView {
     let mut collation = standing.shown();
     if !access.is_admin() && !access.reads_for(initiator(standing)) {
         for ballot in &mut collation.counted {
@@ -96,7 +100,7 @@ fn view(standing: &PollStatus, access: &Access) -> Poll {
         }
     }
     let time = |t: Option<Timestamp>| t.map(|t| t.to_string());
-    Poll {
+    PollView {
         collation: match serde_json::to_value(&collation) {
             Ok(Value::Object(fields)) => fields,
             _ => Map::new(),
@@ -179,7 +183,7 @@ pub(super) async fn close(
     call: Call,
     _: Accepts,
     Segment(id): Segment,
-) -> Result<Json<Poll>, HttpError> {
+) -> Result<Json<PollView>, HttpError> {
     let access = call.access();
     let standing = find(&call.server, &access, &id).await?;
     if !access.is_admin() && !access.reads_for(initiator(&standing)) {

@@ -5,7 +5,7 @@ use super::response::HttpError;
 use axum::extract::FromRequestParts;
 use crosstalk_api::inbox::LIMIT;
 pub(super) use crosstalk_api::schema::{MAX_ID_CHARS as ID, MAX_TEXT_CHARS as TEXT};
-use crosstalk_api::{Kind, Parameter};
+use crosstalk_api::{Parameter, ParameterKind};
 use crosstalk_envelope::has_whole_escapes;
 use http::request::Parts;
 use percent_encoding::percent_decode_str;
@@ -48,7 +48,7 @@ impl Query {
 
     /// A text, if it is there.
     pub(super) fn text(&self, parameter: &Parameter) -> Result<Option<&str>, HttpError> {
-        let Kind::Text { max_chars, .. } = parameter.kind else {
+        let ParameterKind::Text { max_chars, .. } = parameter.kind else {
             return Ok(None);
         };
         let text = self.get(parameter.name);
@@ -63,7 +63,7 @@ impl Query {
 
     /// A number within its bounds; the usual one if there is none.
     pub(super) fn number(&self, parameter: &Parameter) -> Result<Option<u64>, HttpError> {
-        let Kind::Number { min, max, default } = parameter.kind else {
+        let ParameterKind::Number { min, max, default } = parameter.kind else {
             return Ok(None);
         };
         let Some(text) = self.get(parameter.name) else {
@@ -96,7 +96,7 @@ impl Query {
 
     /// Yes or no.
     pub(super) fn flag(&self, parameter: &Parameter) -> Result<Option<bool>, HttpError> {
-        let Kind::Flag { default } = parameter.kind else {
+        let ParameterKind::Flag { default } = parameter.kind else {
             return Ok(None);
         };
         match self.get(parameter.name) {

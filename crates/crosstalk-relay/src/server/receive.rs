@@ -7,7 +7,7 @@ use super::response::{self, HttpError, Response};
 use super::router::Call;
 use axum::extract::Request;
 use crosstalk_envelope::json::NewThreads;
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{json, limit};
 use http::header::HeaderName;
@@ -83,7 +83,7 @@ fn envelope_of(json: &[u8]) -> Result<String, HttpError> {
         ));
     };
     builder.build().map_err(|fault| {
-        let refusal = Refusal::from_findings(&fault.diagnostics, &fault.text);
+        let refusal = Rejection::from_findings(&fault.diagnostics, &fault.text);
         refusal.map_or_else(
             || HttpError::format("The message is malformed.", ""),
             HttpError::from,

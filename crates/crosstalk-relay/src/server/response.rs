@@ -12,7 +12,7 @@ use crosstalk_api::error::{ErrorAnswer, ErrorFields};
 use crosstalk_api::receive::{Accepted, RECEIVE_SCHEMA};
 use crosstalk_envelope::json::message_of;
 use crosstalk_envelope::registry::ErrorCode;
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::unicode::{escape, is_hidden};
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use http::header::{
@@ -39,7 +39,7 @@ const REASON_CHARS: usize = 200;
 /// A request that is not answered as it was meant.
 #[derive(Debug)]
 pub(super) struct HttpError {
-    refusal: Box<Refusal>,
+    refusal: Box<Rejection>,
     status: u16,
     retry_after: Option<u32>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
@@ -50,18 +50,18 @@ pub(super) struct HttpError {
 impl HttpError {
     /// A rejection with the status of its code.
     pub(super) fn new(code: ErrorCode, what: impl Into<String>, help: impl Into<String>) -> Self {
-        Refusal::new(code, what, help).into()
+        Rejection::new(code, what, help).into()
     }
 
     /// A parameter or a body that is not as it should be.
     pub(super) fn format(what: impl Into<String>, help: impl Into<String>) -> Self {
-        let refusal = Refusal::new(ErrorCode::Format, what, help);
+        let refusal = Rejection::new(ErrorCode::Format, what, help);
         refusal.with_reason("Malformed request").into()
     }
 
     /// Something that does not exist, or that the caller may not see.
     pub(super) fn missing(thing: &str) -> Self {
-        let refusal = Refusal::new(
+        let refusal = Rejection::new(
             ErrorCode::Route,
             format!("There is no {thing}, or it is not for you to see."),
             "check its name, and whose credential this is.",
@@ -81,7 +81,7 @@ impl HttpError {
 
     /// Something that the relay can't do now.
     pub(super) fn later(what: &str) -> Self {
-        let refusal = Refusal::new(
+        let refusal = Rejection::new(
             ErrorCode::Rate,
             format!("{what}."),
             format!("try again after {SOON} seconds."),
@@ -216,8 +216,8 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-impl From<Refusal> for HttpError {
-    fn from(refusal: Refusal) -> Self {
+impl From<Rejection> for HttpError {
+    fn from(refusal: Rejection) -> Self {
         Self {
             status: refusal.code.http_status(),
             refusal: Box::new(refusal),
@@ -248,19 +248,19 @@ impl From<StoreError> for HttpError {
 /// What became of a message, as an answer.
 pub(super) fn received(received: Received, as_json: bool) -> Response {
     match received {
-        Received::Taken { ack, reply, .. } if as_json => Json(Accepted {
+        Received::Accepted { ack, reply, .. } if as_json => Json(Accepted {
             schema: RECEIVE_SCHEMA,
             ack: message_of(&ack),
             answer: reply.as_deref().map(message_of),
         })
         .into_response(),
-        Received::Taken { ack, reply, .. } => text(reply.unwrap_or(ack)),
-        ref refusal @ Received::Refused { status, .. } => refused(refusal, status, as_json),
+        Received::Accepted { ack, reply, .. } => text(reply.unwrap_or(ack)),
+        ref refusal @ Received::Rejected { status, .. } => refused(refusal, status, as_json),
     }
 }
 
 fn refused(received: &Received, status: u16, as_json: bool) -> Response {
-    let Received::Refused {
+    let Received::Rejected {
         refusal,
         retry_after,
         answer,
@@ -298,7 +298,7 @@ pub(super) struct LoggedRejection {
     pub(super) reason: String,
 }
 
-fn error_json(refusal: &Refusal, retry_after: Option<u32>) -> ErrorAnswer {
+fn error_json(refusal: &Rejection, retry_after: Option<u32>) -> ErrorAnswer {
     let position = refusal.rule.as_ref().and_then(|(_, p)| p.as_ref());
     ErrorAnswer {
         error: ErrorFields {

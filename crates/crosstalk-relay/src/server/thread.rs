@@ -10,7 +10,7 @@ use super::view::{leaving_message, thread_of};
 use crate::core::access::{Access, Handovers, PORTION};
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
-use crosstalk_api::thread::{Node, OPEN, SKIP, ThreadTree, Threads, WITH};
+use crosstalk_api::thread::{OPEN, SKIP, ThreadList, ThreadNode, ThreadTree, WITH};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::archive;
@@ -33,7 +33,7 @@ pub(super) async fn threads(
     call: Call,
     _: Accepts,
     query: Query,
-) -> Result<Json<Threads>, HttpError> {
+) -> Result<Json<ThreadList>, HttpError> {
     let with = query.text(&WITH)?.map(str::to_owned);
     let (open, limit) = (query.flag(&OPEN)?, query.limit()?);
     let skip = query.number(&SKIP)?.unwrap_or(0);
@@ -83,7 +83,7 @@ pub(super) async fn threads(
         Ok(views)
     };
     let threads = call.server.relay.read(ask).await?;
-    Ok(Json(Threads { threads }))
+    Ok(Json(ThreadList { threads }))
 }
 
 /// A thread as a caller may read it: a party that joined later does not learn how it began.
@@ -95,7 +95,7 @@ fn redact_thread(
 ) -> Result<Thread, StoreError> {
     let first = store.messages(&thread.id, None, 1)?.items;
     let (began, is_over) = match first.first() {
-        Some(first) => (access.can_read(store, first)?, first.has_run_out(now)),
+        Some(first) => (access.can_read(store, first)?, first.is_expired(now)),
         None => (access.is_admin(), false),
     };
     if !began || is_over {
@@ -146,7 +146,7 @@ pub(super) async fn thread(
         }
         _ => {
             let node = |record: &Record| {
-                Some(Node {
+                Some(ThreadNode {
                     message: leaving_message(&relay, record)?,
                     answers: Vec::new(),
                 })
@@ -201,7 +201,7 @@ impl ThreadReader {
             let mut listing = store.messages(&self.id, part.after, portion)?;
             part.more = listing.more && !listing.items.is_empty();
             part.after = listing.items.last().map(|r| r.seq).or(part.after);
-            listing.items.retain(|r| !r.has_run_out(now));
+            listing.items.retain(|r| !r.is_expired(now));
             let seen = self
                 .access
                 .filter_readable(store, listing.items, &self.shown)?;
@@ -253,7 +253,7 @@ fn export(call: &Call, first: ThreadPart, reader: ThreadReader) -> Response {
 }
 
 /// Messages under those that they answer, in the order in which they came.
-fn tree(nodes: Vec<Node>, records: &[Record]) -> Vec<Node> {
+fn tree(nodes: Vec<ThreadNode>, records: &[Record]) -> Vec<ThreadNode> {
     let places: HashMap<&str, usize> = records
         .iter()
         .enumerate()
@@ -284,7 +284,7 @@ fn tree(nodes: Vec<Node>, records: &[Record]) -> Vec<Node> {
         }
     }
     // From the last to the first: whatever answers a message is complete before the message is.
-    let mut answers: Vec<Vec<Node>> = records.iter().map(|_| Vec::new()).collect();
+    let mut answers: Vec<Vec<ThreadNode>> = records.iter().map(|_| Vec::new()).collect();
     let mut roots = Vec::new();
     for (place, mut node) in nodes.into_iter().enumerate().rev() {
         let mut own = answers

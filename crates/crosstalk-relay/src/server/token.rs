@@ -5,7 +5,7 @@ use super::response::{self, HttpError, Json, Response};
 use super::router::{Accepts, Call, Segment};
 use super::view::token_of;
 use crosstalk_api::schema::MAX_TOKEN_NAME_CHARS;
-use crosstalk_api::token::{MAX_TOKEN_ADDRESSES, NewToken, Token, Tokens};
+use crosstalk_api::token::{MAX_TOKEN_ADDRESSES, NewToken, TokenView, Tokens};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Timestamp, base64};
 use crosstalk_protocol::relay::{Pattern, RelayStore, Role, TokenRecord, is_human};
@@ -20,7 +20,7 @@ pub(super) async fn list(call: Call, _: Accepts) -> Result<Json<Tokens>, HttpErr
 pub(super) async fn make(
     call: Call,
     Json(wanted): Json<NewToken>,
-) -> Result<(StatusCode, Json<Token>), HttpError> {
+) -> Result<(StatusCode, Json<TokenView>), HttpError> {
     let now = call.server.relay.now();
     let secret = secret()?;
     let token = checked(wanted, now, &secret)?;

@@ -1,14 +1,14 @@
 //! Messages, threads, deliveries and tokens of the store, in the types of the API.
 
 use crate::core::Relay;
-use crosstalk_api::approval::{Approval, Decided, Recipient};
-use crosstalk_api::delivery::Letter;
-use crosstalk_api::message::{DeliveryStatus, Message};
-use crosstalk_api::thread::Thread;
-use crosstalk_api::token::Token;
+use crosstalk_api::approval::{Approval, DecisionView, RecipientView};
+use crosstalk_api::delivery::DeadLetterView;
+use crosstalk_api::message::{DeliveryStatus, MessageView};
+use crosstalk_api::thread::ThreadView;
+use crosstalk_api::token::TokenView;
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::report::speaker;
-use crosstalk_protocol::relay::{DeadLetter, Delivery, HeldMessage, State, TokenRecord};
+use crosstalk_protocol::relay::{DeadLetter, Delivery, DeliveryState, HeldMessage, TokenRecord};
 use crosstalk_protocol::store::{self, Record};
 
 /// The intent of a message: what it means, else what is written.
@@ -18,20 +18,20 @@ fn intent_of(record: &Record) -> Option<String> {
 }
 
 /// A message as it leaves the relay; nothing once it has expired.
-pub(super) fn leaving_message(relay: &Relay, record: &Record) -> Option<Message> {
+pub(super) fn leaving_message(relay: &Relay, record: &Record) -> Option<MessageView> {
     Some(message_of(record, relay.leaving(record)?))
 }
 
 /// A message that waits for a person, as it came: it has not left the relay.
-pub(super) fn held_message(record: &Record) -> Message {
-    Message {
-        state: Some(State::Held.as_str().to_owned()),
+pub(super) fn held_message(record: &Record) -> MessageView {
+    MessageView {
+        state: Some(DeliveryState::Held.as_str().to_owned()),
         ..message_of(record, record.text.clone())
     }
 }
 
-fn message_of(record: &Record, envelope: String) -> Message {
-    Message {
+fn message_of(record: &Record, envelope: String) -> MessageView {
+    MessageView {
         id: record.id.clone(),
         thread: record.thread.clone(),
         from: speaker(&record.sender, &record.text, 0).into_owned(),
@@ -46,21 +46,21 @@ fn message_of(record: &Record, envelope: String) -> Message {
 }
 
 /// How much text a message has, in bytes.
-pub(super) fn text_bytes(message: &Message) -> usize {
+pub(super) fn text_bytes(message: &MessageView) -> usize {
     let history = message.history.iter().flatten().map(String::len);
     message.envelope.len() + history.sum::<usize>()
 }
 
 /// A message in an inbox, with its history and the number of texts that are withheld from it.
 pub(super) fn inbox_message(
-    message: Message,
+    message: MessageView,
     to: &str,
-    state: State,
+    state: DeliveryState,
     history: Option<(Vec<String>, usize)>,
-) -> Message {
+) -> MessageView {
     let (history, withheld) = history.unzip();
     let withheld = withheld.and_then(|count| u64::try_from(count).ok());
-    Message {
+    MessageView {
         to: to.to_owned(),
         state: Some(state.as_str().to_owned()),
         history,
@@ -72,11 +72,11 @@ pub(super) fn inbox_message(
 /// A message that waits for a person, or did. Its envelope is shown until it is decided or its consent has expired.
 pub(super) fn approval_of(held: &HeldMessage, now: Timestamp) -> Approval {
     let record = &held.record;
-    let recipients = held.recipients.iter().map(|r| Recipient {
+    let recipients = held.recipients.iter().map(|r| RecipientView {
         to: r.address.clone(),
         by: r.by.as_str().to_owned(),
     });
-    let decided = held.decided.as_ref().map(|d| Decided {
+    let decided = held.decided.as_ref().map(|d| DecisionView {
         decision: d.choice.as_str().to_owned(),
         by: d.by.clone(),
         at: d.at.to_string(),
@@ -104,8 +104,8 @@ pub(super) fn approval_of(held: &HeldMessage, now: Timestamp) -> Approval {
     }
 }
 
-pub(super) fn thread_of(thread: store::Thread) -> Thread {
-    Thread {
+pub(super) fn thread_of(thread: store::Thread) -> ThreadView {
+    ThreadView {
         id: thread.id,
         context: thread.context,
         parties: thread.parties,
@@ -139,9 +139,9 @@ pub(super) fn delivery_of(delivery: Delivery, is_operator: bool) -> DeliveryStat
     }
 }
 
-pub(super) fn letter_of(letter: DeadLetter) -> Letter {
+pub(super) fn letter_of(letter: DeadLetter) -> DeadLetterView {
     let delivery = letter.delivery;
-    Letter {
+    DeadLetterView {
         id: letter.id,
         from: letter.from,
         to: delivery.to,
@@ -153,8 +153,8 @@ pub(super) fn letter_of(letter: DeadLetter) -> Letter {
 }
 
 /// A token, without its secret.
-pub(super) fn token_of(token: TokenRecord) -> Token {
-    Token {
+pub(super) fn token_of(token: TokenRecord) -> TokenView {
+    TokenView {
         name: token.name,
         role: token.role.as_str().to_owned(),
         addresses: token.addresses,

@@ -5,8 +5,10 @@ use crate::house::setup;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Document, ErrorCode, PrivateKey, Reading, Timestamp, id};
 use crosstalk_protocol::consent::Proof;
-use crosstalk_protocol::relay::{Admission, Candidate, Peer, RelayStore, Rules, State, admit};
-use crosstalk_protocol::{Question, Trust, verify};
+use crosstalk_protocol::relay::{
+    Admission, AdmissionCandidate, DeliveryState, Peer, RelayRules, RelayStore, admit,
+};
+use crosstalk_protocol::{Trust, VerifyContext, verify};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup};
 use crosstalk_relay::port::Keyring;
@@ -90,8 +92,8 @@ fn answer(received: &Received) -> Document<'_> {
 
 fn code(received: &Received) -> Option<ErrorCode> {
     match received {
-        Received::Taken { .. } => None,
-        Received::Refused { refusal, .. } => Some(refusal.code),
+        Received::Accepted { .. } => None,
+        Received::Rejected { refusal, .. } => Some(refusal.code),
     }
 }
 
@@ -114,7 +116,7 @@ async fn accepted_message_is_there_at_once_and_after_a_restart() {
         let last = relay_now.inbox(bob, None, 1000).await.unwrap();
         assert_eq!(&last.last().unwrap().record.id, id);
     }
-    let listed = |entries: Vec<crosstalk_protocol::relay::Entry>| {
+    let listed = |entries: Vec<crosstalk_protocol::relay::InboxEntry>| {
         entries.into_iter().map(|e| e.record.id).collect::<Vec<_>>()
     };
     assert_eq!(listed(relay_now.inbox(bob, None, 1000).await.unwrap()), ids);
@@ -125,7 +127,7 @@ async fn accepted_message_is_there_at_once_and_after_a_restart() {
     assert_eq!(refused.status(), 503);
 
     let again = relay(folder.path());
-    assert_eq!(again.filing().borrow().left, 0);
+    assert_eq!(again.indexing().borrow().left, 0);
     assert_eq!(listed(again.inbox(bob, None, 1000).await.unwrap()), ids);
     let first = again
         .inbox(bob, None, 1)
@@ -150,7 +152,7 @@ async fn the_same_message_gets_the_same_answer_and_another_one_under_its_id_none
     for _ in 0..20 {
         let again = relay.receive(text.as_bytes(), &Peer::local()).await;
         assert_eq!(again.answer(), first.answer());
-        assert!(matches!(again, Received::Taken { is_new: false, .. }));
+        assert!(matches!(again, Received::Accepted { is_new: false, .. }));
     }
     let other = text.replace("Hello.", "Hullo.");
     let refused = relay.receive(other.as_bytes(), &Peer::local()).await;
@@ -215,22 +217,22 @@ async fn handed_out_message_is_delivered_and_stays() {
         let relay = relay.clone();
         async move {
             relay
-                .write_filed(|store| store.deliveries("M-1"))
+                .write_indexed(|store| store.deliveries("M-1"))
                 .await
                 .unwrap()[0]
                 .clone()
         }
     };
     let delivery = state(&relay).await;
-    assert_eq!(delivery.state, State::Delivered);
+    assert_eq!(delivery.state, DeliveryState::Delivered);
     assert!(delivery.delivered_at.is_some() && delivery.read_at.is_none());
     assert_eq!(relay.inbox("Bob", None, 10).await.unwrap().len(), 1);
     let marked = relay
-        .write_filed(|store| {
+        .write_indexed(|store| {
             store.mark(
                 "BOB",
                 &["M-1".into(), "M-2".into()],
-                State::Acknowledged,
+                DeliveryState::Acknowledged,
                 now(),
             )
         })
@@ -238,7 +240,7 @@ async fn handed_out_message_is_delivered_and_stays() {
         .unwrap();
     assert_eq!(marked, ["M-1"]);
     relay.handed_out("BOB", vec!["M-1".into()]);
-    assert_eq!(state(&relay).await.state, State::Acknowledged);
+    assert_eq!(state(&relay).await.state, DeliveryState::Acknowledged);
     assert!(relay.inbox("bob", None, 10).await.unwrap().is_empty());
     relay.stop().await;
 }
@@ -287,17 +289,17 @@ async fn unindexed_message_is_seen_at_the_next_start() {
             let text = message(&format!("M-{n}"), "agent://x/bob", "NOTE", "");
             let mut document = Document::parse(&text, Reading::Strict);
             document.check();
-            let candidate = Candidate {
+            let candidate = AdmissionCandidate {
                 document: &document,
-                verdict: &verify(&document, &Trust::default(), &Question::at(now())),
+                verdict: &verify(&document, &Trust::default(), &VerifyContext::at(now())),
                 proof: Proof::default(),
                 peer: &Peer::local(),
                 at: now(),
             };
-            admit(candidate, &Rules::default()).unwrap()
+            admit(candidate, &RelayRules::default()).unwrap()
         })
         .collect();
-    store.take(&taken).unwrap();
+    store.accept_batch(&taken).unwrap();
     drop(store);
     let relay = relay(folder.path());
     let mut there = 0;

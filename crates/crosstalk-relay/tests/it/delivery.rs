@@ -19,7 +19,7 @@ use crate::dns::Domains;
 use crate::house::{START, patient, setup};
 use crosstalk_api::outbound::{Outbound, Roots};
 use crosstalk_envelope::{Builder, Document, PrivateKey, Reading, Timestamp};
-use crosstalk_protocol::relay::{DeadLetter, Delivery as Way, Entry, Peer, State};
+use crosstalk_protocol::relay::{DeadLetter, Delivery as Way, DeliveryState, InboxEntry, Peer};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup as Parts};
 use crosstalk_relay::delivery::{Delivery, Setup};
@@ -100,7 +100,7 @@ impl Post {
     async fn send(&self, text: &str) {
         let received = self.relay.take_in(text, &Peer::local()).await;
         assert!(
-            matches!(received, Received::Taken { .. }),
+            matches!(received, Received::Accepted { .. }),
             "{}",
             received.answer()
         );
@@ -120,7 +120,7 @@ impl Post {
     }
 
     /// Waits until the delivery of a message is in a state.
-    async fn is(&self, id: &str, state: State) -> Way {
+    async fn is(&self, id: &str, state: DeliveryState) -> Way {
         let find = async || self.way(id).await.filter(|w| w.state == state);
         eventually(&format!("{id} is {state:?}"), find).await
     }
@@ -131,12 +131,12 @@ impl Post {
         eventually(&format!("{id} was tried {attempts} times"), find).await
     }
 
-    async fn inbox(&self, address: &str) -> Vec<Entry> {
+    async fn inbox(&self, address: &str) -> Vec<InboxEntry> {
         self.relay.inbox(address, None, 500).await.unwrap()
     }
 
     /// Waits until an address has so many messages.
-    async fn gets(&self, address: &str, count: usize) -> Vec<Entry> {
+    async fn gets(&self, address: &str, count: usize) -> Vec<InboxEntry> {
         eventually(&format!("{count} messages for {address}"), async || {
             let inbox = self.inbox(address).await;
             (inbox.len() >= count).then_some(inbox)
@@ -145,13 +145,13 @@ impl Post {
     }
 
     async fn dead(&self) -> Vec<DeadLetter> {
-        self.relay.read(|s| s.dead(100)).await.unwrap()
+        self.relay.read(|s| s.dead_letters(100)).await.unwrap()
     }
 
     /// How many messages there are.
     async fn count(&self) -> u64 {
-        self.relay.write_filed(|_| Ok(())).await.unwrap();
-        self.relay.filing().borrow().through
+        self.relay.write_indexed(|_| Ok(())).await.unwrap();
+        self.relay.indexing().borrow().through
     }
 
     /// Stops everything. What it leaves behind, for another one to open.

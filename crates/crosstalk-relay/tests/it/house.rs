@@ -5,7 +5,7 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp};
 use crosstalk_protocol::relay::{Role, TokenRecord};
-use crosstalk_protocol::{KnownKey, Origin, Standing, Trust};
+use crosstalk_protocol::{KeyStanding, KnownKey, Origin, Trust};
 use crosstalk_relay::config::{Config, Limits};
 use crosstalk_relay::core::{Relay, Setup};
 use crosstalk_relay::port::{Keyring, Resolver};
@@ -387,7 +387,7 @@ pub fn pinned(id: &str, key: &PrivateKey, sender: &str) -> KnownKey {
         how: Origin::Manual,
         by: None,
         senders: vec![sender.into()],
-        standing: Standing::Active,
+        standing: KeyStanding::Active,
         credential: None,
     }
 }

@@ -8,7 +8,7 @@ use crosstalk_envelope::{Builder, Document, Reading, Timestamp, scan};
 use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_protocol::relay::{Peer, RelayStore as _, Role};
 use crosstalk_protocol::store::Store as _;
-use crosstalk_protocol::{Question, Trust, Word, verify};
+use crosstalk_protocol::{Trust, VerdictWord, VerifyContext, verify};
 use crosstalk_relay::core::{Received, Relay};
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::tier;
@@ -115,10 +115,12 @@ async fn reference() -> (Vec<String>, Vec<String>) {
 fn is_repaired(text: &str) -> bool {
     let mut trust = Trust::default();
     trust.pin(pinned("ann", &key(), ANN)).unwrap();
-    let question = Question::at(Timestamp::from_millis(START));
+    let question = VerifyContext::at(Timestamp::from_millis(START));
     let found = scan(text, Reading::Paste);
     let verdicts = found.documents.iter().map(|d| verify(d, &trust, &question));
-    verdicts.into_iter().any(|v| v.word() == Word::Verified)
+    verdicts
+        .into_iter()
+        .any(|v| v.word() == VerdictWord::Verified)
 }
 
 /// How many variants are tried; `CROSSTALK_VARIANTS` says another number.
@@ -149,7 +151,7 @@ async fn no_form_of_a_signed_message_is_anything_else() {
                 repaired += usize::from(is_repaired(&text));
             }
             match relay.take_in(&text, &Peer::stranger()).await {
-                Received::Refused { status, .. } => {
+                Received::Rejected { status, .. } => {
                     assert!(matches!(status, 400..=499), "{how}: {status}\n{text}");
                 }
                 received => {

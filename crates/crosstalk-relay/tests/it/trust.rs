@@ -9,7 +9,7 @@ use crate::http::{Answer, Ask, strict};
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp};
 use crosstalk_protocol::relay::Role;
-use crosstalk_protocol::{Origin, Standing, Trust};
+use crosstalk_protocol::{KeyStanding, Origin, Trust};
 use crosstalk_relay::port::Keyring;
 use crosstalk_testing::wait::wait_until;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -209,7 +209,7 @@ fn revocation_of_a_key_is_never_acknowledged_and_lost() {
     let key = new_key();
     let pin = pinned("b-key", &key, BOT);
     shelf.trust.lock().unwrap().pin(pin).unwrap();
-    house.relay.look_at_keys();
+    house.relay.reload_keys();
     let revoke = key_revoke(BOT, "R1", &key, "b-key");
     shelf.is_broken.store(true, Ordering::SeqCst);
     let refused = as_token(&house, "b", &revoke);
@@ -219,7 +219,7 @@ fn revocation_of_a_key_is_never_acknowledged_and_lost() {
     let taken = as_token(&house, "b", &revoke);
     assert_eq!(taken.status, 200, "{}", taken.text());
     let standing = shelf.trust.lock().unwrap().keys()[0].standing.clone();
-    assert!(matches!(standing, Standing::Revoked { .. }));
+    assert!(matches!(standing, KeyStanding::Revoked { .. }));
     let after = signed(&text(BOT, TO, "M1"), &key, "b-key");
     assert_eq!(as_token(&house, "b", &after).status, 403);
 }
@@ -251,7 +251,7 @@ fn approved_revocation_of_a_key_is_recorded_or_said_not_to_be() {
     shelf.is_broken.store(false, Ordering::SeqCst);
     assert_eq!(approve(), 409, "it is approved already, and now recorded");
     let standing = shelf.trust.lock().unwrap().keys()[0].standing.clone();
-    assert!(matches!(standing, Standing::Revoked { .. }));
+    assert!(matches!(standing, KeyStanding::Revoked { .. }));
 }
 
 #[test]

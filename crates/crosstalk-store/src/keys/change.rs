@@ -2,15 +2,17 @@
 
 use crosstalk_envelope::{PrivateKey, Timestamp};
 
-use super::{KeyStore, LABEL, Listing, PRIVATE, PUBLIC, StoredKey, describe, require_pair, sealed};
+use super::{
+    KeyListing, KeyStore, LABEL, PRIVATE, PUBLIC, StoredKey, describe, require_pair, sealed,
+};
 use crate::disk::{self, Lock};
-use crate::facts::{Facts, Retired, Revoked, Rotation};
+use crate::facts::{KeyFacts, KeyRetirement, KeyRevocation, KeyRotation};
 use crate::fault::KeyFileError;
 use crate::{name, pem};
 
 /// How a key takes the place of another.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Handover {
+pub struct KeyHandover {
     /// When.
     pub at: Timestamp,
     /// Until when the old key may still sign.
@@ -48,10 +50,10 @@ impl KeyStore {
         new_id: &str,
         key: &PrivateKey,
         passphrase: Option<&str>,
-        handover: Handover,
+        handover: KeyHandover,
     ) -> Result<StoredKey, KeyFileError> {
-        let mut facts = Facts::new(new_id, key.public(), handover.at);
-        facts.rotation = Some(Rotation {
+        let mut facts = KeyFacts::new(new_id, key.public(), handover.at);
+        facts.rotation = Some(KeyRotation {
             replaces: old.facts.id.clone(),
             replaces_key: old.facts.public,
             grace_until: handover.grace_until,
@@ -81,7 +83,7 @@ impl KeyStore {
     }
 
     /// Gives each key that was replaced its mark and the longer name, and then each one that counts the short name.
-    fn tidy(&self, listing: Listing) -> Result<(), KeyFileError> {
+    fn tidy(&self, listing: KeyListing) -> Result<(), KeyFileError> {
         let (active, retired): (Vec<_>, Vec<_>) = listing
             .keys
             .into_iter()
@@ -99,7 +101,11 @@ impl KeyStore {
     ///
     /// # Errors
     /// If it was replaced or revoked before, or the disk says no.
-    pub fn retire(&self, key: &StoredKey, retired: Retired) -> Result<StoredKey, KeyFileError> {
+    pub fn retire(
+        &self,
+        key: &StoredKey,
+        retired: KeyRetirement,
+    ) -> Result<StoredKey, KeyFileError> {
         let _lock = Lock::wait(&self.folder, LABEL)?;
         let mut current = self.current(&self.scan()?, key)?;
         require_in_force(&current)?;
@@ -151,7 +157,7 @@ impl KeyStore {
         let _lock = Lock::wait(&self.folder, LABEL)?;
         let mut current = self.current(&self.scan()?, key)?;
         if current.facts.revoked.is_none() {
-            current.facts.revoked = Some(Revoked {
+            current.facts.revoked = Some(KeyRevocation {
                 at,
                 reason: reason.map(str::to_owned),
             });
@@ -169,7 +175,7 @@ impl KeyStore {
     /// The key as it is now: others may have changed it since it was found.
     pub(super) fn current(
         &self,
-        listing: &Listing,
+        listing: &KeyListing,
         key: &StoredKey,
     ) -> Result<StoredKey, KeyFileError> {
         let mut found = listing.of_id(&key.facts.id);

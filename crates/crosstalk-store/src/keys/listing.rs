@@ -5,21 +5,21 @@ use std::path::PathBuf;
 
 use super::{KeyStore, LABEL, PRIVATE, PUBLIC, StoredKey, read};
 use crate::disk::Lock;
-use crate::facts::{Facts, Retired};
+use crate::facts::{KeyFacts, KeyRetirement};
 use crate::fault::{DiskError, FileAction, KeyFileError};
 use crate::name;
 use crate::permission::Guard;
 
 /// The keys of a store.
 #[derive(Debug, Default)]
-pub struct Listing {
+pub struct KeyListing {
     /// The keys, by id, and those of one id by age.
     pub keys: Vec<StoredKey>,
     /// What is wrong with the files of other keys.
     pub problems: Vec<KeyFileError>,
 }
 
-impl Listing {
+impl KeyListing {
     /// Every key of an id: the one that counts, and those that it replaced.
     pub fn of_id<'l>(&'l self, id: &str) -> impl Iterator<Item = &'l StoredKey> {
         self.keys.iter().filter(move |key| key.facts.id == id)
@@ -32,7 +32,7 @@ impl Listing {
             .keys
             .iter()
             .filter_map(|key| {
-                let retired = Retired {
+                let retired = KeyRetirement {
                     at: key.facts.created,
                     by: key.facts.id.clone(),
                     grace: key.facts.rotation.as_ref()?.grace_until,
@@ -54,16 +54,16 @@ impl KeyStore {
     ///
     /// # Errors
     /// If the folder can't be read. What is wrong with a single key is in the answer.
-    pub fn list(&self) -> Result<Listing, KeyFileError> {
+    pub fn list(&self) -> Result<KeyListing, KeyFileError> {
         let _lock = Lock::share(&self.folder, LABEL);
         self.scan()
     }
 
     /// The same, for who has the right to write.
-    pub(super) fn scan(&self) -> Result<Listing, KeyFileError> {
+    pub(super) fn scan(&self) -> Result<KeyListing, KeyFileError> {
         let fault = |e| DiskError::new(FileAction::Read, &self.folder, e);
         let entries = match std::fs::read_dir(&self.folder) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Listing::default()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(KeyListing::default()),
             entries => entries.map_err(fault)?,
         };
         let mut public: BTreeSet<String> = BTreeSet::new();
@@ -80,7 +80,7 @@ impl KeyStore {
                 _ => {}
             }
         }
-        let mut listing = Listing::default();
+        let mut listing = KeyListing::default();
         for stem in public {
             match self.entry(&stem, &private) {
                 Ok(key) => {
@@ -116,7 +116,7 @@ impl KeyStore {
         let text = read(&file, Guard::Public).map_err(|unread| {
             unread.unwrap_or_else(|| wrong("it is gone, or a link to nowhere".to_owned()))
         })?;
-        let facts = Facts::parse(&text).map_err(wrong)?;
+        let facts = KeyFacts::parse(&text).map_err(wrong)?;
         let (by_id, by_key) = (
             name::of_id(&facts.id),
             name::of_key(&facts.id, &facts.public),

@@ -1,9 +1,9 @@
 //! Intake of a person's store: tells known messages, chooses the thread, settles questions.
 
 use crosstalk_envelope::{Document, Reading, Timestamp};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::store::{
-    Arrival, Lookup, Meant, NamedIds, Outcome, Side, ThreadHints, Wait, Way, party,
+    Arrival, Lookup, Meant, NamedIds, Side, StoreOutcome, ThreadHints, Wait, Way, party,
 };
 use rusqlite::{Connection, Row, params};
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub(super) struct KnownMessage {
     /// The thread that was generated for it.
     pub(super) spare_thread: String,
     pub(super) digest: [u8; 32],
-    pub(super) verdict: Word,
+    pub(super) verdict: VerdictWord,
     pub(super) side: Side,
     pub(super) thread: String,
     pub(super) since: Timestamp,
@@ -42,7 +42,7 @@ fn known(row: &Row<'_>) -> SqlResult<KnownMessage> {
         spare: row.get("spare_message")?,
         spare_thread: row.get("spare_thread")?,
         digest: row.get("digest")?,
-        verdict: row.word("verdict", Word::parse)?,
+        verdict: row.word("verdict", VerdictWord::parse)?,
         side: row.word("side", Side::parse)?,
         thread: row.get("thread")?,
         since: row.time("at")?,
@@ -52,20 +52,20 @@ fn known(row: &Row<'_>) -> SqlResult<KnownMessage> {
 }
 
 /// Accepts messages. Only inside a transaction.
-pub(super) fn accept_all(db: &Connection, batch: &[Arrival]) -> SqlResult<Vec<Outcome>> {
+pub(super) fn accept_all(db: &Connection, batch: &[Arrival]) -> SqlResult<Vec<StoreOutcome>> {
     // What a relay took is filed first: threads and questions are looked for in what is filed.
     index::index_rest(db)?;
     let mut stale = BTreeSet::new();
     // Where several come at once, a whole chat was copied, and what is known of it is known.
     let is_alone = batch.len() == 1;
     let outcomes = batch.iter().map(|a| accept(db, a, is_alone, &mut stale));
-    let outcomes = outcomes.collect::<SqlResult<Vec<Outcome>>>()?;
+    let outcomes = outcomes.collect::<SqlResult<Vec<StoreOutcome>>>()?;
     let filed: Vec<(&Arrival, &str)> = batch
         .iter()
         .zip(&outcomes)
         .filter_map(|(arrival, outcome)| match outcome {
-            Outcome::Filed { thread, .. } => Some((arrival, thread.as_str())),
-            Outcome::Known { .. } | Outcome::Conflict { .. } => None,
+            StoreOutcome::Filed { thread, .. } => Some((arrival, thread.as_str())),
+            StoreOutcome::Known { .. } | StoreOutcome::Conflict { .. } => None,
         })
         .collect();
     update_threads(db, filed.iter().map(|(_, thread)| *thread), &stale)?;
@@ -99,13 +99,13 @@ fn accept(
     arrival: &Arrival,
     is_alone: bool,
     stale: &mut BTreeSet<String>,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StoreOutcome> {
     if let Some(before) = &arrival.replaces {
         let mut corrected = arrival.clone();
         corrected.replaces = None;
         if corrected.message.as_ref() != Some(before) {
             corrected.message = None;
-            corrected.spare.message.clone_from(before);
+            corrected.generated.message.clone_from(before);
         }
         forget::forget_message(db, before)?;
         return accept(db, &corrected, is_alone, stale);
@@ -138,7 +138,7 @@ fn accept(
         displace(db, &found)?;
         return insert(db, arrival, Some(found.spare), stale);
     }
-    Ok(Outcome::Conflict {
+    Ok(StoreOutcome::Conflict {
         id: found.id,
         thread: found.thread,
     })
@@ -195,16 +195,16 @@ fn complete(
     arrival: &Arrival,
     cut: &IntakeRow,
     stale: &mut BTreeSet<String>,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StoreOutcome> {
     let mut whole = arrival.clone();
     if whole.answers.is_none() {
         whole.answers.clone_from(&cut.arrival.answers);
     }
-    whole.spare.thread.clone_from(&cut.thread);
+    whole.generated.thread.clone_from(&cut.thread);
     let id = cut.arrival.id().to_owned();
     let gone = match (&whole.message, &cut.arrival.message) {
-        (None, None) => std::mem::replace(&mut whole.spare.message, id.clone()),
-        _ => cut.arrival.spare.message.clone(),
+        (None, None) => std::mem::replace(&mut whole.generated.message, id.clone()),
+        _ => cut.arrival.generated.message.clone(),
     };
     if whole.id() != id && has_answers(db, &id)? {
         return insert(db, &whole, None, stale);
@@ -261,7 +261,7 @@ fn again(
     found: &KnownMessage,
     arrival: &Arrival,
     stale: &mut BTreeSet<String>,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StoreOutcome> {
     let is_whole_now = found.is_truncated && !arrival.truncated && arrival.verdict == found.verdict;
     let improved = (arrival.improves(found.verdict) || is_whole_now) && !found.is_gone;
     let thread = match improved {
@@ -271,7 +271,7 @@ fn again(
     if arrival.comes_back(found.side) && !found.is_gone && derive::is_indexed(db, found.seq)? {
         hand_to_me(db, found, stale)?;
     }
-    Ok(Outcome::Known {
+    Ok(StoreOutcome::Known {
         id: found.id.clone(),
         thread,
         since: found.since,
@@ -350,7 +350,7 @@ fn insert(
     arrival: &Arrival,
     displaced: Option<String>,
     stale: &mut BTreeSet<String>,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StoreOutcome> {
     let mut filed = IntakeRow {
         seq: 0,
         arrival: arrival.clone(),
@@ -383,8 +383,8 @@ fn insert(
             arrival.way.as_str(),
             arrival.side.as_str(),
             arrival.verdict.as_str(),
-            arrival.spare.thread,
-            arrival.spare.message,
+            arrival.generated.thread,
+            arrival.generated.message,
             filed.thread,
             arrival.answers,
             arrival.text,
@@ -395,7 +395,7 @@ fn insert(
     let seq = db.last_insert_rowid();
     derive::index(db, seq, &filed)?;
     let settled = apply_effects(db, seq, &filed, stale)?;
-    Ok(Outcome::Filed {
+    Ok(StoreOutcome::Filed {
         id: arrival.id().to_owned(),
         thread: filed.thread.clone(),
         settled,
@@ -535,7 +535,7 @@ fn hints(db: &Connection, arrival: &Arrival) -> SqlResult<ThreadHints> {
     )?;
     // What nobody signed leads nothing that is verified into its thread.
     let of_answer = match arrival.verdict {
-        Word::Verified => {
+        VerdictWord::Verified => {
             "SELECT thread FROM message WHERE parent = ?1 AND names IS NOT thread AND trust = 0 ORDER BY thread LIMIT 1"
         }
         _ => {
@@ -615,7 +615,7 @@ fn gather(db: &Connection, filed: &IntakeRow, stale: &mut BTreeSet<String>) -> S
     let IntakeRow {
         arrival, thread, ..
     } = filed;
-    let is_verified = arrival.verdict == Word::Verified;
+    let is_verified = arrival.verdict == VerdictWord::Verified;
     let asked = params![arrival.id(), thread, is_verified];
     let moved = db.all("WITH RECURSIVE moved (seq, id, thread, trust) AS ( \
          SELECT seq, id, thread, trust FROM message WHERE parent = ?1 AND names IS NOT thread AND thread <> ?2 \

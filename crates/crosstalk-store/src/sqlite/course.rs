@@ -1,7 +1,7 @@
 //! The state of a thread: number of messages, first and last date, parties, whether it is closed.
 
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::store::{Arrival, Way, party};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ impl ThreadTurn {
             closes: a.closes(),
             reopens: a.reopens(),
             mine: a.is_written_here(),
-            trust: position(&Word::ALL, a.verdict),
+            trust: position(&VerdictWord::ALL, a.verdict),
             joins: a.joins_alone(),
             sender: a.sender.clone(),
             receiver: a.receiver.clone(),

@@ -6,8 +6,8 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::reply::ReceivedIds;
-use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Arrival, Kept, Side, Wait, Way, searchable};
+use crosstalk_protocol::VerdictWord;
+use crosstalk_protocol::store::{Arrival, Side, StoredMessage, Wait, Way, searchable};
 use rusqlite::{Connection, Row, params};
 
 use super::course::{self, ThreadTurn};
@@ -36,11 +36,11 @@ pub(super) fn intake_row(row: &Row<'_>) -> SqlResult<IntakeRow> {
     let mut filed = IntakeRow {
         seq: row.get("seq")?,
         thread: row.get("thread")?,
-        arrival: Arrival::recall(Kept {
+        arrival: Arrival::recall(StoredMessage {
             text: row.get("text")?,
             received: row.get("received")?,
             truncated: row.get("truncated")?,
-            verdict: row.word("verdict", Word::parse)?,
+            verdict: row.word("verdict", VerdictWord::parse)?,
             pkid: row.opt_text("pkid")?,
             side: row.word("side", Side::parse)?,
             way: row.word("way", Way::parse)?,
@@ -50,7 +50,7 @@ pub(super) fn intake_row(row: &Row<'_>) -> SqlResult<IntakeRow> {
                 false => None,
             },
             answers: row.get("inferred")?,
-            spare: ReceivedIds {
+            generated: ReceivedIds {
                 thread: row.get("spare_thread")?,
                 message: row.get("spare_message")?,
             },
@@ -101,7 +101,7 @@ pub(super) fn columns(db: &Connection, seq: i64, filed: &IntakeRow) -> SqlResult
             a.meaning.map(|m| m.as_str()),
             a.at.as_millis(),
             a.written_at.map(Timestamp::as_millis),
-            position(&Word::ALL, a.verdict),
+            position(&VerdictWord::ALL, a.verdict),
             a.counts(),
             a.settles(),
             a.closes(),

@@ -2,14 +2,14 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::reply::Refusal;
-use crosstalk_protocol::audit::{Detail, Event, EventKind};
+use crosstalk_envelope::reply::Rejection;
+use crosstalk_protocol::audit::{Event, EventDetail, EventKind};
 use crosstalk_protocol::consent::{
-    Assurance, Cancelled, Claim, Erased, Grant, GrantFilter, Judge, LedgerStore, Revocation, Terms,
-    Withdrawal, Withdrawn,
+    Assurance, Cancelled, Claim, Erased, Grant, GrantFilter, Judge, LedgerStore, Revocation,
+    RevocationOrder, RevocationResult, Terms,
 };
-use crosstalk_protocol::relay::State;
-use crosstalk_protocol::store::{Arrival, Outcome, StoreError, party};
+use crosstalk_protocol::relay::DeliveryState;
+use crosstalk_protocol::store::{Arrival, StoreError, StoreOutcome, party};
 use rusqlite::{Connection, Row, params};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -94,7 +94,7 @@ pub(super) fn keep(db: &Connection, (seq, at): (i64, Timestamp), terms: &Terms) 
             true => EventKind::Granted,
             false => EventKind::Transferred,
         };
-        let detail = Detail::default()
+        let detail = EventDetail::default()
             .with("consent", &grant.id)
             .with("by", &grant.granter)
             .with("how", grant.assurance.as_str());
@@ -116,12 +116,12 @@ pub(super) fn keep(db: &Connection, (seq, at): (i64, Timestamp), terms: &Terms) 
 }
 
 /// Records what follows from a message of the person of this store. What it revoked. Only inside a transaction.
-fn follow(db: &Connection, outcome: &Outcome, terms: &Terms) -> SqlResult<Withdrawn> {
-    let nothing = Ok(Withdrawn::default());
+fn follow(db: &Connection, outcome: &StoreOutcome, terms: &Terms) -> SqlResult<RevocationResult> {
+    let nothing = Ok(RevocationResult::default());
     let (id, is_new) = match outcome {
-        Outcome::Filed { id, .. } => (id, true),
-        Outcome::Known { id, .. } => (id, false),
-        Outcome::Conflict { .. } => return nothing,
+        StoreOutcome::Filed { id, .. } => (id, true),
+        StoreOutcome::Known { id, .. } => (id, false),
+        StoreOutcome::Conflict { .. } => return nothing,
     };
     let Some(found) = accept::by_id(db, id)? else {
         return nothing;
@@ -197,10 +197,14 @@ fn record(db: &Connection, g: &Grant) -> SqlResult<()> {
 
 /// Ends consents and tokens: everything under them is erased, what is on its way cancelled, and the REVOKE at this place,
 /// if it is here, goes to everybody who got some of it. Only inside a transaction.
-pub(super) fn revoke(db: &Connection, seq: Option<i64>, what: &Withdrawal) -> SqlResult<Withdrawn> {
-    let mut withdrawn = Withdrawn {
+pub(super) fn revoke(
+    db: &Connection,
+    seq: Option<i64>,
+    what: &RevocationOrder,
+) -> SqlResult<RevocationResult> {
+    let mut withdrawn = RevocationResult {
         consents: chain(db, &what.consents)?,
-        ..Withdrawn::default()
+        ..RevocationResult::default()
     };
     let mut places = BTreeSet::new();
     for id in &withdrawn.consents {
@@ -249,11 +253,11 @@ pub(super) fn revoke(db: &Connection, seq: Option<i64>, what: &Withdrawal) -> Sq
 }
 
 /// That something was revoked.
-fn note(db: &Connection, what: &Withdrawal, kind: &'static str, name: &str) -> SqlResult<()> {
+fn note(db: &Connection, what: &RevocationOrder, kind: &'static str, name: &str) -> SqlResult<()> {
     let Revocation {
         at, by, message, ..
     } = &what.revocation;
-    let detail = Detail::default().with(kind, name).with("by", by);
+    let detail = EventDetail::default().with(kind, name).with("by", by);
     let event = Event {
         id: Some(message),
         detail: Some(detail),
@@ -278,7 +282,7 @@ fn chain(db: &Connection, ids: &[String]) -> SqlResult<Vec<String>> {
 }
 
 /// Ends a consent; one that nobody has seen yet is ended before it is.
-fn end(db: &Connection, id: &str, what: &Withdrawal) -> SqlResult<()> {
+fn end(db: &Connection, id: &str, what: &RevocationOrder) -> SqlResult<()> {
     let Revocation {
         at,
         by,
@@ -299,7 +303,7 @@ fn release(
     db: &Connection,
     (seq, revoke): (i64, Option<i64>),
     at: Timestamp,
-    withdrawn: &mut Withdrawn,
+    withdrawn: &mut RevocationResult,
 ) -> SqlResult<()> {
     let sql = format!("SELECT {INTAKE_ROW}, digest FROM intake WHERE seq = ?1 AND text <> ''");
     let kept = db.find(&sql, params![seq], |row| {
@@ -323,15 +327,15 @@ fn release(
     }
     for delivery in delivery::deliveries(db, &id)? {
         match delivery.state {
-            State::Failed => {}
-            State::Delivered | State::Read | State::Acknowledged => {
+            DeliveryState::Failed => {}
+            DeliveryState::Delivered | DeliveryState::Read | DeliveryState::Acknowledged => {
                 // The REVOKE goes the way that the message went.
                 if let Some(revoke) = revoke {
                     delivery::queue(db, (revoke, at), &delivery.to, delivery.by, URGENT)?;
                 }
                 withdrawn.told.push(delivery.to);
             }
-            State::Queued | State::Held | State::Quarantined => {
+            DeliveryState::Queued | DeliveryState::Held | DeliveryState::Quarantined => {
                 let to = party(&delivery.to);
                 delivery::cancel(db, seq, &to, at, "E-CONSENT: the consent was withdrawn")?;
                 withdrawn
@@ -377,7 +381,7 @@ impl LedgerStore for SqliteStore {
                 "{GRANT} WHERE (?1 IS NULL OR granter = ?1) AND (?2 IS NULL OR (revoked_at IS NULL \
                  AND (expires IS NULL OR expires > ?2))) ORDER BY since DESC, id LIMIT ?3"
             );
-            let limit = match filter.most {
+            let limit = match filter.limit {
                 0 => -1,
                 limit => i64::try_from(limit).unwrap_or(-1),
             };
@@ -403,7 +407,7 @@ impl LedgerStore for SqliteStore {
         arrival: &Arrival,
         claim: &Claim,
         judge: &Judge<'_>,
-    ) -> Result<Result<(Outcome, Withdrawn), Refusal>, StoreError> {
+    ) -> Result<Result<(StoreOutcome, RevocationResult), Rejection>, StoreError> {
         self.write(|db| {
             let terms = match judge(&named(db, claim.names(arrival.id()))?) {
                 Ok(terms) => terms,
@@ -454,18 +458,18 @@ impl SqliteStore {
         id: &str,
         revocation: &Revocation,
         now: Timestamp,
-    ) -> Result<Option<Withdrawn>, StoreError> {
+    ) -> Result<Option<RevocationResult>, StoreError> {
         self.write(|db| {
             let Some(grant) = find(db, id)? else {
                 return Ok(None);
             };
             let withdrawn = match grant.revoked {
-                Some(_) => Withdrawn::default(),
+                Some(_) => RevocationResult::default(),
                 // The log says when it was done here.
                 None => revoke(
                     db,
                     None,
-                    &Withdrawal {
+                    &RevocationOrder {
                         consents: vec![id.to_owned()],
                         token: None,
                         revocation: Revocation {

@@ -16,7 +16,7 @@ use crate::sqlite::sql::{Columns as _, Sql as _, number, position, tuple, value}
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::audit::{
-    self, Detail, Event, EventKind, Hash, LogEntry, LogQuery, LogStore, Sealed,
+    self, Event, EventDetail, EventKind, Hash, LogEntry, LogQuery, LogStore, SignedCheckpoint,
 };
 use crosstalk_protocol::relay::Admission;
 use crosstalk_protocol::store::{Arrival, StoreError};
@@ -135,7 +135,7 @@ pub(super) fn renewed(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult
 /// Writes that the text of a message is erased, before it is. Only inside a transaction.
 pub(super) fn erased(db: &Connection, seq: i64, at: Timestamp, why: &str) -> SqlResult<()> {
     let event = Event {
-        detail: Some(Detail::default().with("why", why)),
+        detail: Some(EventDetail::default().with("why", why)),
         ..Event::new(EventKind::Erased, at)
     };
     append_about(db, seq, event)?;
@@ -215,15 +215,15 @@ impl LogStore for SqliteStore {
         })
     }
 
-    fn checkpoint(&self) -> Result<Option<Sealed>, StoreError> {
+    fn checkpoint(&self) -> Result<Option<SignedCheckpoint>, StoreError> {
         self.read(latest_checkpoint)
     }
 
-    fn checkpoints(&self) -> Result<Vec<Sealed>, StoreError> {
+    fn checkpoints(&self) -> Result<Vec<SignedCheckpoint>, StoreError> {
         self.read(all_checkpoints)
     }
 
-    fn keep_checkpoint(&mut self, sealed: &Sealed) -> Result<(), StoreError> {
+    fn keep_checkpoint(&mut self, sealed: &SignedCheckpoint) -> Result<(), StoreError> {
         self.write(|db| keep_checkpoint(db, sealed))
     }
 
@@ -245,9 +245,9 @@ impl LogStore for SqliteStore {
 
 const HOUR_MILLIS: i64 = 3_600_000;
 
-fn sealed(row: &Row<'_>) -> SqlResult<Sealed> {
+fn sealed(row: &Row<'_>) -> SqlResult<SignedCheckpoint> {
     let size: i64 = row.get("size")?;
-    Ok(Sealed {
+    Ok(SignedCheckpoint {
         size: size.unsigned_abs(),
         at: row.time("at")?,
         root: row.get("root")?,
@@ -255,19 +255,19 @@ fn sealed(row: &Row<'_>) -> SqlResult<Sealed> {
     })
 }
 
-fn latest_checkpoint(db: &Connection) -> SqlResult<Option<Sealed>> {
+fn latest_checkpoint(db: &Connection) -> SqlResult<Option<SignedCheckpoint>> {
     let sql = "SELECT size, at, root, note FROM checkpoint ORDER BY size DESC LIMIT 1";
     db.find(sql, [], sealed)
 }
 
-pub(super) fn all_checkpoints(db: &Connection) -> SqlResult<Vec<Sealed>> {
+pub(super) fn all_checkpoints(db: &Connection) -> SqlResult<Vec<SignedCheckpoint>> {
     let mut find = db.prepare("SELECT size, at, root, note FROM checkpoint ORDER BY size")?;
     let rows = find.query_map([], sealed)?;
     rows.collect()
 }
 
 /// Keeps a checkpoint. The one before goes, unless it is the first of its hour. Only inside a transaction.
-fn keep_checkpoint(db: &Connection, new: &Sealed) -> SqlResult<()> {
+fn keep_checkpoint(db: &Connection, new: &SignedCheckpoint) -> SqlResult<()> {
     let sql = "SELECT size, at FROM checkpoint ORDER BY size DESC LIMIT 2";
     let last = db.all(sql, [], tuple::<(i64, i64)>)?;
     if let [(size, at), (_, before)] = last.as_slice()

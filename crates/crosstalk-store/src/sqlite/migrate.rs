@@ -41,7 +41,7 @@ pub(super) const CURRENT: u32 = STEPS.len() as u32;
 
 /// What happened when a store was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Opened {
+pub struct StoreOpening {
     /// The version that it had, if it was brought to a newer one.
     pub migrated_from: Option<u32>,
     /// Where it is kept as it was before.
@@ -76,7 +76,7 @@ pub(super) fn state(db: &Connection) -> SqlResult<FileState> {
 }
 
 /// Brings a store to the version of this program, while no other process does. What is there is kept in a backup first.
-pub(super) fn migrate(path: &Path, db: &mut Connection) -> Result<Opened, StoreError> {
+pub(super) fn migrate(path: &Path, db: &mut Connection) -> Result<StoreOpening, StoreError> {
     let fault = |e: rusqlite::Error| fault::at(path, &e);
     let _lock = Lock::wait(folder_of(path), &label_of(path)).map_err(on_disk)?;
     if state(db).map_err(fault)? == FileState::Empty {
@@ -94,7 +94,7 @@ pub(super) fn migrate(path: &Path, db: &mut Connection) -> Result<Opened, StoreE
         FileState::Foreign => return Err(fault::foreign(path)),
     };
     if from >= CURRENT {
-        return Ok(Opened::default());
+        return Ok(StoreOpening::default());
     }
     let backup = match from {
         0 => None,
@@ -102,7 +102,7 @@ pub(super) fn migrate(path: &Path, db: &mut Connection) -> Result<Opened, StoreE
     };
     step(&change, from).map_err(fault)?;
     change.commit().map_err(fault)?;
-    Ok(Opened {
+    Ok(StoreOpening {
         migrated_from: (from > 0).then_some(from),
         backup,
     })

@@ -4,14 +4,15 @@ use super::SqliteStore;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::ReceivedIds;
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::{
-    Admission, Attempt, Choice, Closing, Decision, Handler, Held, HoldStore as _, Inbox, PollState,
-    Priority, Recipient, RelayStore as _, Retention, Ruling, State, Upload,
+    Admission, Attempt, ConversationId, DeliveryState, Handler, HoldChoice, HoldDecision,
+    HoldReason, HoldStore as _, InboxQuery, PollState, Priority, Recipient, RelayStore as _,
+    Retention, Ruling, Upload,
 };
 use crosstalk_protocol::store::{
-    Arrival, Kept, Moved, Page, Search, Side, Store as _, ThreadFilter, Way,
+    Arrival, Moved, Page, Search, Side, Store as _, StoredMessage, ThreadFilter, Way,
 };
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use std::cell::RefCell;
@@ -27,15 +28,15 @@ fn note(event: TraceEvent<'_>) {
     }
 }
 
-fn arrival(id: &str, lines: &str, verdict: Word) -> Arrival {
+fn arrival(id: &str, lines: &str, verdict: VerdictWord) -> Arrival {
     let text =
         format!("[[KALLE→CLAUDE v1]]\nuser: kalle\n{lines}body: |\n  words\nsig: none\n[[END]]\n");
-    Arrival::recall(Kept {
+    Arrival::recall(StoredMessage {
         text,
         received: None,
         truncated: false,
         verdict,
-        pkid: (verdict == Word::Verified).then(|| "ann".to_owned()),
+        pkid: (verdict == VerdictWord::Verified).then(|| "ann".to_owned()),
         side: Side::ToMe,
         way: Way::Pasted,
         at: Timestamp::from_millis(1),
@@ -44,7 +45,7 @@ fn arrival(id: &str, lines: &str, verdict: Word) -> Arrival {
             .find_map(|line| line.strip_prefix("message: "))
             .map(str::to_owned),
         answers: None,
-        spare: ReceivedIds {
+        generated: ReceivedIds {
             thread: format!("thread {id}"),
             message: id.to_owned(),
         },
@@ -61,24 +62,48 @@ fn use_all(store: &mut SqliteStore) {
         arrival(
             "a",
             "session: s\ncontext: c\nintent: QUESTION\n",
-            Word::Unsigned,
+            VerdictWord::Unsigned,
         ),
         arrival(
             "b",
             "session: s\ncontext: c\nintent: ANSWER\n",
-            Word::Unsigned,
+            VerdictWord::Unsigned,
         ),
-        arrival("c", &head("M2", "parent: M1\n", "RESPOND"), Word::Unsigned),
-        arrival("d", &head("M1", "thread: T1\n", "REQUEST"), Word::Unsigned),
-        arrival("d", &head("M1", "thread: T1\n", "REQUEST"), Word::Verified),
-        arrival("e", &head("M3", "thread: T1\n", poll), Word::Unsigned),
+        arrival(
+            "c",
+            &head("M2", "parent: M1\n", "RESPOND"),
+            VerdictWord::Unsigned,
+        ),
+        arrival(
+            "d",
+            &head("M1", "thread: T1\n", "REQUEST"),
+            VerdictWord::Unsigned,
+        ),
+        arrival(
+            "d",
+            &head("M1", "thread: T1\n", "REQUEST"),
+            VerdictWord::Verified,
+        ),
+        arrival(
+            "e",
+            &head("M3", "thread: T1\n", poll),
+            VerdictWord::Unsigned,
+        ),
         arrival(
             "f",
             &head("M4", "thread: T1\nparent: M3\n", "RESPOND"),
-            Word::Unsigned,
+            VerdictWord::Unsigned,
         ),
-        arrival("g", &head("M5", "thread: T1\n", "CLOSE"), Word::Unsigned),
-        arrival("h", &head("M6", "thread: T1\n", "REQUEST"), Word::Unsigned),
+        arrival(
+            "g",
+            &head("M5", "thread: T1\n", "CLOSE"),
+            VerdictWord::Unsigned,
+        ),
+        arrival(
+            "h",
+            &head("M6", "thread: T1\n", "REQUEST"),
+            VerdictWord::Unsigned,
+        ),
     ];
     store.accept(&batch).unwrap();
     for reference in ["M1", "T1", "thre", "mmmm"] {
@@ -134,7 +159,7 @@ fn use_relay(store: &mut SqliteStore) {
         arrival: arrival(
             id,
             &format!("{rest}message: {id}\ncontext: c\nintent: {intent}\n"),
-            Word::Unsigned,
+            VerdictWord::Unsigned,
         ),
         peer: "ci".to_owned(),
         speaker: "ANN".to_owned(),
@@ -163,23 +188,26 @@ fn use_relay(store: &mut SqliteStore) {
         parcel("R5", "thread: U1\n", "REQUEST", Handler::Http),
         parcel("R1", "thread: U1\n", "REQUEST", Handler::Http),
     ];
-    store.take(&batch).unwrap();
+    store.accept_batch(&batch).unwrap();
     hold(
         store,
         parcel("H1", "thread: U1\n", "REQUEST", Handler::Inbox),
     );
-    for what in [Closing::Thread("U1".into()), Closing::Session("t".into())] {
+    for what in [
+        ConversationId::Thread("U1".into()),
+        ConversationId::Session("t".into()),
+    ] {
         store.is_party(&what, "ANN").unwrap();
     }
-    store.file(9).unwrap();
-    let inbox = Inbox {
+    store.index(9).unwrap();
+    let inbox = InboxQuery {
         address: "CLAUDE",
         after: Some(1),
-        most: 5,
+        limit: 5,
     };
     assert!(!store.inbox_of(&inbox).unwrap().is_empty());
-    store.taken(&[1, 2]).unwrap();
-    store.taken_as("R1").unwrap().unwrap();
+    store.records_at(&[1, 2]).unwrap();
+    store.record("R1").unwrap().unwrap();
     assert_eq!(store.due(now, now, 5).unwrap().len(), 2);
     store.courier(&|_| true, 5).unwrap();
     for (id, attempt) in [
@@ -199,13 +227,13 @@ fn use_relay(store: &mut SqliteStore) {
     ] {
         assert!(store.attempted(id, "CLAUDE", &attempt, now).unwrap());
     }
-    assert_eq!(store.dead(5).unwrap().len(), 1);
+    assert_eq!(store.dead_letters(5).unwrap().len(), 1);
     assert_eq!(store.gauges().unwrap().dead_letters, 1);
     assert_eq!(store.requeue("R1", now).unwrap(), 1);
     store
         .note_token_uses(&[(Digest::of(b"secret"), now)])
         .unwrap();
-    for state in State::ALL {
+    for state in DeliveryState::ALL {
         store
             .mark("CLAUDE", &["R1".to_owned()], state, now)
             .unwrap();
@@ -236,7 +264,7 @@ fn use_relay(store: &mut SqliteStore) {
         before: Some(now),
         now,
         brief_before: Some(now),
-        most: 9,
+        limit: 9,
     };
     assert_eq!(store.retire(&what).unwrap().messages, 7);
 }
@@ -244,9 +272,9 @@ fn use_relay(store: &mut SqliteStore) {
 /// Everything about messages that wait for a person.
 fn hold(store: &mut SqliteStore, mut parcel: Admission) {
     let now = Timestamp::from_millis(5);
-    parcel.held = Some(Held::default());
-    store.take(&[parcel.clone()]).unwrap();
-    store.take(&[parcel]).unwrap();
+    parcel.held = Some(HoldReason::default());
+    store.accept_batch(&[parcel.clone()]).unwrap();
+    store.accept_batch(&[parcel]).unwrap();
     let held = store.waiting(5).unwrap().remove(0);
     assert_eq!(store.held("H1").unwrap().unwrap(), held);
     assert_eq!(
@@ -254,11 +282,11 @@ fn hold(store: &mut SqliteStore, mut parcel: Admission) {
         1
     );
     store.next_lapse().unwrap();
-    let decision = Decision {
+    let decision = HoldDecision {
         id: held.record.id,
         digest: held.record.digest,
         raw: held.raw,
-        choice: Choice::Approve,
+        choice: HoldChoice::Approve,
         reason: None,
         by: "ann".to_owned(),
         at: now,

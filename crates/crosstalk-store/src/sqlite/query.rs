@@ -9,7 +9,7 @@ use rusqlite::{Connection, Params, Row, params};
 
 use super::fault::SqlResult;
 use crate::sqlite::sql::{Columns as _, Sql as _, number, value};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 
 /// How many parties of a thread are named.
 const PARTIES: i64 = 16;
@@ -39,7 +39,7 @@ pub(super) fn record(row: &Row<'_>) -> SqlResult<Record> {
         meaning: meaning.and_then(|m| intents().find(|i| i.as_str() == m)),
         at: row.time("at")?,
         written_at: row.opt_time("written_at")?,
-        verdict: row.word("verdict", Word::parse)?,
+        verdict: row.word("verdict", VerdictWord::parse)?,
         pkid: row.opt_text("pkid")?,
         side: row.word("side", Side::parse)?,
         way: row.word("way", Way::parse)?,

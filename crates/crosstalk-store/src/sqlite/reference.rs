@@ -1,6 +1,6 @@
 //! References as people type them: an id, or its beginning.
 
-use crosstalk_protocol::store::Found;
+use crosstalk_protocol::store::ReferenceMatch;
 use rusqlite::{Connection, params};
 
 use super::fault::SqlResult;
@@ -14,30 +14,30 @@ const LEAST_SHOWN: usize = 8;
 const MOST: usize = 10;
 
 /// What a reference means: as it is typed, else in capitals, which ULIDs are made of.
-pub(super) fn find(db: &Connection, reference: &str) -> SqlResult<Found> {
+pub(super) fn find(db: &Connection, reference: &str) -> SqlResult<ReferenceMatch> {
     let found = find_exactly(db, reference)?;
     let upper = reference.to_ascii_uppercase();
-    if found == Found::Nothing && upper != reference {
+    if found == ReferenceMatch::Nothing && upper != reference {
         return find_exactly(db, &upper);
     }
     Ok(found)
 }
 
-fn find_exactly(db: &Connection, reference: &str) -> SqlResult<Found> {
+fn find_exactly(db: &Connection, reference: &str) -> SqlResult<ReferenceMatch> {
     let has = |sql| -> SqlResult<bool> { db.has(sql, params![reference]) };
     if has("SELECT 1 FROM thread WHERE id = ?1")? {
-        return Ok(Found::Thread(reference.to_owned()));
+        return Ok(ReferenceMatch::Thread(reference.to_owned()));
     }
     if has("SELECT 1 FROM message WHERE id = ?1")? {
-        return Ok(Found::Message(reference.to_owned()));
+        return Ok(ReferenceMatch::Message(reference.to_owned()));
     }
     match reference.chars().count() < LEAST_TYPED {
-        true => Ok(Found::Nothing),
+        true => Ok(ReferenceMatch::Nothing),
         false => find_prefix(db, reference),
     }
 }
 
-fn find_prefix(db: &Connection, prefix: &str) -> SqlResult<Found> {
+fn find_prefix(db: &Connection, prefix: &str) -> SqlResult<ReferenceMatch> {
     // No character of an id comes after this one.
     let end = format!("{prefix}\u{10ffff}");
     let ask = |sql: &str, apart: &str| -> SqlResult<Vec<String>> {
@@ -60,10 +60,10 @@ fn find_prefix(db: &Connection, prefix: &str) -> SqlResult<Found> {
         _ => Vec::new(),
     };
     Ok(match (threads.as_slice(), messages.as_slice()) {
-        ([], []) => Found::Nothing,
-        ([thread], []) => Found::Thread(thread.clone()),
-        ([], [message]) => Found::Message(message.clone()),
-        _ => Found::Several(threads.into_iter().chain(messages).take(MOST).collect()),
+        ([], []) => ReferenceMatch::Nothing,
+        ([thread], []) => ReferenceMatch::Thread(thread.clone()),
+        ([], [message]) => ReferenceMatch::Message(message.clone()),
+        _ => ReferenceMatch::Several(threads.into_iter().chain(messages).take(MOST).collect()),
     })
 }
 
@@ -74,7 +74,7 @@ pub(super) fn imitates(db: &Connection, id: &str) -> SqlResult<bool> {
         && id
             .bytes()
             .all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
-    Ok(is_beginning && find_prefix(db, id)? != Found::Nothing)
+    Ok(is_beginning && find_prefix(db, id)? != ReferenceMatch::Nothing)
 }
 
 /// How many characters tell an id from its neighbours.

@@ -22,9 +22,9 @@ pub(super) mod retire;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::{
-    Admission, Agent, Attempt, Closing, DeadLetter, Delivery, Due, DuePoll, Entry, Errand, Filing,
-    HandedOut, Inbox, PollState, RelayStore, Retention, Retired, State, StoreGauges, Taken,
-    TokenCounts, TokenRecord, Upload,
+    AcceptOutcome, Admission, Agent, Attempt, ConversationId, DeadLetter, Delivery, DeliveryState,
+    DueDelivery, DuePoll, Errand, HandedOut, InboxEntry, InboxQuery, IndexProgress, PollState,
+    RelayStore, Retention, RetiredCount, StoreGauges, TokenCounts, TokenRecord, Upload,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use std::collections::BTreeSet;
@@ -83,7 +83,7 @@ impl SqliteStore {
 }
 
 impl RelayStore for SqliteStore {
-    fn take(&mut self, batch: &[Admission]) -> Result<Vec<Taken>, StoreError> {
+    fn accept_batch(&mut self, batch: &[Admission]) -> Result<Vec<AcceptOutcome>, StoreError> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
@@ -91,9 +91,9 @@ impl RelayStore for SqliteStore {
         self.write(|db| intake::accept_all(db, batch))
     }
 
-    fn file(&mut self, limit: usize) -> Result<Filing, StoreError> {
+    fn index(&mut self, limit: usize) -> Result<IndexProgress, StoreError> {
         // Who has nothing to do does not keep others from writing.
-        let now = self.filing()?;
+        let now = self.index_progress()?;
         if now.left == 0 {
             return Ok(now);
         }
@@ -108,27 +108,27 @@ impl RelayStore for SqliteStore {
         self.write(|db| index::index_oldest(db, limit))
     }
 
-    fn filing(&self) -> Result<Filing, StoreError> {
+    fn index_progress(&self) -> Result<IndexProgress, StoreError> {
         self.read(|db| index::indexing(db, 0))
     }
 
-    fn unfiled(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError> {
+    fn unindexed(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError> {
         self.read(|db| index::unindexed(db, number(after), limit))
     }
 
-    fn inbox_of(&self, inbox: &Inbox<'_>) -> Result<Vec<Entry>, StoreError> {
+    fn inbox_of(&self, inbox: &InboxQuery<'_>) -> Result<Vec<InboxEntry>, StoreError> {
         self.read(|db| inbox::inbox_of(db, inbox))
     }
 
-    fn taken(&self, places: &[u64]) -> Result<Vec<Record>, StoreError> {
+    fn records_at(&self, places: &[u64]) -> Result<Vec<Record>, StoreError> {
         self.read(|db| inbox::taken(db, places))
     }
 
-    fn taken_as(&self, id: &str) -> Result<Option<Record>, StoreError> {
+    fn record(&self, id: &str) -> Result<Option<Record>, StoreError> {
         self.read(|db| inbox::taken_as(db, id))
     }
 
-    fn is_party(&self, closing: &Closing, address: &str) -> Result<bool, StoreError> {
+    fn is_party(&self, closing: &ConversationId, address: &str) -> Result<bool, StoreError> {
         self.read(|db| close::is_party(db, closing, address))
     }
 
@@ -136,7 +136,7 @@ impl RelayStore for SqliteStore {
         &mut self,
         address: &str,
         ids: &[String],
-        state: State,
+        state: DeliveryState,
         at: Timestamp,
     ) -> Result<Vec<String>, StoreError> {
         if ids.is_empty() {
@@ -151,7 +151,7 @@ impl RelayStore for SqliteStore {
         }
         self.write(|db| {
             for HandedOut { address, ids, at } in handed {
-                delivery::mark(db, address, ids, State::Delivered, *at)?;
+                delivery::mark(db, address, ids, DeliveryState::Delivered, *at)?;
             }
             Ok(())
         })
@@ -166,7 +166,7 @@ impl RelayStore for SqliteStore {
         now: Timestamp,
         lease: Timestamp,
         limit: usize,
-    ) -> Result<Vec<Due>, StoreError> {
+    ) -> Result<Vec<DueDelivery>, StoreError> {
         let is_any = |next: Timestamp| next <= now;
         if !self.next_due()?.is_some_and(is_any) {
             return Ok(Vec::new());
@@ -214,11 +214,11 @@ impl RelayStore for SqliteStore {
         &self,
         lets_carry: &dyn Fn(&Errand) -> bool,
         limit: usize,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<Vec<InboxEntry>, StoreError> {
         self.read(|db| queue::courier(db, lets_carry, limit))
     }
 
-    fn dead(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
+    fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
         self.read(|db| delivery::dead(db, limit))
     }
 
@@ -234,15 +234,15 @@ impl RelayStore for SqliteStore {
         self.write(|db| queue::overdue(db, now, limit))
     }
 
-    fn owed(&self, limit: usize) -> Result<Vec<(u64, String)>, StoreError> {
+    fn notices(&self, limit: usize) -> Result<Vec<(u64, String)>, StoreError> {
         self.read(|db| queue::notices(db, limit))
     }
 
-    fn owe(&mut self, texts: &[String]) -> Result<(), StoreError> {
+    fn enqueue_notices(&mut self, texts: &[String]) -> Result<(), StoreError> {
         self.write(|db| queue::enqueue_notices(db, texts.iter().cloned()))
     }
 
-    fn settle(&mut self, owed: &[u64]) -> Result<(), StoreError> {
+    fn drop_notices(&mut self, owed: &[u64]) -> Result<(), StoreError> {
         self.write(|db| queue::drop_notices(db, owed))
     }
 
@@ -356,7 +356,7 @@ impl RelayStore for SqliteStore {
         self.write(|db| poll::count(db, poll, state))
     }
 
-    fn retire(&mut self, what: &Retention) -> Result<Retired, StoreError> {
+    fn retire(&mut self, what: &Retention) -> Result<RetiredCount, StoreError> {
         let retired = self.write(|db| retire::retire(db, what))?;
         if retired.messages > 0 && !retired.more {
             // If somebody still reads an older state, the log is emptied when it is next written from its start.

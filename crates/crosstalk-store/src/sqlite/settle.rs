@@ -1,7 +1,7 @@
 //! Waits: who has to act on a message next, what settles it and what opens it again.
 
 use crosstalk_envelope::Intent;
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::store::{Answering, Arrival, Asking, CandidateQuestion, Wait, Way, party};
 use rusqlite::{Connection, Row, params};
 
@@ -52,7 +52,7 @@ impl QuestionRow {
             targets: self.targets.lines().collect(),
             is_poll: self.meaning.as_deref() == Some(Intent::Poll.as_str()),
             wait: member("wait", &Wait::ALL, self.asks)?,
-            verdict: member("trust", &Word::ALL, self.trust)?,
+            verdict: member("trust", &VerdictWord::ALL, self.trust)?,
         })
     }
 }
@@ -135,7 +135,7 @@ pub(super) fn judge(db: &Connection, id: &str) -> SqlResult<()> {
         let answer = Answering {
             sender: &sender,
             is_mine: row.get("mine")?,
-            verdict: row.member("trust", &Word::ALL)?,
+            verdict: row.member("trust", &VerdictWord::ALL)?,
         };
         if answer.settles(&asking) && note(db, question.seq, &sender)? {
             count += 1;

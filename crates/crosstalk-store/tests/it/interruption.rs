@@ -2,7 +2,7 @@
 
 use crate::rotation::handover;
 use crate::{Place, all_names, at, never, new_key};
-use crosstalk_store::{KeyFileError, Retired, StoredKey, TrustFile, TrustStoreError};
+use crosstalk_store::{KeyFileError, KeyRetirement, StoredKey, TrustFile, TrustStoreError};
 
 #[test]
 fn what_a_writer_left_behind_does_no_harm_and_goes() {
@@ -168,7 +168,7 @@ fn an_id_has_one_key_that_counts_whatever_its_files_are_called() {
     let mut successor = new.facts.clone();
     successor.public = third.public();
     let mut replaced = old.facts.clone();
-    replaced.retired = Some(Retired {
+    replaced.retired = Some(KeyRetirement {
         at: at(10),
         by: "bob".to_owned(),
         grace: at(10),

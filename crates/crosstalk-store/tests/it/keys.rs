@@ -185,7 +185,7 @@ fn what_is_broken_does_not_hide_the_rest() {
 fn keys_that_everybody_has_are_refused() {
     let place = Place::new();
     let (record, _) = crosstalk_envelope::registry::DENIED_KEYS[0];
-    let mut facts = crosstalk_store::Facts::new("alice", new_key().public(), at(0));
+    let mut facts = crosstalk_store::KeyFacts::new("alice", new_key().public(), at(0));
     facts.public = crosstalk_envelope::PublicKey::parse_record(record).unwrap();
     let fault = place.store().add(facts, &new_key(), None).unwrap_err();
     assert!(matches!(fault, KeyFileError::Denied(_)), "{fault}");

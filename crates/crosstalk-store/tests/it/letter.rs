@@ -2,8 +2,8 @@
 
 use crate::at;
 use crosstalk_envelope::reply::ReceivedIds;
-use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Arrival, Kept, Side, Way, is_placeholder};
+use crosstalk_protocol::VerdictWord;
+use crosstalk_protocol::store::{Arrival, Side, StoredMessage, Way, is_placeholder};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -18,7 +18,7 @@ pub(crate) struct Letter {
     context: String,
     targets: Vec<String>,
     body: String,
-    verdict: Word,
+    verdict: VerdictWord,
     pkid: Option<String>,
     side: Side,
     way: Way,
@@ -44,7 +44,7 @@ pub(crate) fn nameless() -> Letter {
         context: "auth".to_owned(),
         targets: Vec::new(),
         body: "Which port?".to_owned(),
-        verdict: Word::Unsigned,
+        verdict: VerdictWord::Unsigned,
         pkid: None,
         side: Side::Between,
         way: Way::Pasted,
@@ -136,7 +136,7 @@ impl Letter {
         self
     }
 
-    pub(crate) fn verdict(mut self, verdict: Word, pkid: Option<&str>) -> Self {
+    pub(crate) fn verdict(mut self, verdict: VerdictWord, pkid: Option<&str>) -> Self {
         (self.verdict, self.pkid) = (verdict, pkid.map(str::to_owned));
         self
     }
@@ -180,7 +180,7 @@ impl Letter {
     }
 
     pub(crate) fn arrival(&self) -> Arrival {
-        Arrival::recall(Kept {
+        Arrival::recall(StoredMessage {
             text: self.text(),
             received: None,
             truncated: false,
@@ -195,7 +195,7 @@ impl Letter {
                 .find(|(name, id)| *name == "message" && self.carried && !is_placeholder(id))
                 .map(|(_, id)| id.clone()),
             answers: self.answers.clone(),
-            spare: self.spare.clone(),
+            generated: self.spare.clone(),
         })
     }
 }

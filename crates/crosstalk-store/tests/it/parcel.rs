@@ -5,7 +5,7 @@ use crate::letter::Letter;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::{
-    Admission, Filing, Handler, Inbox, Priority, Recipient, RelayStore, Taken,
+    AcceptOutcome, Admission, Handler, InboxQuery, IndexProgress, Priority, Recipient, RelayStore,
 };
 use crosstalk_protocol::store::Way;
 
@@ -77,17 +77,17 @@ impl Parcel for Admission {
 }
 
 /// Takes one message in.
-pub(crate) fn take(store: &mut dyn RelayStore, parcel: &Admission) -> Taken {
-    let mut taken = store.take(std::slice::from_ref(parcel)).unwrap();
+pub(crate) fn take(store: &mut dyn RelayStore, parcel: &Admission) -> AcceptOutcome {
+    let mut taken = store.accept_batch(std::slice::from_ref(parcel)).unwrap();
     assert_eq!(taken.len(), 1);
     taken.remove(0)
 }
 
 /// Takes messages in that are new. Their places.
 pub(crate) fn take_new(store: &mut dyn RelayStore, parcels: &[Admission]) -> Vec<u64> {
-    let taken = store.take(parcels).unwrap();
+    let taken = store.accept_batch(parcels).unwrap();
     let place = |taken| match taken {
-        Taken::New { seq, .. } => seq,
+        AcceptOutcome::Accepted { seq, .. } => seq,
         other => panic!("{other:?}"),
     };
     taken.into_iter().map(place).collect()
@@ -102,15 +102,15 @@ pub(crate) fn take_and_file(store: &mut dyn RelayStore, parcels: &[Admission]) {
 /// The code and the words of a refusal.
 pub(crate) fn refused(store: &mut dyn RelayStore, parcel: &Admission) -> (String, String) {
     match take(store, parcel) {
-        Taken::Refused(refusal) => (refusal.code.as_str().to_owned(), refusal.detail()),
+        AcceptOutcome::Rejected(refusal) => (refusal.code.as_str().to_owned(), refusal.detail()),
         other => panic!("{other:?}"),
     }
 }
 
 /// Files everything that is left.
-pub(crate) fn file_all(store: &mut dyn RelayStore) -> Filing {
+pub(crate) fn file_all(store: &mut dyn RelayStore) -> IndexProgress {
     loop {
-        let filing = store.file(3).unwrap();
+        let filing = store.index(3).unwrap();
         if filing.left == 0 {
             return filing;
         }
@@ -119,10 +119,10 @@ pub(crate) fn file_all(store: &mut dyn RelayStore) -> Filing {
 
 /// The ids in an inbox.
 pub(crate) fn inbox(store: &dyn RelayStore, address: &str) -> Vec<String> {
-    let asked = Inbox {
+    let asked = InboxQuery {
         address,
         after: None,
-        most: 100,
+        limit: 100,
     };
     let entries = store.inbox_of(&asked).unwrap();
     entries.into_iter().map(|e| e.record.id).collect()

@@ -1,7 +1,7 @@
 //! Who can reach the files, whatever the user's umask is.
 
 use crate::{Place, again, at, never, new_key};
-use crosstalk_protocol::{KnownKey, Origin, Standing};
+use crosstalk_protocol::{KeyStanding, KnownKey, Origin};
 use crosstalk_store::{Home, KeyFileError, KeyStore, TrustFile, TrustStoreError};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -35,7 +35,7 @@ fn written() {
         how: Origin::Manual,
         by: None,
         senders: Vec::new(),
-        standing: Standing::Active,
+        standing: KeyStanding::Active,
         credential: None,
     };
     let update = TrustFile::new(&home).update(|trust| {

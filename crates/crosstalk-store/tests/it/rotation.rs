@@ -2,10 +2,10 @@
 
 use crate::{Place, at, never, new_key, says};
 use crosstalk_envelope::base64;
-use crosstalk_store::{Handover, KeyFileError, KeyStore, Retired, StoredKey};
+use crosstalk_store::{KeyFileError, KeyHandover, KeyRetirement, KeyStore, StoredKey};
 
-pub(crate) fn handover(seconds: i64) -> Handover {
-    Handover {
+pub(crate) fn handover(seconds: i64) -> KeyHandover {
+    KeyHandover {
         at: at(seconds),
         grace_until: at(seconds + 1000),
         proof: base64::encode(&[9; 64]),
@@ -40,7 +40,7 @@ fn the_same_id_keeps_its_name_and_its_history() {
     assert_eq!(history.len(), 2);
     let retired = history[0];
     assert_eq!(retired.facts.public, old.facts.public);
-    let wanted = Retired {
+    let wanted = KeyRetirement {
         at: at(10),
         by: "alice".to_owned(),
         grace: at(1010),
@@ -133,7 +133,7 @@ fn a_key_can_be_retired_for_one_that_is_elsewhere() {
     let place = Place::new();
     let store = place.store();
     let (old, private) = first(&store);
-    let retired = Retired {
+    let retired = KeyRetirement {
         at: at(5),
         by: "alice@phone".to_owned(),
         grace: at(6),

@@ -22,7 +22,7 @@ pub(crate) mod taking;
 
 use crate::letter::Letter;
 use crosstalk_protocol::relay::RelayStore;
-use crosstalk_protocol::store::{Outcome, Store, Wait};
+use crosstalk_protocol::store::{Store, StoreOutcome, Wait};
 
 /// Runs the suite: a test for each of its functions, with a store of its own.
 macro_rules! store_suite {
@@ -263,7 +263,7 @@ pub(crate) trait Made {
     fn relay(&mut self) -> &mut dyn RelayStore;
 }
 
-pub(crate) fn put(store: &mut dyn Store, letter: &Letter) -> Outcome {
+pub(crate) fn put(store: &mut dyn Store, letter: &Letter) -> StoreOutcome {
     let mut outcomes = store.accept(&[letter.arrival()]).unwrap();
     assert_eq!(outcomes.len(), 1);
     outcomes.remove(0)
@@ -272,14 +272,14 @@ pub(crate) fn put(store: &mut dyn Store, letter: &Letter) -> Outcome {
 /// Files a message and says where.
 pub(crate) fn file(store: &mut dyn Store, letter: &Letter) -> String {
     match put(store, letter) {
-        Outcome::Filed { thread, .. } => thread,
+        StoreOutcome::Filed { thread, .. } => thread,
         other => panic!("{other:?}"),
     }
 }
 
 pub(crate) fn settled(store: &mut dyn Store, letter: &Letter) -> Option<String> {
     match put(store, letter) {
-        Outcome::Filed { settled, .. } => settled,
+        StoreOutcome::Filed { settled, .. } => settled,
         other => panic!("{other:?}"),
     }
 }

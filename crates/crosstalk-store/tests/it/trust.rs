@@ -1,7 +1,7 @@
 //! The trust file: nothing is lost, whoever writes at the same time, and nothing is overwritten that is not understood.
 
 use crate::{Place, again, all_names, at, new_key};
-use crosstalk_protocol::{KnownKey, Origin, Standing, Trust};
+use crosstalk_protocol::{KeyStanding, KnownKey, Origin, Trust};
 use crosstalk_store::{Home, TrustFile, TrustStoreError};
 
 const PROCESSES: usize = 4;
@@ -15,7 +15,7 @@ fn pin(id: &str) -> KnownKey {
         how: Origin::Manual,
         by: None,
         senders: Vec::new(),
-        standing: Standing::Active,
+        standing: KeyStanding::Active,
         credential: None,
     }
 }
@@ -226,7 +226,7 @@ fn contacts_are_kept_apart_from_decisions() {
     // A decision about it moves it.
     let key = trust.keys()[1].key;
     file.update(|trust| {
-        let standing = Standing::Distrusted {
+        let standing = KeyStanding::Distrusted {
             at: at(1),
             reason: None,
         };
@@ -280,7 +280,7 @@ fn revocation_finds_room_where_a_pin_does_not() {
     assert!(matches!(full, TrustStoreError::TooLarge { .. }), "{full}");
     let key = trust.keys()[3].key;
     file.update(|trust| {
-        let standing = Standing::Revoked {
+        let standing = KeyStanding::Revoked {
             at: at(1),
             reason: Some("it was stolen".into()),
             by: None,
@@ -290,7 +290,7 @@ fn revocation_finds_room_where_a_pin_does_not() {
     })
     .unwrap();
     let standing = file.read().unwrap().keys()[3].standing.clone();
-    assert!(matches!(standing, Standing::Revoked { .. }));
+    assert!(matches!(standing, KeyStanding::Revoked { .. }));
 }
 
 /// Written by a relay of the time when everything was in one file.

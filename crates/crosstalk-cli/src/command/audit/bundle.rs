@@ -13,12 +13,12 @@ use crate::{clock, json};
 use clap::Args;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::audit::bundle::{
-    self, Against, Checked, Contents, Files as _, Trouble, Wrong, write,
+    self, Against, BundleContents, BundleFault, BundleFiles as _, BundleReport, Wrong, write,
 };
 use crosstalk_protocol::audit::{
-    Checkpoint, EventKind, Hash, LogEntry, LogQuery, Note, NoteKey, Receipt, ReceiptError,
+    Checkpoint, EventKind, Hash, LogEntry, LogQuery, LogReceipt, Note, NoteKey, ReceiptError,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -79,7 +79,7 @@ impl ExportBundle {
             id: source.message(console, self.message.as_deref())?,
             since: self.since,
             until: self.until,
-            most: usize::MAX,
+            limit: usize::MAX,
             ..LogQuery::default()
         };
         let mut tries = 0;
@@ -124,7 +124,7 @@ impl ExportBundle {
             entries.iter_mut().for_each(|e| e.detail = None);
         }
         progress.next("writing files");
-        let files = write(&Contents {
+        let files = write(&BundleContents {
             key: &key,
             note: &note,
             entries: &entries,
@@ -224,7 +224,7 @@ fn complete(
             id: Some(id),
             to: whole.to,
             kinds: vec![EventKind::Erased, EventKind::Accepted],
-            most: usize::MAX,
+            limit: usize::MAX,
             texts: whole.texts,
             ..LogQuery::default()
         };
@@ -339,12 +339,12 @@ impl VerifyBundle {
     fn holds(
         &self,
         console: &mut Console,
-        checked: &Checked,
+        checked: &BundleReport,
         is_trusted: bool,
     ) -> Result<Exit, Failure> {
         let exit = match is_trusted {
             true => Exit::SUCCESS,
-            false => Word::FirstContact.into(),
+            false => VerdictWord::FirstContact.into(),
         };
         if self.json {
             let kinds: Map<String, Value> = checked
@@ -419,13 +419,13 @@ impl VerifyBundle {
 
     fn fails(&self, console: &mut Console, wrong: &Wrong) -> Result<Exit, Failure> {
         let exit = match &wrong.trouble {
-            Trouble::Unread => Exit::FAILURE,
-            Trouble::Form => crosstalk_envelope::ErrorCode::Format.into(),
-            Trouble::Broken | Trouble::Apart => Word::NotVerified.into(),
-            Trouble::Fork(_) => Exit::FORK,
+            BundleFault::Unread => Exit::FAILURE,
+            BundleFault::Form => crosstalk_envelope::ErrorCode::Format.into(),
+            BundleFault::Broken | BundleFault::Apart => VerdictWord::NotVerified.into(),
+            BundleFault::Fork(_) => Exit::FORK,
         };
         let fork = match &wrong.trouble {
-            Trouble::Fork(fork) => Some(fork),
+            BundleFault::Fork(fork) => Some(fork),
             _ => None,
         };
         if self.json {
@@ -479,17 +479,17 @@ impl VerifyBundle {
         };
         let message = read(file)?;
         let broken = |what: String| Wrong {
-            trouble: Trouble::Broken,
+            trouble: BundleFault::Broken,
             file: self.path.to_string_lossy().into_owned(),
             line: None,
             what,
             help: "Ask the relay for the receipt again: crosstalk audit receipt",
         };
-        let receipt = match Receipt::parse(&text) {
+        let receipt = match LogReceipt::parse(&text) {
             Ok(receipt) => receipt,
             Err(e) => {
                 let wrong = Wrong {
-                    trouble: Trouble::Form,
+                    trouble: BundleFault::Form,
                     ..broken(e.to_string())
                 };
                 return self.fails(console, &wrong);
@@ -510,7 +510,7 @@ impl VerifyBundle {
             Ok(checkpoint) => checkpoint,
             Err(e @ ReceiptError::Unreadable) => {
                 let wrong = Wrong {
-                    trouble: Trouble::Form,
+                    trouble: BundleFault::Form,
                     file: file.to_string_lossy().into_owned(),
                     help: "Give the message as it was handed in: one envelope and nothing else",
                     ..broken(e.to_string())

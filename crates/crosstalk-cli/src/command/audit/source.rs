@@ -2,22 +2,23 @@
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::service::home::{Rooms, public_key};
+use crate::service::home::{KeysAndTrust, public_key};
 use crate::service::lookup;
-use crate::service::relay::data::{Data, DataArgument};
-use crate::service::relay::remote::{Remote, Through};
+use crate::service::relay::data::{DataArgument, DataFolder};
+use crate::service::relay::remote::{RelayArgument, Remote};
 use crate::service::settings::Config;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::{clock, shell};
 use clap::Args;
 use crosstalk_envelope::PublicKey;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::audit::{
-    Checkpoint, Hash, LogEntry, LogQuery, LogStore as _, NoteError, NoteKey, Receipt, Sealed,
+    Checkpoint, Hash, LogEntry, LogQuery, LogReceipt, LogStore as _, NoteError, NoteKey,
+    SignedCheckpoint,
 };
 use crosstalk_protocol::relay::{RelayStore as _, Retention};
-use crosstalk_protocol::store::{Found, Store as _};
+use crosstalk_protocol::store::{ReferenceMatch, Store as _};
 use crosstalk_store::SqliteStore;
 use std::path::Path;
 use std::thread;
@@ -31,13 +32,13 @@ pub(super) struct LogArgument {
     #[command(flatten)]
     data: DataArgument,
     #[command(flatten)]
-    through: Through,
+    through: RelayArgument,
 }
 
 pub(super) enum LogSource {
     Local {
         store: Box<SqliteStore>,
-        data: Data,
+        data: DataFolder,
         name: String,
     },
     Remote(Box<Remote>),
@@ -142,8 +143,8 @@ impl LogSource {
     ) -> Result<Vec<LogEntry>, Failure> {
         let mut found: Vec<LogEntry> = Vec::new();
         let mut next = asked.clone();
-        while found.len() < asked.most {
-            next.most = AT_ONCE.min(asked.most - found.len());
+        while found.len() < asked.limit {
+            next.limit = AT_ONCE.min(asked.limit - found.len());
             let part = match self {
                 Self::Local { store, .. } => store.log_entries(&next)?,
                 Self::Remote(remote) => remote.entries(&next)?.1,
@@ -189,7 +190,7 @@ impl LogSource {
             before: None,
             now: clock::exact(),
             brief_before: None,
-            most: AT_ONCE,
+            limit: AT_ONCE,
         };
         while store.retire(&what)?.more {}
         Ok(())
@@ -223,7 +224,7 @@ impl LogSource {
         let Some(text) = text else { return Ok(None) };
         let found = match self {
             Self::Local { store, .. } => find(store, text)?,
-            Self::Remote(_) => match Desk::open(console)?.messages(console)? {
+            Self::Remote(_) => match Workspace::open(console)?.messages(console)? {
                 Some(store) => find(&store, text)?,
                 None => None,
             },
@@ -269,7 +270,7 @@ impl LogSource {
         ))
     }
 
-    pub(super) fn receipt(&mut self, id: &str) -> Result<Receipt, Failure> {
+    pub(super) fn receipt(&mut self, id: &str) -> Result<LogReceipt, Failure> {
         if let Self::Remote(remote) = self {
             return Ok(remote.receipt(id)?);
         }
@@ -285,13 +286,13 @@ impl LogSource {
         })?;
         let asked = LogQuery {
             from: index,
-            most: 1,
+            limit: 1,
             ..LogQuery::default()
         };
         let entry = store.log_entries(&asked)?.pop();
         let path = store.log_inclusion(index, size)?;
         let (entry, path) = entry.zip(path).ok_or_else(|| short(size, data))?;
-        Ok(Receipt {
+        Ok(LogReceipt {
             leaf: entry.leaf,
             index,
             path,
@@ -302,9 +303,9 @@ impl LogSource {
 
 fn message(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
     match store.find(text)? {
-        Found::Message(id) => Ok(Some(id)),
+        ReferenceMatch::Message(id) => Ok(Some(id)),
         // Messages of one thread may begin as it does.
-        Found::Thread(thread) => {
+        ReferenceMatch::Thread(thread) => {
             let upper = text.to_ascii_uppercase();
             let begins = |id: &String| id.starts_with(text) || id.starts_with(&upper);
             let all = lookup::whole(store, &thread)?.into_iter().map(|r| r.id);
@@ -315,20 +316,20 @@ fn message(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
                 _ => Err(lookup::several(store, text, &found)?),
             }
         }
-        Found::Several(ids) => Err(lookup::several(store, text, &ids)?),
-        Found::Nothing => Ok(None),
+        ReferenceMatch::Several(ids) => Err(lookup::several(store, text, &ids)?),
+        ReferenceMatch::Nothing => Ok(None),
     }
 }
 
 fn thread(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
     match store.find(text)? {
-        Found::Thread(id) => Ok(Some(id)),
-        Found::Several(ids) => Err(lookup::several(store, text, &ids)?),
-        Found::Message(_) | Found::Nothing => Ok(None),
+        ReferenceMatch::Thread(id) => Ok(Some(id)),
+        ReferenceMatch::Several(ids) => Err(lookup::several(store, text, &ids)?),
+        ReferenceMatch::Message(_) | ReferenceMatch::Nothing => Ok(None),
     }
 }
 
-fn short(size: u64, data: &Data) -> Failure {
+fn short(size: u64, data: &DataFolder) -> Failure {
     Failure::failed(format!("the log has no {size} entries")).help(format!(
         "`{}` says what is wrong with it",
         data.command("fsck")
@@ -336,7 +337,12 @@ fn short(size: u64, data: &Data) -> Failure {
 }
 
 /// Signs a checkpoint on behalf of a relay that is not running.
-fn sign(store: &mut SqliteStore, data: &Data, name: &str, size: u64) -> Result<String, Failure> {
+fn sign(
+    store: &mut SqliteStore,
+    data: &DataFolder,
+    name: &str,
+    size: u64,
+) -> Result<String, Failure> {
     while store.store_hashes(64)? {}
     let root = store.log_root(size)?.ok_or_else(|| short(size, data))?;
     let checkpoint = Checkpoint {
@@ -345,7 +351,7 @@ fn sign(store: &mut SqliteStore, data: &Data, name: &str, size: u64) -> Result<S
         root,
     };
     let note = checkpoint.sign(&data.require_key(name)?).map_err(no_note)?;
-    store.keep_checkpoint(&Sealed {
+    store.keep_checkpoint(&SignedCheckpoint {
         size,
         at: clock::now(),
         root,
@@ -383,7 +389,7 @@ fn parse_note_key(text: &str) -> Option<NoteKey> {
 
 /// The keys that are pinned for a name, and those that its domain lists.
 pub(super) fn known_keys(name: &str) -> Result<Vec<PublicKey>, Failure> {
-    Ok(keys_in(&Rooms::open()?.trust()?, name))
+    Ok(keys_in(&KeysAndTrust::open()?.trust()?, name))
 }
 
 /// The same, from trust data that was read.

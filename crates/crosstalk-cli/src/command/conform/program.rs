@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::paragraph::wrap;
 use crate::{json, shell, view};
 use crosstalk_conform::program::{
-    AreaCount, DEFAULT_TIMEOUT, Program, ProgramOutcome, ProgramReport, ProgramResult,
+    AreaCount, DEFAULT_TIMEOUT, ProgramOutcome, ProgramReport, ProgramResult, TestedProgram,
 };
 use crosstalk_conform::{CaseSet, CaseSource, Level};
 use crosstalk_envelope::unicode::escape;
@@ -33,7 +33,7 @@ impl Conform {
         if command.trim().is_empty() {
             return Err(Failure::usage("--program needs a command line"));
         }
-        let program = Program::new(command, Duration::from_secs(self.timeout))
+        let program = TestedProgram::new(command, Duration::from_secs(self.timeout))
             .map_err(|e| Failure::io("the runtime", e))?;
         let report = program.run(&set, level, |_| {});
         match self.format {
@@ -142,7 +142,7 @@ fn is_meant(source: &CaseSource, word: &str) -> bool {
 }
 
 /// The case file, and the questions and answers.
-fn exchange(source: &CaseSource, program: &Program) -> String {
+fn exchange(source: &CaseSource, program: &TestedProgram) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,

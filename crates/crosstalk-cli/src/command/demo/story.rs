@@ -10,7 +10,7 @@ use crate::service::audit_bundle::BundleFolder;
 use crate::service::relay::archive::files_below;
 use crate::{clock, view};
 use crosstalk_envelope::{Builder, Document, ErrorCode, Intent, Reading, Timestamp, id, scan};
-use crosstalk_protocol::audit::bundle::{self, Against, Checked, Contents, Wrong};
+use crosstalk_protocol::audit::bundle::{self, Against, BundleContents, BundleReport, Wrong};
 use crosstalk_protocol::audit::{LogEntry, LogQuery, Note, NoteKey};
 use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_protocol::poll::{Paper, collate, is_result};
@@ -575,7 +575,7 @@ fn export(world: &World) -> Result<(NoteKey, Vec<(String, String)>), Failure> {
         let asked = LogQuery {
             from,
             to: Some(signed.size),
-            most: 500,
+            limit: 500,
             texts: Some(clock::now()),
             ..LogQuery::default()
         };
@@ -583,7 +583,7 @@ fn export(world: &World) -> Result<(NoteKey, Vec<(String, String)>), Failure> {
         require(!more.is_empty(), "the log has fewer entries than it signs")?;
         entries.extend(more);
     }
-    let files = bundle::write(&Contents {
+    let files = bundle::write(&BundleContents {
         key: &key,
         note: &note,
         entries: &entries,
@@ -593,7 +593,7 @@ fn export(world: &World) -> Result<(NoteKey, Vec<(String, String)>), Failure> {
     Ok((key, files))
 }
 
-fn verify(folder: &Path, key: &NoteKey, held: &[String]) -> Result<Checked, Wrong> {
+fn verify(folder: &Path, key: &NoteKey, held: &[String]) -> Result<BundleReport, Wrong> {
     let key = Some(key);
     let against = Against { key, held };
     bundle::check(&BundleFolder::at(folder), &against, &mut |_, _| {})
@@ -621,7 +621,7 @@ fn show_rejected(
     what: &str,
 ) -> Result<(), Failure> {
     match answer {
-        Err(ClientError::Refused(refused)) if refused.code == Some(ErrorCode::Consent) => {
+        Err(ClientError::Rejected(refused)) if refused.code == Some(ErrorCode::Consent) => {
             let said = view::first_line(&refused.detail);
             page.checked(format!("The relay refused that with E-CONSENT: {said}"));
             Ok(())

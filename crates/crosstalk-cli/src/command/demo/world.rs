@@ -3,7 +3,7 @@
 
 use crate::clock;
 use crate::failure::Failure;
-use crate::service::relay::data::{Data, make_folder};
+use crate::service::relay::data::{DataFolder, make_folder};
 use crate::service::relay::start;
 use crate::service::relay::start::{OPERATOR, new_token};
 use crate::service::signing::sign;
@@ -12,8 +12,10 @@ use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Time
 use crosstalk_protocol::audit::NoteKey;
 use crosstalk_protocol::relay::{RelayStore as _, Role};
 use crosstalk_protocol::rotation::key_block;
-use crosstalk_protocol::{KnownKey, Origin, Question, Standing, Trust, Word, verify};
-use crosstalk_relay::client::{Client, ClientError, Message, Receipt};
+use crosstalk_protocol::{
+    KeyStanding, KnownKey, Origin, Trust, VerdictWord, VerifyContext, verify,
+};
+use crosstalk_relay::client::{Client, ClientError, MessageView, RelayReceipt};
 use crosstalk_relay::config::{AgentEntry, Config};
 use crosstalk_relay::core::Relay;
 use crosstalk_relay::delivery::{self, Delivery};
@@ -84,7 +86,7 @@ impl Participant {
             how: Origin::Manual,
             by: None,
             senders: vec![self.address.to_owned()],
-            standing: Standing::Active,
+            standing: KeyStanding::Active,
             credential: None,
         }
     }
@@ -116,7 +118,7 @@ pub(super) struct World {
     folder: PathBuf,
     /// Removed at the end, unless the folder is kept.
     _temporary: Option<tempfile::TempDir>,
-    pub(super) data: Data,
+    pub(super) data: DataFolder,
     pub(super) url: String,
     pub(super) relay: Relay,
     runtime: Runtime,
@@ -140,7 +142,7 @@ pub(super) struct Posted {
     pub(super) text: String,
     /// The file that has it, in the folder.
     pub(super) file: String,
-    pub(super) receipt: Receipt,
+    pub(super) receipt: RelayReceipt,
 }
 
 #[derive(Clone, Copy)]
@@ -176,7 +178,7 @@ impl World {
         };
         let envelopes = folder.join("envelopes");
         make_folder(&envelopes).map_err(|e| Failure::at(&envelopes, e))?;
-        let data = Data::at(folder.join("relay"));
+        let data = DataFolder::at(folder.join("relay"));
         data.make()?;
         let cast = Participant::all()?;
         let trust = data.trust().update(|trust| {
@@ -282,7 +284,7 @@ impl World {
         let sent = self.ask(from, async |c| c.send(&text).await);
         let sent = match sent {
             Ok(sent) => sent,
-            Err(refused @ ClientError::Refused(_)) => return Ok(Err(refused)),
+            Err(refused @ ClientError::Rejected(_)) => return Ok(Err(refused)),
             Err(other) => return relayed(Err(other), "the relay can't be asked"),
         };
         let receipt = sent
@@ -318,7 +320,7 @@ impl World {
     }
 
     /// What somebody has got and not acknowledged.
-    pub(super) fn inbox(&self, who: Who) -> Result<Vec<Message>, Failure> {
+    pub(super) fn inbox(&self, who: Who) -> Result<Vec<MessageView>, Failure> {
         let address = self.of(who).0.address;
         let inbox = self.ask(who, async |c| {
             c.inbox(address, None, 100, Duration::ZERO).await
@@ -331,8 +333,8 @@ impl World {
         &self,
         who: Who,
         what: &str,
-        is_it: impl Fn(&Message) -> bool,
-    ) -> Result<Message, Failure> {
+        is_it: impl Fn(&MessageView) -> bool,
+    ) -> Result<MessageView, Failure> {
         let (one, _) = self.of(who);
         let what = format!("{what} in the inbox of {}", one.name);
         let found = self.until(&what, || Ok(self.inbox(who)?.into_iter().find(&is_it)))?;
@@ -349,7 +351,7 @@ impl World {
         who: Who,
         what: &str,
         posted: &Posted,
-    ) -> Result<Message, Failure> {
+    ) -> Result<MessageView, Failure> {
         let found = self.fetch(who, what, |m| m.id == posted.id)?;
         self.verified(&found.envelope)?;
         Ok(found)
@@ -394,9 +396,9 @@ impl World {
     /// Verifies a message as its recipient does: with the keys that were compared.
     pub(super) fn verified(&self, text: &str) -> Result<(), Failure> {
         let document = Document::parse(text, Reading::Strict);
-        let word = verify(&document, &self.trust, &Question::at(clock::now())).word();
+        let word = verify(&document, &self.trust, &VerifyContext::at(clock::now())).word();
         require(
-            word == Word::Verified,
+            word == VerdictWord::Verified,
             format!("a message does not verify: {}", word.as_str()),
         )
     }
@@ -432,7 +434,7 @@ fn empty(folder: &Path) -> Result<PathBuf, Failure> {
 type RunningRelay = (oneshot::Sender<()>, JoinHandle<()>);
 
 /// Starts the server and the deliveries of the relay.
-async fn listen(relay: &Relay, data: &Data) -> Result<(String, RunningRelay), Failure> {
+async fn listen(relay: &Relay, data: &DataFolder) -> Result<(String, RunningRelay), Failure> {
     let fault = |e| Failure::io("a port of this machine", e);
     let listener = tokio::net::TcpListener::bind(relay.config().listen).await;
     let listener = listener.map_err(fault)?;

@@ -7,10 +7,10 @@ use crate::input::{Files, Input};
 use crate::{clock, json, view};
 use clap::Args;
 use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Timestamp};
-use crosstalk_protocol::poll::{Names, Paper, PollError, Proofs, collate_named, polls};
+use crosstalk_protocol::poll::{Paper, PollError, Proofs, VoterNames, collate_named, polls};
 use crosstalk_protocol::relay::check_hop;
 use crosstalk_protocol::store::party;
-use crosstalk_protocol::{Admitted, Question, Trust, verify};
+use crosstalk_protocol::{Admitted, Trust, VerifyContext, verify};
 use std::path::Path;
 
 /// Count a poll from text files: the poll and its answers, in any order
@@ -67,14 +67,14 @@ impl Collate {
         let mut documents = Vec::new();
         for input in &inputs {
             let (_, scan) = input.scan(Reading::Paste);
-            if let Some(fault) = scan.refused.iter().find(|d| d.is_error()) {
+            if let Some(fault) = scan.rejected.iter().find(|d| d.is_error()) {
                 let what = format!("{}: not counted: {}", input.shown_name(), fault.message);
                 console.warning(&what)?;
             }
             documents.extend(scan.documents);
         }
         // The signed text is counted. Hops are signed by others, and are in the received text alone.
-        let question = Question::at(Timestamp::from_millis(0));
+        let question = VerifyContext::at(Timestamp::from_millis(0));
         let admit = |document: &Document<'_>| {
             let verdict = verify(document, &Trust::default(), &question);
             (Admitted::new(document, verdict), self.hop(document))
@@ -90,7 +90,7 @@ impl Collate {
             .collect();
         let wanted = self.wanted(&papers)?;
         let is_relay = !self.relay_key.is_empty() || !self.name.is_empty();
-        let names: Names = self.name.iter().cloned().collect();
+        let names: VoterNames = self.name.iter().cloned().collect();
         let names = is_relay.then_some(&names);
         let collation = collate_named(&papers, wanted, self.at, names, &Proofs::default())
             .map_err(|error| {

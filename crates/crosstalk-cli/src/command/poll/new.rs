@@ -7,12 +7,12 @@ use crate::failure::Failure;
 use crate::input::typed_text;
 use crate::service::deliver::Delivery;
 use crate::service::recipient::{resolve_each, resolve_typed, sender_or_own};
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::{Builder, ErrorCode, Timestamp};
 use crosstalk_protocol::compose::{context_of, session_text};
-use crosstalk_protocol::poll::{Kind, OPTIONS, Quorum, range};
+use crosstalk_protocol::poll::{OPTIONS, PollKind, Quorum, range};
 use crosstalk_protocol::store::is_same_party;
 
 /// Ask several the same question
@@ -37,7 +37,7 @@ pub(super) struct New {
     targets: Vec<String>,
     /// How it is counted; without options it is open
     #[arg(long = "type", value_name = "TYPE", value_parser = kinds())]
-    kind: Option<Kind>,
+    kind: Option<PollKind>,
     /// How many ballots are needed: 2, 2-of-3 or 60%
     #[arg(long, value_name = "QUORUM", value_parser = quorum)]
     quorum: Option<String>,
@@ -73,36 +73,36 @@ pub(super) struct New {
 }
 
 /// The types of polls, as the command line takes them.
-fn kinds() -> impl TypedValueParser<Value = Kind> {
-    let words = Kind::ALL.map(|(_, word, about)| PossibleValue::new(word).help(about));
-    PossibleValuesParser::new(words).map(|word| Kind::parse(&word))
+fn kinds() -> impl TypedValueParser<Value = PollKind> {
+    let words = PollKind::ALL.map(|(_, word, about)| PossibleValue::new(word).help(about));
+    PossibleValuesParser::new(words).map(|word| PollKind::parse(&word))
 }
 
 /// How somebody answers who does not know ballots.
-fn hint(kind: &Kind, options: &[String]) -> Option<String> {
+fn hint(kind: &PollKind, options: &[String]) -> Option<String> {
     let all = options.join(" | ");
     let (first, second) = (options.first()?, options.get(1).or(options.first())?);
     Some(match kind {
-        Kind::Approval => format!(
+        PollKind::Approval => format!(
             "Begin your answer with the options that you approve of, as `{first} | {second}`, out of: {all}"
         ),
-        Kind::Ranked => format!(
+        PollKind::Ranked => format!(
             "Begin your answer with the options from the best to the worst, as `{first} > {second}`, out of: {all}"
         ),
-        Kind::Score => format!(
+        PollKind::Score => format!(
             "Begin your answer with points for the options, as `{first}=5 | {second}=3`, out of: {all}"
         ),
-        Kind::Open => return None,
+        PollKind::Open => return None,
         _ => format!("Begin your answer with one of these, as it is written here: {all}"),
     })
 }
 
 /// The characters that separate options in a ballot, so that no option can have them in it.
-const fn marks(kind: &Kind) -> &'static [char] {
+const fn marks(kind: &PollKind) -> &'static [char] {
     match kind {
-        Kind::Approval => &['|'],
-        Kind::Ranked => &['>', '='],
-        Kind::Score => &['|', '=', ':'],
+        PollKind::Approval => &['|'],
+        PollKind::Ranked => &['>', '='],
+        PollKind::Score => &['|', '=', ':'],
         _ => &[],
     }
 }
@@ -154,18 +154,18 @@ fn deadline(text: &str) -> Result<Timestamp, String> {
 
 impl New {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let desk = Desk::open(console)?;
-        let config = &desk.config;
+        let workspace = Workspace::open(console)?;
+        let config = &workspace.config;
         let kind = self.kind.clone().unwrap_or(match self.options.is_empty() {
-            true => Kind::Open,
-            false => Kind::Plurality,
+            true => PollKind::Open,
+            false => PollKind::Plurality,
         });
         let mut targets: Vec<String> = Vec::new();
         for typed in &self.targets {
             targets.extend(resolve_each(config, typed)?);
         }
         self.require_sense(&kind, &targets)?;
-        self.delivery.require_key(&desk)?;
+        self.delivery.require_key(&workspace)?;
         let sender = sender_or_own(config, self.from.as_deref())?;
         let user = match &self.user {
             Some(user) => user.clone(),
@@ -177,7 +177,7 @@ impl New {
         if let Some(hint) = hint(&kind, &self.options) {
             text = format!("{}\n\n{hint}", text.trim_end());
         }
-        let thread = desk.new_id();
+        let thread = workspace.new_id();
         let word: String = thread
             .chars()
             .skip(thread.len().saturating_sub(6))
@@ -187,7 +187,7 @@ impl New {
             .user(user)
             .session(session_text(clock::now(), &word.to_lowercase()))
             .thread(&thread)
-            .message(desk.new_id())
+            .message(workspace.new_id())
             .context(context)
             .intent("POLL")
             .meta("routing", "Targets", list(&targets));
@@ -210,7 +210,7 @@ impl New {
             }
         }
         let builder = builder.body(text).visible();
-        self.delivery.dispatch(console, &desk, &builder, &[])
+        self.delivery.dispatch(console, &workspace, &builder, &[])
     }
 
     fn question(&self, console: &mut Console) -> Result<String, Failure> {
@@ -222,7 +222,7 @@ impl New {
     }
 
     /// Rejects a poll that can't have a result.
-    fn require_sense(&self, kind: &Kind, targets: &[String]) -> Result<(), Failure> {
+    fn require_sense(&self, kind: &PollKind, targets: &[String]) -> Result<(), Failure> {
         if self.deadline.is_some_and(|t| t <= clock::now()) {
             return Err(Failure::refused(
                 ErrorCode::Timeout,
@@ -239,7 +239,7 @@ impl New {
         let needed = needed.filter(|n| usize::try_from(*n).is_ok_and(|n| n > targets.len()));
         let word = kind.as_str();
         let (what, help) = match (options.len(), kind) {
-            (_, Kind::Open) if !options.is_empty() => (
+            (_, PollKind::Open) if !options.is_empty() => (
                 "an open question has no options".to_owned(),
                 "leave out --option, or --type open",
             ),
@@ -247,7 +247,7 @@ impl New {
                 "one option is no choice".to_owned(),
                 "give another --option",
             ),
-            (0, kind) if *kind != Kind::Open => (
+            (0, kind) if *kind != PollKind::Open => (
                 "there is nothing to choose".to_owned(),
                 "give each --option",
             ),
@@ -264,7 +264,7 @@ impl New {
                 format!("{} is asked twice", asked_twice.unwrap_or_default()),
                 "give each --target once",
             ),
-            _ if self.range.is_some() && *kind != Kind::Score => (
+            _ if self.range.is_some() && *kind != PollKind::Score => (
                 format!("--range sets points, and a poll of type {word} has none"),
                 "choose --type score",
             ),

@@ -9,14 +9,14 @@ use crate::clock;
 use crate::failure::Failure;
 use crate::paragraph::count;
 use crate::service::audit_bundle::BundleFolder;
-use crate::service::relay::data::Data;
+use crate::service::relay::data::DataFolder;
 use crate::service::relay::start::{runtime, start_core};
 use crosstalk_envelope::{Document, ErrorCode, Intent, PublicKey, Reading, Signature};
-use crosstalk_protocol::audit::bundle::{self, Against, Files};
-use crosstalk_protocol::audit::{Detail, EventKind, Leaf, LogQuery, LogStore as _, NoteKey};
+use crosstalk_protocol::audit::bundle::{self, Against, BundleFiles};
+use crosstalk_protocol::audit::{EventDetail, EventKind, Leaf, LogQuery, LogStore as _, NoteKey};
 use crosstalk_protocol::consent::{LedgerStore as _, Revocation};
 use crosstalk_protocol::relay::{Peer, RelayStore as _};
-use crosstalk_protocol::{KnownKey, Origin, Standing, Trust};
+use crosstalk_protocol::{KeyStanding, KnownKey, Origin, Trust};
 use crosstalk_relay::core::Received;
 use crosstalk_store::SqliteStore;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ const MAX_SCRUBS: usize = 100_000;
 #[derive(Debug)]
 pub(super) enum RevocationSource {
     /// A newer data folder of the same relay.
-    Folder(Data),
+    Folder(DataFolder),
     /// An audit bundle of it.
     Bundle(PathBuf),
 }
@@ -73,7 +73,7 @@ impl RevocationSource {
     /// Detects whether a folder is a data folder or a bundle.
     pub(super) fn at(path: &Path) -> Result<Self, Failure> {
         let folder = std::path::absolute(path).map_err(|e| Failure::at(path, e))?;
-        let data = Data::at(folder.clone());
+        let data = DataFolder::at(folder.clone());
         if data.store().is_file() {
             Ok(Self::Folder(data))
         } else if folder.join(bundle::CHECKPOINT).is_file() {
@@ -91,7 +91,7 @@ impl RevocationSource {
     }
 
     /// The revocations that a restored folder lacks.
-    pub(super) fn missing_in(&self, restored: &Data) -> Result<Revocations, Failure> {
+    pub(super) fn missing_in(&self, restored: &DataFolder) -> Result<Revocations, Failure> {
         let store = store_of(restored)?;
         let mut found = match self {
             Self::Folder(newer) => from_folder(newer, &store)?,
@@ -140,7 +140,7 @@ impl Revocations {
     }
 
     /// Adds the revocation in a log entry, if there is one.
-    fn add(&mut self, leaf: &Leaf, detail: Option<&Detail>, text: Option<String>) {
+    fn add(&mut self, leaf: &Leaf, detail: Option<&EventDetail>, text: Option<String>) {
         match leaf.kind {
             EventKind::Revoked => {
                 let name = |key: &str| detail.and_then(|d| d.get(key)).map(str::to_owned);
@@ -173,7 +173,7 @@ impl Revocations {
     fn keep_missing(&mut self, store: &SqliteStore, trust: &Trust) -> Result<(), Failure> {
         let mut messages = Vec::new();
         for (id, text) in std::mem::take(&mut self.messages) {
-            if store.taken_as(&id)?.is_none() {
+            if store.record(&id)?.is_none() {
                 messages.push((id, text));
             }
         }
@@ -197,7 +197,7 @@ impl Revocations {
     }
 
     /// Replays them into a restored folder.
-    pub(super) fn replay(&self, restored: &Data) -> Result<Replayed, Failure> {
+    pub(super) fn replay(&self, restored: &DataFolder) -> Result<Replayed, Failure> {
         let mut replayed = Replayed::default();
         self.pin_signers(restored, &mut replayed)?;
         self.replay_messages(restored, &mut replayed)?;
@@ -251,7 +251,7 @@ impl Revocations {
     }
 
     /// Pins the keys that signed REVOKEs, as the operator did after the backup. A pin that contradicts the backup is left out.
-    fn pin_signers(&self, restored: &Data, replayed: &mut Replayed) -> Result<(), Failure> {
+    fn pin_signers(&self, restored: &DataFolder, replayed: &mut Replayed) -> Result<(), Failure> {
         if self.signers.is_empty() {
             return Ok(());
         }
@@ -267,7 +267,11 @@ impl Revocations {
     }
 
     /// Hands the REVOKEs to the restored relay as a stranger: only their signatures authorize them.
-    fn replay_messages(&self, restored: &Data, replayed: &mut Replayed) -> Result<(), Failure> {
+    fn replay_messages(
+        &self,
+        restored: &DataFolder,
+        replayed: &mut Replayed,
+    ) -> Result<(), Failure> {
         if self.messages.is_empty() {
             return Ok(());
         }
@@ -278,15 +282,15 @@ impl Revocations {
         let filed = runtime.block_on(async {
             for (id, text) in &self.messages {
                 match relay.receive(text.as_bytes(), &Peer::stranger()).await {
-                    Received::Taken { .. } => replayed.messages += 1,
-                    Received::Refused { .. } => {
+                    Received::Accepted { .. } => replayed.messages += 1,
+                    Received::Rejected { .. } => {
                         let document = Document::parse(text, Reading::Strict);
                         let sender = document.sender().to_owned();
                         replayed.rejected.push((id.clone(), sender));
                     }
                 }
             }
-            let filed = relay.write_filed(|_| Ok(())).await;
+            let filed = relay.write_indexed(|_| Ok(())).await;
             relay.stop().await;
             filed
         });
@@ -309,13 +313,13 @@ fn active_consents(
     Ok(active)
 }
 
-fn store_of(data: &Data) -> Result<SqliteStore, Failure> {
+fn store_of(data: &DataFolder) -> Result<SqliteStore, Failure> {
     SqliteStore::open_existing(data.store())?
         .ok_or_else(|| Failure::failed(format!("there is no store in {}", data.folder().display())))
 }
 
 /// The revocations in the log and the trust file of a newer folder.
-fn from_folder(newer: &Data, restored: &SqliteStore) -> Result<Revocations, Failure> {
+fn from_folder(newer: &DataFolder, restored: &SqliteStore) -> Result<Revocations, Failure> {
     let store = store_of(newer)?;
     let size = restored.log_size()?;
     if size > 0 && store.log_root(size)? != restored.log_root(size)? {
@@ -330,7 +334,7 @@ fn from_folder(newer: &Data, restored: &SqliteStore) -> Result<Revocations, Fail
         let entries = store.log_entries(&LogQuery {
             from,
             kinds: vec![EventKind::Revoked, EventKind::Accepted],
-            most: PAGE,
+            limit: PAGE,
             texts: Some(clock::now()),
             ..LogQuery::default()
         })?;
@@ -365,7 +369,7 @@ fn from_folder(newer: &Data, restored: &SqliteStore) -> Result<Revocations, Fail
     // A REVOKE that is replayed proves more than a copy of what followed from it.
     let ids: BTreeSet<&String> = found.messages.iter().map(|(id, _)| id).collect();
     let is_replayed = |k: &KnownKey| match &k.standing {
-        Standing::Revoked { by: Some(by), .. } => ids.contains(by),
+        KeyStanding::Revoked { by: Some(by), .. } => ids.contains(by),
         _ => false,
     };
     let refused = trust.keys().iter().filter(|k| k.standing.is_refused());
@@ -376,7 +380,11 @@ fn from_folder(newer: &Data, restored: &SqliteStore) -> Result<Revocations, Fail
 
 /// The revocations in an audit bundle, which a key of the restored relay must have signed and which must extend its
 /// log.
-fn from_bundle(path: &Path, restored: &Data, store: &SqliteStore) -> Result<Revocations, Failure> {
+fn from_bundle(
+    path: &Path,
+    restored: &DataFolder,
+    store: &SqliteStore,
+) -> Result<Revocations, Failure> {
     let files = BundleFolder::at(path);
     let unusable = |what: String| {
         Failure::refused(
@@ -413,12 +421,12 @@ fn from_bundle(path: &Path, restored: &Data, store: &SqliteStore) -> Result<Revo
         ));
     }
     let details = read(bundle::DETAILS)?;
-    let details: BTreeMap<u64, Detail> = details
+    let details: BTreeMap<u64, EventDetail> = details
         .lines()
         .filter_map(|line| {
             let mut words = line.splitn(3, ' ');
             let (index, _salt) = (words.next()?.parse().ok()?, words.next()?);
-            Some((index, Detail::parse(words.next()?)?))
+            Some((index, EventDetail::parse(words.next()?)?))
         })
         .collect();
     let mut found = Revocations::default();

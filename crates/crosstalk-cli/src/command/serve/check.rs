@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::report::{ServeCheckReport, StartCheckReport};
 use crate::schema::SERVE_CHECK;
-use crate::service::relay::data::Data;
+use crate::service::relay::data::DataFolder;
 use crate::service::relay::log;
 use crate::service::relay::start::{count_active_tokens, resolver};
 use crosstalk_envelope::unicode::escape;
@@ -43,7 +43,7 @@ impl StartCheck {
 
 /// The start that is checked.
 pub(super) struct PlannedStart<'g> {
-    pub(super) data: &'g Data,
+    pub(super) data: &'g DataFolder,
     pub(super) overrides: &'g StartOptions,
     /// The log level.
     pub(super) level: &'g str,
@@ -166,7 +166,7 @@ fn checks(given: &PlannedStart<'_>) -> Vec<StartCheck> {
 }
 
 /// Whether the relay could write to its folder.
-fn folder(data: &Data) -> Result<String, Failure> {
+fn folder(data: &DataFolder) -> Result<String, Failure> {
     let folder = data.folder();
     let there = folder.ancestors().find(|f| f.exists()).unwrap_or(folder);
     // The file has no name, and is gone with its end.
@@ -181,7 +181,7 @@ fn folder(data: &Data) -> Result<String, Failure> {
 }
 
 /// Whether the store is one that this program opens.
-fn store(data: &Data) -> Result<String, Failure> {
+fn store(data: &DataFolder) -> Result<String, Failure> {
     let store = data.store();
     // Opening an older store would bring it to this version.
     if SqliteStore::is_older(&store)? {
@@ -208,7 +208,7 @@ fn certificate(files: &crosstalk_relay::config::Tls) -> Result<String, Failure> 
 }
 
 /// Whether the relay can listen, and whether others who reach it have to say who they are.
-fn listen(data: &Data, config: &Config, create: &str) -> Result<String, Failure> {
+fn listen(data: &DataFolder, config: &Config, create: &str) -> Result<String, Failure> {
     let who = credentials(data, config, create)?;
     let listen = config.listen;
     let Err(fault) = bind(listen) else {
@@ -224,7 +224,7 @@ fn listen(data: &Data, config: &Config, create: &str) -> Result<String, Failure>
     }
 }
 
-fn credentials(data: &Data, config: &Config, create: &str) -> Result<String, Failure> {
+fn credentials(data: &DataFolder, config: &Config, create: &str) -> Result<String, Failure> {
     let listen = config.listen;
     if listen.ip().is_loopback() {
         return Ok(format!("{listen} is reached from this machine alone"));
@@ -246,7 +246,7 @@ fn credentials(data: &Data, config: &Config, create: &str) -> Result<String, Fai
 }
 
 /// Whether the relay has a key that it can use.
-fn key(data: &Data, config: &Config) -> Result<String, Failure> {
+fn key(data: &DataFolder, config: &Config) -> Result<String, Failure> {
     let name = escape(&config.name);
     Ok(match data.find_key(&config.name)? {
         Some(_) => format!("the relay signs as {name}"),
@@ -263,7 +263,7 @@ fn key(data: &Data, config: &Config) -> Result<String, Failure> {
     })
 }
 
-fn trust(data: &Data) -> StartCheck {
+fn trust(data: &DataFolder) -> StartCheck {
     let file = data.trust();
     let result = match file.read() {
         Ok(trust) => Ok(format!("{} keys", trust.keys().len())),
@@ -273,7 +273,7 @@ fn trust(data: &Data) -> StartCheck {
 }
 
 /// Programs, folders and tokens of routes. The relay starts without them, and messages wait.
-fn routes(data: &Data, config: &Config) -> Vec<StartCheck> {
+fn routes(data: &DataFolder, config: &Config) -> Vec<StartCheck> {
     let missing = delivery::missing(config, &work_folder(data));
     if missing.is_empty() {
         let count = config.routes.len() + config.watches.len();
@@ -298,7 +298,7 @@ fn routes(data: &Data, config: &Config) -> Vec<StartCheck> {
 const LIMIT: Duration = Duration::from_secs(4);
 
 /// Asks the relay that runs on a data folder whether it is ready.
-pub(super) fn report_health(data: &Data, console: &mut Console) -> Result<Exit, Failure> {
+pub(super) fn report_health(data: &DataFolder, console: &mut Console) -> Result<Exit, Failure> {
     let at = data.folder().display();
     let said = data.last_said();
     let said = said.map_err(|e| Failure::at(data.folder(), e))?;
@@ -329,7 +329,7 @@ pub(super) fn report_health(data: &Data, console: &mut Console) -> Result<Exit, 
 }
 
 /// Explains why no relay is running on the folder.
-fn not_running(data: &Data) -> String {
+fn not_running(data: &DataFolder) -> String {
     let last = data.last_start();
     let mut text = format!("no relay is running on {}.", data.folder().display());
     let overrides = match &last.failure {

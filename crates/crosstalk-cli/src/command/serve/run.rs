@@ -3,7 +3,7 @@
 
 use super::{StartOptions, warn_about_routes};
 use crate::failure::Failure;
-use crate::service::relay::data::Data;
+use crate::service::relay::data::DataFolder;
 use crate::service::relay::start::NARROW_TOKEN;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_relay::config::{Config, Tls};
@@ -30,7 +30,7 @@ pub(super) async fn run_until_signal(
     relay: &Relay,
     listener: TcpListener,
     tls: Option<ServerTls>,
-    data: &Data,
+    data: &DataFolder,
     reloader: Reloader,
     mut signals: Signals,
 ) -> Result<(), Failure> {
@@ -165,14 +165,14 @@ impl FileDigests {
 /// The digest of the configuration, or why it can't be read.
 pub(super) fn config_digest(
     overrides: &StartOptions,
-    data: &Data,
+    data: &DataFolder,
 ) -> Result<Digest, io::ErrorKind> {
     digest(&overrides.file.clone().unwrap_or_else(|| data.config()))
 }
 
 pub(super) struct Reloader {
     relay: Relay,
-    data: Data,
+    data: DataFolder,
     overrides: StartOptions,
     tls: Option<ServerTls>,
     /// The files as of the last look.
@@ -188,7 +188,7 @@ pub(super) struct Reloader {
 impl Reloader {
     pub(super) fn new(
         relay: Relay,
-        data: Data,
+        data: DataFolder,
         overrides: StartOptions,
         tls: Option<ServerTls>,
         read: FileDigests,
@@ -219,7 +219,7 @@ impl Reloader {
     /// Reads all files again and logs the result.
     fn reload(&mut self, why: &str) {
         self.seen = self.contents();
-        self.relay.look_at_keys();
+        self.relay.reload_keys();
         let config = self.overrides.config(&self.data);
         let is_gone = self.has_file && self.seen.config.is_err();
         let was_bad = std::mem::replace(&mut self.is_config_bad, is_gone || config.is_err());

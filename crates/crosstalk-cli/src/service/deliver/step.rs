@@ -1,6 +1,6 @@
 //! A person carries messages to chats, with a clipboard that holds one of them at a time.
 
-use super::Sent;
+use super::SentMessage;
 use crate::console::{BOLD, Console, DIM, YELLOW, styled};
 use crate::failure::Failure;
 use crate::paragraph::wrap;
@@ -14,10 +14,10 @@ use crosstalk_protocol::Assistant;
 /// not copied for any chat.
 pub(super) fn walk(
     console: &mut Console,
-    messages: &[(&Sent, &str)],
+    messages: &[(&SentMessage, &str)],
     copy: impl Fn(&str) -> Result<Copied, ClipboardError>,
 ) -> Result<Vec<String>, Failure> {
-    let mut stops: Vec<(&Sent, &str, &str)> = Vec::new();
+    let mut stops: Vec<(&SentMessage, &str, &str)> = Vec::new();
     for (sent, id) in messages {
         let chats = sent.sealed.chats.iter();
         stops.extend(chats.map(|chat| (*sent, *id, chat.as_str())));
@@ -30,7 +30,7 @@ pub(super) fn walk(
                 tell_fault(console, &fault)?;
                 let left = stops.get(number - 1..).unwrap_or_default();
                 let uncopied = ids_of(left);
-                let left: Vec<&Sent> = left.iter().map(|(sent, ..)| *sent).collect();
+                let left: Vec<&SentMessage> = left.iter().map(|(sent, ..)| *sent).collect();
                 tell_uncopied(console, &left)?;
                 return Ok(uncopied);
             }
@@ -53,7 +53,7 @@ pub(super) fn walk(
 }
 
 /// The ids of messages that are still to be copied.
-fn ids_of(left: &[(&Sent, &str, &str)]) -> Vec<String> {
+fn ids_of(left: &[(&SentMessage, &str, &str)]) -> Vec<String> {
     left.iter()
         .map(|(sent, ..)| sent.record.id.clone())
         .collect()
@@ -80,7 +80,7 @@ fn goes_on(console: &mut Console) -> Result<bool, Failure> {
 const END_OF_INPUT: char = '\u{4}';
 
 /// Says how to copy what was not copied.
-fn tell_left(console: &mut Console, left: &[(&Sent, &str, &str)]) -> Result<(), Failure> {
+fn tell_left(console: &mut Console, left: &[(&SentMessage, &str, &str)]) -> Result<(), Failure> {
     for (sent, id, chat) in left {
         tell_later_one(console, sent, id, &escape(chat))?;
     }
@@ -88,7 +88,10 @@ fn tell_left(console: &mut Console, left: &[(&Sent, &str, &str)]) -> Result<(), 
 }
 
 /// Says how to copy the messages that are not on the clipboard yet.
-pub(super) fn tell_later(console: &mut Console, later: &[(&Sent, &str)]) -> Result<(), Failure> {
+pub(super) fn tell_later(
+    console: &mut Console,
+    later: &[(&SentMessage, &str)],
+) -> Result<(), Failure> {
     for (sent, id) in later {
         tell_later_one(console, sent, id, &names(&sent.sealed.chats))?;
     }
@@ -97,7 +100,7 @@ pub(super) fn tell_later(console: &mut Console, later: &[(&Sent, &str)]) -> Resu
 
 fn tell_later_one(
     console: &mut Console,
-    sent: &Sent,
+    sent: &SentMessage,
     id: &str,
     chats: &str,
 ) -> Result<(), Failure> {
@@ -114,7 +117,7 @@ fn tell_later_one(
 /// Says whether the first message is on the clipboard, and where to paste it. Returns whether it is.
 pub(super) fn tell_copied(
     console: &mut Console,
-    messages: &[&Sent],
+    messages: &[&SentMessage],
     copied: &Result<Copied, ClipboardError>,
 ) -> Result<bool, Failure> {
     match (copied, messages) {
@@ -130,7 +133,7 @@ pub(super) fn tell_copied(
 }
 
 /// Says what to do with messages that are printed and not copied.
-fn tell_uncopied(console: &mut Console, messages: &[&Sent]) -> Result<(), Failure> {
+fn tell_uncopied(console: &mut Console, messages: &[&SentMessage]) -> Result<(), Failure> {
     let mut primed: Vec<String> = Vec::new();
     let mut reader = None;
     for sent in messages {
@@ -169,7 +172,7 @@ fn tell_fault(console: &mut Console, fault: &ClipboardError) -> Result<(), Failu
 }
 
 /// Where a copied message is, and where it goes.
-fn sentence(copied: Copied, sent: &Sent, chats: &[String]) -> String {
+fn sentence(copied: Copied, sent: &SentMessage, chats: &[String]) -> String {
     let chats = names(chats);
     let primer = match sent.sealed.has_primer {
         true => ", with the primer that teaches the format",

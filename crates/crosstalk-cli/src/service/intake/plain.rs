@@ -8,13 +8,13 @@ use crate::service::deliver::refused;
 use crate::service::lookup::{self, Reference};
 use crate::service::poll::KeptPoll;
 use crate::service::recipient::resolve_typed;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::{shell, view};
 use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::unicode::{escape, nfc};
 use crosstalk_envelope::{Address, Document, Intent};
 use crosstalk_protocol::answer_receiver;
-use crosstalk_protocol::poll::Call;
+use crosstalk_protocol::poll::PollCall;
 use crosstalk_protocol::store::{Record, Side, Store as _, Wait, Way, is_same_party, may_answer};
 use crosstalk_store::SqliteStore;
 
@@ -34,7 +34,7 @@ pub(super) fn open_questions(store: &SqliteStore) -> Result<Vec<Record>, Failure
 /// Whether a message asks somebody.
 pub(crate) fn asks(question: &Record, name: &str) -> bool {
     match question.meaning {
-        Some(Intent::Poll) => Call::read(&question.document(), &question.id, None).asks(name),
+        Some(Intent::Poll) => PollCall::read(&question.document(), &question.id, None).asks(name),
         _ => may_answer(&question.receiver, name),
     }
 }
@@ -42,7 +42,7 @@ pub(crate) fn asks(question: &Record, name: &str) -> bool {
 /// Those whom a message asks: of a poll, the voters.
 pub(crate) fn asked(question: &Record) -> Vec<String> {
     match question.meaning {
-        Some(Intent::Poll) => Call::read(&question.document(), &question.id, None).invited,
+        Some(Intent::Poll) => PollCall::read(&question.document(), &question.id, None).invited,
         _ => vec![question.receiver.clone()],
     }
 }
@@ -68,9 +68,13 @@ pub(super) fn none_open() -> Failure {
 
 /// How a text that holds no message that can be read is filed as the answer to a question, with a command that works as it is
 /// printed. The text may name the question or the sender.
-pub(super) fn hint(console: &mut Console, desk: &Desk, input: &Input) -> Result<String, Failure> {
+pub(super) fn hint(
+    console: &mut Console,
+    workspace: &Workspace,
+    input: &Input,
+) -> Result<String, Failure> {
     const ASK: &str = "Nothing here waits for an answer, so it can't be filed as one: ask first with `crosstalk send NAME \"…\"`.";
-    let Some(store) = desk.messages(console)? else {
+    let Some(store) = workspace.messages(console)? else {
         return Ok(ASK.to_owned());
     };
     let body = body_of(input).unwrap_or_default();
@@ -165,11 +169,11 @@ impl Scope {
 /// one.
 pub(super) fn answered_by(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     reference: &str,
     (from, signed): (Option<&str>, Option<&str>),
 ) -> Result<Record, Failure> {
-    let store = desk.kept(console)?;
+    let store = workspace.kept(console)?;
     let (open, all) = match Scope::find(&store, reference)? {
         Scope::Message(record) => return Ok(*record),
         Scope::Questions { open, all } => (open, all),
@@ -199,11 +203,11 @@ fn latest_to(open: &[Record], all: &[Record], from: &str) -> Result<Record, Fail
 /// several are asked, a person picks the question or names the sender.
 pub(super) fn answered(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     (reference, from): (&str, Option<&str>),
     (input, may_ask): (&Input, bool),
 ) -> Result<Option<Record>, Failure> {
-    let store = desk.kept(console)?;
+    let store = workspace.kept(console)?;
     let (open, all) = match Scope::find(&store, reference)? {
         Scope::Message(record) => return Ok(Some(*record)),
         Scope::Questions { open, all } => (open, all),
@@ -259,11 +263,11 @@ fn is_filed_from(record: &Record, body: &str) -> bool {
 /// The answer that was filed before from the same plain text, in one of the latest threads; by the one who is named, if one is.
 pub(super) fn filed_before(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     input: &Input,
     from: Option<&str>,
 ) -> Result<Option<Record>, Failure> {
-    let (Ok(body), Some(store)) = (body_of(input), desk.messages(console)?) else {
+    let (Ok(body), Some(store)) = (body_of(input), workspace.messages(console)?) else {
         return Ok(None);
     };
     if body.is_empty() {
@@ -277,7 +281,7 @@ pub(super) fn filed_before(
 /// The envelope of the answer that stands in a text without one; of one that was filed before, as it was.
 pub(super) fn envelope(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     input: &Input,
     (answered, from): (&Record, Option<&str>),
 ) -> Result<String, Failure> {
@@ -286,8 +290,8 @@ pub(super) fn envelope(
         return Err(Failure::failed("there is no text to file"));
     }
     let document = answered.document();
-    let sender = speaker(console, desk, (answered, &document), from)?;
-    let before = lookup::everything(&desk.kept(console)?, &answered.thread)?;
+    let sender = speaker(console, workspace, (answered, &document), from)?;
+    let before = lookup::everything(&workspace.kept(console)?, &answered.thread)?;
     let mut before = before
         .into_iter()
         .rev()
@@ -299,7 +303,7 @@ pub(super) fn envelope(
         thread: answered.thread.clone(),
         message: answered.id.clone(),
     };
-    let user = desk.config.user()?;
+    let user = workspace.config.user()?;
     let mut asked = document.envelope();
     asked.sender = Address::split(answer_receiver(answered, &sender));
     asked.receiver = Address::split(&sender);
@@ -311,7 +315,7 @@ pub(super) fn envelope(
 /// who is named.
 fn speaker(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     (answered, document): (&Record, &Document<'_>),
     from: Option<&str>,
 ) -> Result<String, Failure> {
@@ -322,8 +326,8 @@ fn speaker(
         };
         return Ok(from.unwrap_or(other).to_owned());
     }
-    let call = Call::read(document, &answered.id, None);
-    let open = KeptPoll::missing(console, desk, &answered.id)?;
+    let call = PollCall::read(document, &answered.id, None);
+    let open = KeptPoll::missing(console, workspace, &answered.id)?;
     let asked = match open.is_empty() {
         true => view::names(&call.invited),
         false => view::names(&open),
@@ -333,7 +337,7 @@ fn speaker(
         (None, [only]) => return Ok(only.clone()),
         (None, _) if console.can_ask() => {
             let line = console.ask(&format!("Who said it? One of {asked}: "))?;
-            resolve_typed(&desk.config, &line.unwrap_or_default())
+            resolve_typed(&workspace.config, &line.unwrap_or_default())
         }
         (None, _) => {
             return Err(Failure::usage(

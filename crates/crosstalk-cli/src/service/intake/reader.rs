@@ -5,21 +5,21 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::service::consent::Said;
 use crate::service::dns::{Look, Lookup};
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::{Document, PublicKey, Timestamp, id};
 use crosstalk_protocol::consent::{Policy, Proof};
 use crosstalk_protocol::relay::Peer;
-use crosstalk_protocol::store::{Arrival, Mine, Receipt, Way};
+use crosstalk_protocol::store::{Arrival, ArrivalContext, Mine, Way};
 use crosstalk_protocol::{
-    Admitted, KnownKey, Learned, PinError, Question, Trust, Word, learn, pin_of, verify,
+    Admitted, KnownKey, Learned, PinError, Trust, VerdictWord, VerifyContext, learn, pin_of, verify,
 };
 use crosstalk_store::TrustStoreError;
 
 /// Reads messages that come in.
 #[derive(Debug)]
 pub(crate) struct Incoming<'d> {
-    desk: &'d Desk,
+    workspace: &'d Workspace,
     trust: Trust,
     lookup: Lookup<'d>,
     mine: Mine,
@@ -41,14 +41,14 @@ pub(crate) struct Taken {
 
 impl<'d> Incoming<'d> {
     /// Prepares to read. Nobody is asked unless `look` says so.
-    pub(crate) fn new(desk: &'d Desk, look: &'d Look) -> Result<Self, Failure> {
+    pub(crate) fn new(workspace: &'d Workspace, look: &'d Look) -> Result<Self, Failure> {
         Ok(Self {
-            trust: desk.rooms.trust()?,
-            lookup: Lookup::new(look, &desk.rooms)?,
-            mine: desk.mine()?,
-            policy: desk.config.consent(),
+            trust: workspace.keys.trust()?,
+            lookup: Lookup::new(look, &workspace.keys)?,
+            mine: workspace.mine()?,
+            policy: workspace.config.consent(),
             at: None,
-            desk,
+            workspace,
         })
     }
 
@@ -61,29 +61,29 @@ impl<'d> Incoming<'d> {
     ) -> Result<Taken, Failure> {
         let at = self.at.unwrap_or_else(clock::now);
         let lookup = &mut self.lookup;
-        let question = Question {
+        let question = VerifyContext {
             restore: true,
-            ..Question::at(at)
+            ..VerifyContext::at(at)
         };
         let mut verdict = lookup.judge(console, document, &mut self.trust, &question)?;
-        let is_open = !matches!(verdict.word(), Word::Verified | Word::Revoked);
+        let is_open = !matches!(verdict.word(), VerdictWord::Verified | VerdictWord::Revoked);
         if let Some(own) = self.own_key(verdict.pkid().filter(|_| is_open))? {
             // One's own signature needs no other evidence.
-            let question = Question {
+            let question = VerifyContext {
                 key: Some(&own),
                 ..question
             };
             let again = verify(document, &self.trust, &question);
-            if again.word() == Word::Verified {
+            if again.word() == VerdictWord::Verified {
                 verdict = again;
             }
         }
         let admitted = Admitted::new(document, verdict);
-        let receipt = Receipt {
+        let receipt = ArrivalContext {
             at,
             way,
             mine: &self.mine,
-            spare: ReceivedIds {
+            generated: ReceivedIds {
                 thread: id::new_ulid(),
                 message: id::new_ulid(),
             },
@@ -114,7 +114,7 @@ impl<'d> Incoming<'d> {
         let Some(pkid) = pkid else {
             return Ok(None);
         };
-        let mut keys = self.desk.rooms.keys.list()?.keys.into_iter();
+        let mut keys = self.workspace.keys.keys.list()?.keys.into_iter();
         Ok(keys.find(|k| k.facts.id == pkid).map(|k| k.facts.public))
     }
 
@@ -123,7 +123,7 @@ impl<'d> Incoming<'d> {
     pub(crate) fn learn(&mut self, admitted: &Admitted) -> Result<Option<String>, Failure> {
         let (document, verdict) = (admitted.document(), admitted.verdict());
         let now = clock::now();
-        let question = Question::at(now);
+        let question = VerifyContext::at(now);
         let own = self.own_key(verdict.pkid())?;
         if own.is_some_and(|own| Some(own.fingerprint()) != verdict.fingerprint()) {
             // Somebody else under an id of one's own teaches nothing.
@@ -139,10 +139,12 @@ impl<'d> Incoming<'d> {
                 })?;
                 Some(learned_sentence(&learned))
             }
-            (Err(_), Word::FirstContact) if self.desk.config.pin() => match pin_of(verdict, now) {
-                Some(pin) => self.pin(pin)?,
-                None => None,
-            },
+            (Err(_), VerdictWord::FirstContact) if self.workspace.config.pin() => {
+                match pin_of(verdict, now) {
+                    Some(pin) => self.pin(pin)?,
+                    None => None,
+                }
+            }
             _ => None,
         };
         Ok(sentence)
@@ -163,7 +165,7 @@ impl<'d> Incoming<'d> {
     }
 
     fn change(&mut self, change: impl FnOnce(&mut Trust)) -> Result<(), Failure> {
-        let after = self.desk.rooms.trust.update(|trust| {
+        let after = self.workspace.keys.trust.update(|trust| {
             change(trust);
             Ok::<Trust, TrustStoreError>(trust.clone())
         })?;

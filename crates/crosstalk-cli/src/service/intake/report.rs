@@ -14,12 +14,12 @@ use crate::view::{self, Look};
 use crate::{json, render};
 use crosstalk_envelope::json::finding;
 use crosstalk_envelope::meta::ConsentKind;
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, Intent, LineIndex};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::store::{
-    Moved, Outcome, Record, Side, Store as _, Wait, Way, is_same_party,
+    Moved, Record, Side, Store as _, StoreOutcome, Wait, Way, is_same_party,
 };
 use crosstalk_store::SqliteStore;
 use serde_json::Value;
@@ -31,7 +31,7 @@ const QUOTED: usize = 40;
 pub(super) struct Told<'t> {
     pub(super) document: &'t Document<'t>,
     pub(super) taken: &'t Taken,
-    pub(super) outcome: &'t Outcome,
+    pub(super) outcome: &'t StoreOutcome,
     /// The message as it is kept; nothing if it is not.
     pub(super) record: Option<&'t Record>,
     pub(super) learned: Option<&'t str>,
@@ -70,7 +70,7 @@ impl Told<'_> {
             ..Look::of(console)
         };
         match self.outcome {
-            Outcome::Filed {
+            StoreOutcome::Filed {
                 id,
                 thread,
                 closed,
@@ -120,12 +120,12 @@ impl Told<'_> {
                 console.flush()?;
                 console.talk(&format!("{word} in thread {thread}{next}\n"))
             }
-            Outcome::Known { .. } if self.is_moved() => match (self.record, self.moved) {
+            StoreOutcome::Known { .. } if self.is_moved() => match (self.record, self.moved) {
                 (Some(record), Some(moved)) => relocate::tell(console, store, record, moved),
                 _ => Ok(()),
             },
-            Outcome::Known { .. } if self.skips_known => Ok(()),
-            Outcome::Known {
+            StoreOutcome::Known { .. } if self.skips_known => Ok(()),
+            StoreOutcome::Known {
                 id,
                 since,
                 improved,
@@ -168,11 +168,11 @@ impl Told<'_> {
                     short(id)
                 ))
             }
-            Outcome::Conflict { id, .. } => {
+            StoreOutcome::Conflict { id, .. } => {
                 let word = styled(RED, "not kept");
                 let damaged = matches!(
                     self.taken.admitted.verdict().word(),
-                    Word::Damaged | Word::NotVerified
+                    VerdictWord::Damaged | VerdictWord::NotVerified
                 );
                 if damaged {
                     let text = format!(
@@ -308,7 +308,7 @@ impl Told<'_> {
         let claim = self.taken.said.claim()?;
         let verdict = self.taken.admitted.verdict();
         let is_grant = claim.kind == Some(ConsentKind::ExplicitYes) && !claim.ids.is_empty();
-        if !is_grant || !self.taken.arrival.counts() || verdict.word() == Word::Verified {
+        if !is_grant || !self.taken.arrival.counts() || verdict.word() == VerdictWord::Verified {
             return None;
         }
         let how = match verdict.pkid() {
@@ -325,7 +325,7 @@ impl Told<'_> {
     /// The messages that it may answer.
     pub(super) fn candidates(&self) -> &[String] {
         match self.outcome {
-            Outcome::Filed { candidates, .. } => candidates,
+            StoreOutcome::Filed { candidates, .. } => candidates,
             _ => &[],
         }
     }
@@ -350,7 +350,7 @@ impl Told<'_> {
         }
         if matches!(
             verdict.word(),
-            Word::Verified | Word::Unsigned | Word::FirstContact
+            VerdictWord::Verified | VerdictWord::Unsigned | VerdictWord::FirstContact
         ) {
             return Ok(());
         }
@@ -361,13 +361,13 @@ impl Told<'_> {
     /// For programs.
     pub(super) fn report(&self) -> Result<PastedReport, Failure> {
         let (outcome, id) = match self.outcome {
-            Outcome::Filed { id, .. } => ("filed", id),
-            Outcome::Known { id, .. } if self.is_moved() => ("moved", id),
-            Outcome::Known { id, .. } => ("known", id),
-            Outcome::Conflict { id, .. } => ("conflict", id),
+            StoreOutcome::Filed { id, .. } => ("filed", id),
+            StoreOutcome::Known { id, .. } if self.is_moved() => ("moved", id),
+            StoreOutcome::Known { id, .. } => ("known", id),
+            StoreOutcome::Conflict { id, .. } => ("conflict", id),
         };
         let settles = match self.outcome {
-            Outcome::Filed { settled, .. } => settled.clone(),
+            StoreOutcome::Filed { settled, .. } => settled.clone(),
             _ => match self.moved {
                 Some(Moved::Done { settled, .. }) => settled.clone(),
                 _ => None,
@@ -428,7 +428,7 @@ fn answer_of_other(store: &SqliteStore, answer: &Record) -> Result<Option<String
 pub(super) fn show_refused(
     console: &mut Console,
     document: &Document<'_>,
-    refusal: &Refusal,
+    refusal: &Rejection,
 ) -> Result<(), Failure> {
     let word = styled(RED, "not kept");
     let (from, to) = (document.sender(), document.receiver());
@@ -437,7 +437,7 @@ pub(super) fn show_refused(
 }
 
 /// The same for programs.
-pub(super) fn refused(taken: &Taken, refusal: &Refusal) -> Result<PastedReport, Failure> {
+pub(super) fn refused(taken: &Taken, refusal: &Rejection) -> Result<PastedReport, Failure> {
     Ok(PastedReport {
         outcome: "refused",
         id: taken.arrival.id().to_owned(),

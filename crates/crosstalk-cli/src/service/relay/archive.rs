@@ -3,7 +3,7 @@
 
 use crate::clock;
 use crate::failure::Failure;
-use crate::service::relay::data::Data;
+use crate::service::relay::data::DataFolder;
 use crosstalk_envelope::ErrorCode;
 use crosstalk_store::SqliteStore;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub(crate) const CONFIG: &str = "relay.toml";
 /// Writes a backup: `store` is a copy of the store, `config` the text of a configuration that is not in the folder;
 /// everything else is taken from the folder. `told` hears of each attachment.
 pub(crate) fn write(
-    data: &Data,
+    data: &DataFolder,
     store: &Path,
     config: Option<&[u8]>,
     to: &File,
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn what_goes_in_comes_out_and_what_is_cut_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
-        let data = Data::at(folder.path().join("relay"));
+        let data = DataFolder::at(folder.path().join("relay"));
         data.make().unwrap();
         std::fs::write(data.store(), "store").unwrap();
         std::fs::write(data.folder().join("trust.toml"), "x").unwrap();

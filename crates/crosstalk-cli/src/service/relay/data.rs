@@ -32,12 +32,12 @@ impl DataArgument {
     }
 
     /// The folder, whether or not it is there.
-    pub(crate) fn folder(&self) -> Result<Data, Failure> {
+    pub(crate) fn folder(&self) -> Result<DataFolder, Failure> {
         let folder = match &self.data {
             Some(folder) => std::path::absolute(folder).map_err(|e| Failure::at(folder, e))?,
             None => within(Home::from_env()?.as_ref()),
         };
-        Ok(Data::at(folder))
+        Ok(DataFolder::at(folder))
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn command(words: &str, options: &[(&str, Option<&Path>)]) -> String 
 
 /// The data folder of a relay.
 #[derive(Clone, Debug)]
-pub(crate) struct Data {
+pub(crate) struct DataFolder {
     folder: PathBuf,
 }
 
@@ -124,7 +124,7 @@ fn placed(path: &Path, folder: &Path, working: &Path) -> PathBuf {
     former
 }
 
-impl Data {
+impl DataFolder {
     pub(crate) fn at(folder: PathBuf) -> Self {
         Self { folder }
     }
@@ -466,7 +466,7 @@ mod tests {
     #[test]
     fn one_relay_at_a_time_and_the_second_hears_of_the_first() {
         let folder = tempfile::tempdir().unwrap();
-        let data = Data::at(folder.path().join("relay"));
+        let data = DataFolder::at(folder.path().join("relay"));
         assert!(data.require().is_err());
         data.make().unwrap();
         let mut first = data.claim().unwrap();
@@ -490,7 +490,7 @@ mod tests {
     #[test]
     fn a_key_is_made_once() {
         let folder = tempfile::tempdir().unwrap();
-        let data = Data::at(folder.path().to_owned());
+        let data = DataFolder::at(folder.path().to_owned());
         let first = data.find_or_make_key("relay.example").unwrap();
         let again = data.find_or_make_key("relay.example").unwrap();
         assert_eq!(again.public(), first.public());
@@ -522,7 +522,7 @@ mod tests {
     fn a_configuration_that_others_can_write_is_refused() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
-        let data = Data::at(folder.path().to_owned());
+        let data = DataFolder::at(folder.path().to_owned());
         std::fs::write(data.config(), "name = \"a.example\"\n").unwrap();
         for mode in [0o622, 0o620, 0o666] {
             let mode = std::fs::Permissions::from_mode(mode);
@@ -541,7 +541,7 @@ mod tests {
     fn a_folder_that_was_there_is_closed_off_unless_it_is_shared_with_others() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
-        let data = Data::at(folder.path().join("relay"));
+        let data = DataFolder::at(folder.path().join("relay"));
         let open = |mode| {
             let mode = std::fs::Permissions::from_mode(mode);
             std::fs::set_permissions(data.folder(), mode).unwrap();
@@ -584,7 +584,7 @@ mod tests {
         assert_eq!(place("both"), own.join("both"));
         assert_eq!(place("neither"), own.join("neither"));
         assert_eq!(place("old"), working.join("old"));
-        let data = Data::at(own.clone());
+        let data = DataFolder::at(own.clone());
         std::fs::write(
             data.config(),
             "[[watch]]\nfolder = \"drop\"\naddresses = [\"bot://x\"]\n",
@@ -597,7 +597,7 @@ mod tests {
     #[test]
     fn the_configuration_of_the_folder_counts_if_no_other_one_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let data = Data::at(folder.path().to_owned());
+        let data = DataFolder::at(folder.path().to_owned());
         assert_eq!(data.read_config(None).unwrap().0, Config::default());
         std::fs::write(data.config(), "name = \"a.example\"\n").unwrap();
         assert_eq!(data.read_config(None).unwrap().0.name, "a.example");

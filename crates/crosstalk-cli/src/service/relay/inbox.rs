@@ -9,20 +9,20 @@ use crate::service::deliver::{self, Delivery, refused};
 use crate::service::dns::Look;
 use crate::service::intake::{AssignedIds, Intake};
 use crate::service::recipient::resolve_typed;
-use crate::service::relay::outbox::{Due, Outbox};
+use crate::service::relay::outbox::{DueMessage, Outbox};
 use crate::service::relay::remote::{Remote, Waiting};
 use crate::service::relay::send::is_kept;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{
-    Block, Builder, CoreHeader, Document, ErrorCode, Intent, Reading, Timestamp, scan,
+    Builder, CoreHeader, Document, ErrorCode, Intent, MetaBlock, Reading, Timestamp, scan,
 };
 use crosstalk_protocol::relay::report::derived;
 use crosstalk_protocol::store::{
-    Outcome, Store as _, Wait, Way, is_placeholder, is_same_party, may_answer,
+    Store as _, StoreOutcome, Wait, Way, is_placeholder, is_same_party, may_answer,
 };
 use crosstalk_protocol::{
-    Admitted, Printed, Question, TRUNCATED_OUTPUT, agent_user, expects_answer, is_answer,
+    Admitted, Printed, TRUNCATED_OUTPUT, VerifyContext, agent_user, expects_answer, is_answer,
     is_primer_example, is_quote, printed_receiver, verify,
 };
 use std::fs::File;
@@ -30,7 +30,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
 /// The addresses to read: those given, else the person's own.
-pub(crate) fn addresses(desk: &Desk, typed: &[String]) -> Result<Vec<String>, Failure> {
+pub(crate) fn addresses(workspace: &Workspace, typed: &[String]) -> Result<Vec<String>, Failure> {
     if let Some(pattern) = typed.iter().find(|a| a.contains('*')) {
         return Err(Failure::usage(format!(
             "`{pattern}` is a pattern, and an inbox belongs to one address"
@@ -40,11 +40,11 @@ pub(crate) fn addresses(desk: &Desk, typed: &[String]) -> Result<Vec<String>, Fa
     if !typed.is_empty() {
         return Ok(typed
             .iter()
-            .map(|a| resolve_typed(&desk.config, a))
+            .map(|a| resolve_typed(&workspace.config, a))
             .collect());
     }
-    let mut all = vec![desk.config.sender()?];
-    for one in desk.config.me() {
+    let mut all = vec![workspace.config.sender()?];
+    for one in workspace.config.me() {
         if !all.contains(&one) {
             all.push(one);
         }
@@ -55,13 +55,13 @@ pub(crate) fn addresses(desk: &Desk, typed: &[String]) -> Result<Vec<String>, Fa
 /// Keeps a message here, as one that was pasted is kept, and acknowledges it at the relay.
 pub(crate) fn take(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     remote: &Remote,
     address: &str,
     waiting: &Waiting,
     quiet: bool,
 ) -> Result<(Exit, bool), Failure> {
-    let exit = keep(console, desk, waiting, (quiet, true))?;
+    let exit = keep(console, workspace, waiting, (quiet, true))?;
     let taken = is_kept(exit);
     if taken {
         remote.acknowledge(address, &waiting.id)?;
@@ -72,13 +72,13 @@ pub(crate) fn take(
 /// Keeps a message like a pasted one. It is for the person who fetched it, under whatever address.
 pub(crate) fn keep(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     waiting: &Waiting,
     (quiet, is_mine): (bool, bool),
 ) -> Result<Exit, Failure> {
     let look = Look::default();
-    keep_history(console, desk, &look, waiting)?;
-    let mut intake = Intake::new(desk, &look, false);
+    keep_history(console, workspace, &look, waiting)?;
+    let mut intake = Intake::new(workspace, &look, false);
     intake.way = Way::Relayed;
     intake.quiet = quiet;
     intake.given = AssignedIds::of(waiting).map(|assigned| assigned.in_inbox(is_mine));
@@ -88,19 +88,19 @@ pub(crate) fn keep(
 /// Keeps the messages before an ESCALATE or a HANDOFF, so that they are shown with it. They wait for no answer.
 fn keep_history(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     look: &Look,
     waiting: &Waiting,
 ) -> Result<(), Failure> {
     for text in waiting.history.iter().flatten() {
-        let mut intake = Intake::new(desk, look, false);
+        let mut intake = Intake::new(workspace, look, false);
         intake.way = Way::Relayed;
         intake.quiet = true;
         // One that can't be kept is not shown, and the message itself is.
         let _ = intake.keep(console, &Input::of_text("relay", text.clone()))?;
         let carried = intake.kept.iter().filter(|r| r.wait == Wait::Carry);
         for record in carried {
-            desk.kept(console)?.dismiss(&record.id)?;
+            workspace.kept(console)?.dismiss(&record.id)?;
         }
     }
     Ok(())
@@ -147,7 +147,7 @@ impl<'c> Cause<'c> {
 /// Empty where [`envelope`] returns nothing.
 pub(crate) fn printed(
     cause: Cause<'_>,
-    desk: &Desk,
+    workspace: &Workspace,
     said: &str,
     at: Timestamp,
 ) -> Result<Vec<Answer>, Failure> {
@@ -162,11 +162,11 @@ pub(crate) fn printed(
                     _ => derived(at, &format!("printed\n{}\n{number}\n", cause.id)),
                 };
                 let cause = Cause { id: &id, ..cause };
-                answers.extend(from_envelope(cause, desk, document)?);
+                answers.extend(from_envelope(cause, workspace, document)?);
             }
             Ok(answers)
         }
-        _ => Ok(envelope(cause, desk, said)?.into_iter().collect()),
+        _ => Ok(envelope(cause, workspace, said)?.into_iter().collect()),
     }
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn printed(
 /// person declined or failed and the text asks another party.
 pub(crate) fn envelope(
     cause: Cause<'_>,
-    desk: &Desk,
+    workspace: &Workspace,
     said: &str,
 ) -> Result<Option<Answer>, Failure> {
     let found = scan(said, Reading::Paste);
@@ -183,7 +183,7 @@ pub(crate) fn envelope(
     let is_written = |d: &&Document<'_>| !is_primer_example(d) && !is_quoted(d);
     let mut written = found.documents.iter().filter(is_written);
     if let Some(last) = written.next_back() {
-        return from_envelope(cause, desk, last);
+        return from_envelope(cause, workspace, last);
     }
     let body = said.trim_end().trim_start_matches(['\r', '\n']);
     if body.trim().is_empty() {
@@ -200,7 +200,7 @@ pub(crate) fn envelope(
 /// The answer in an envelope, unless a person declined or failed and the envelope asks another party.
 fn from_envelope(
     cause: Cause<'_>,
-    desk: &Desk,
+    workspace: &Workspace,
     found: &Document<'_>,
 ) -> Result<Option<Answer>, Failure> {
     let given = Document::parse(&cause.given.envelope, Reading::Strict);
@@ -212,14 +212,14 @@ fn from_envelope(
     let is_foreign = |sender: &&str| speaker(cause.asked(), sender).is_none();
     let printed_sender = Some(found.sender()).filter(is_foreign).map(str::to_owned);
     Ok(Some(Answer {
-        text: own(cause, desk, found)?,
+        text: own(cause, workspace, found)?,
         has_envelope: true,
         printed_sender,
     }))
 }
 
 /// The responder's envelope, with its missing parts filled in.
-fn own(cause: Cause<'_>, desk: &Desk, answer: &Document<'_>) -> Result<String, Failure> {
+fn own(cause: Cause<'_>, workspace: &Workspace, answer: &Document<'_>) -> Result<String, Failure> {
     let ends = is_answer(answer.envelope().meaning());
     let waiting = match ends {
         true => cause.asked(),
@@ -240,7 +240,11 @@ fn own(cause: Cause<'_>, desk: &Desk, answer: &Document<'_>) -> Result<String, F
         ));
     };
     if is_signed {
-        let verdict = verify(answer, &desk.rooms.trust()?, &Question::at(clock::now()));
+        let verdict = verify(
+            answer,
+            &workspace.keys.trust()?,
+            &VerifyContext::at(clock::now()),
+        );
         let admitted = Admitted::new(answer, verdict);
         return Ok(admitted.document().source().to_owned());
     }
@@ -288,7 +292,8 @@ fn own(cause: Cause<'_>, desk: &Desk, answer: &Document<'_>) -> Result<String, F
         None => builder.message(cause.id),
     };
     // Signatures and hops that a model copied are those of another message.
-    let is_said = |b: &Block<'_>| !matches!(b.namespace(), "integrity" | "key" | "audit" | "email");
+    let is_said =
+        |b: &MetaBlock<'_>| !matches!(b.namespace(), "integrity" | "key" | "audit" | "email");
     for block in answer.blocks().filter(is_said) {
         for (key, value) in block.fields() {
             builder = builder.meta(block.namespace(), key, value);
@@ -330,33 +335,39 @@ fn respond(cause: Cause<'_>, body: &str) -> Builder {
 /// Keeps an answer here, signed if the settings say so, and hands it to the relay. Returns its id.
 pub(crate) fn post(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     remote: &Remote,
     text: &str,
 ) -> Result<String, Failure> {
     let document = Document::parse(text, Reading::Strict);
     let at = clock::now();
-    let mut store = desk.store(console)?;
+    let mut store = workspace.store(console)?;
     let is_signed = document.sig().is_some_and(|sig| sig != "none");
     let (text, key) = match is_signed {
         true => (text.to_owned(), None),
         false => {
             let is_known = store.knows(document.receiver())?;
-            Delivery::default().seal(desk, text, at, is_known)?
+            Delivery::default().seal(workspace, text, at, is_known)?
         }
     };
-    let (outcome, _) = deliver::keep(console, desk, &mut store, (&text, key.as_ref()), at)?;
-    let (Outcome::Filed { id, .. } | Outcome::Known { id, .. } | Outcome::Conflict { id, .. }) =
-        outcome;
+    let (outcome, _) = deliver::keep(console, workspace, &mut store, (&text, key.as_ref()), at)?;
+    let (StoreOutcome::Filed { id, .. }
+    | StoreOutcome::Known { id, .. }
+    | StoreOutcome::Conflict { id, .. }) = outcome;
     drop(store);
-    let outbox = Outbox::of(desk);
-    outbox.add(&Due::new(&id, remote, &[]))?;
-    hand_over(desk, remote, &id, &text)?;
+    let outbox = Outbox::of(workspace);
+    outbox.add(&DueMessage::new(&id, remote, &[]))?;
+    hand_over(workspace, remote, &id, &text)?;
     Ok(id)
 }
 
 /// Hands an answer to the relay that is kept here.
-pub(crate) fn hand_over(desk: &Desk, remote: &Remote, id: &str, text: &str) -> Result<(), Failure> {
+pub(crate) fn hand_over(
+    workspace: &Workspace,
+    remote: &Remote,
+    id: &str,
+    text: &str,
+) -> Result<(), Failure> {
     remote.receive(text).map_err(|trouble| {
         Failure::refused(
             trouble.code(),
@@ -364,7 +375,7 @@ pub(crate) fn hand_over(desk: &Desk, remote: &Remote, id: &str, text: &str) -> R
         )
         .help(format!("`crosstalk relay deliver {id}` tries again"))
     })?;
-    Outbox::of(desk).remove(id)
+    Outbox::of(workspace).remove(id)
 }
 
 /// The name of the file in the folder of the settings.
@@ -372,8 +383,8 @@ const FILE: &str = "listen.secret";
 const LENGTH: u64 = 32;
 
 /// The secret of a person as text. It is made when it is needed first, and stays the same from then on.
-pub(crate) fn listen_secret(desk: &Desk) -> Result<String, Failure> {
-    secret_in(desk.home().as_ref())
+pub(crate) fn listen_secret(workspace: &Workspace) -> Result<String, Failure> {
+    secret_in(workspace.home().as_ref())
 }
 
 pub(crate) fn secret_in(folder: &Path) -> Result<String, Failure> {

@@ -4,15 +4,15 @@ use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
 use crate::report::ReachReport;
 use crate::service::relay::data::make_folder;
-use crate::service::relay::remote::{Delivered, Remote, Through, Waiting};
+use crate::service::relay::remote::{Delivered, RelayArgument, Remote, Waiting};
 use crate::service::relay::send::Attached;
 use crate::service::settings::Config;
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::{shell, view};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{CoreHeader, Document, Intent, Reading};
 use crosstalk_protocol::nearest_address;
-use crosstalk_protocol::relay::{Handler, State};
+use crosstalk_protocol::relay::{DeliveryState, Handler};
 use crosstalk_protocol::store::{Record, Way};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// A message that is kept here and was meant for a relay.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
-pub(crate) struct Due {
+pub(crate) struct DueMessage {
     pub(crate) id: String,
     pub(crate) relay: String,
     pub(crate) token_file: Option<PathBuf>,
@@ -37,7 +37,7 @@ struct NamedFile {
     digest: String,
 }
 
-impl Due {
+impl DueMessage {
     /// A message on its way to a relay.
     pub(crate) fn new(id: &str, remote: &Remote, files: &[Attached]) -> Self {
         let named = |file: &Attached| NamedFile {
@@ -70,9 +70,9 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    pub(crate) fn of(desk: &Desk) -> Self {
+    pub(crate) fn of(workspace: &Workspace) -> Self {
         Self {
-            folder: desk.home().as_ref().join("outbox"),
+            folder: workspace.home().as_ref().join("outbox"),
         }
     }
 
@@ -84,7 +84,7 @@ impl Outbox {
     }
 
     /// Remembers where a message was meant to go.
-    pub(crate) fn add(&self, due: &Due) -> Result<(), Failure> {
+    pub(crate) fn add(&self, due: &DueMessage) -> Result<(), Failure> {
         let place = self.place(&due.id);
         let fault = |e: io::Error| Failure::at(&place, e);
         let text = serde_json::to_vec(due).map_err(|e| fault(e.into()))?;
@@ -96,7 +96,7 @@ impl Outbox {
     }
 
     /// Where a message was meant to go, if it is not there yet.
-    pub(crate) fn find(&self, id: &str) -> Option<Due> {
+    pub(crate) fn find(&self, id: &str) -> Option<DueMessage> {
         let text = std::fs::read(self.place(id)).ok()?;
         serde_json::from_slice(&text).ok()
     }
@@ -140,7 +140,7 @@ impl Outbox {
         };
         let read = |path: PathBuf| {
             let text = std::fs::read(path).ok()?;
-            serde_json::from_slice::<Due>(&text).ok()
+            serde_json::from_slice::<DueMessage>(&text).ok()
         };
         let mut ids: Vec<String> = entries
             .flatten()
@@ -173,13 +173,13 @@ impl Reach {
         "not_handed_over",
         "not_copied",
         "unknown",
-        State::Held.as_str(),
-        State::Quarantined.as_str(),
+        DeliveryState::Held.as_str(),
+        DeliveryState::Quarantined.as_str(),
     ];
 
     /// What this machine knows about an own message without asking a relay.
-    pub(crate) fn here(desk: &Desk, record: &Record) -> Option<Self> {
-        let outbox = Outbox::of(desk);
+    pub(crate) fn here(workspace: &Workspace, record: &Record) -> Option<Self> {
+        let outbox = Outbox::of(workspace);
         match outbox.find(&record.id) {
             _ if record.way != Way::Sent => None,
             Some(due) => Some(Self::NotHandedOver(due.relay)),
@@ -189,13 +189,13 @@ impl Reach {
 
     /// The same for several messages. The relays of the settings are asked about theirs, all at once and with a short
     /// deadline.
-    pub(crate) fn of_all(desk: &Desk, records: &[&Record]) -> HashMap<String, Self> {
+    pub(crate) fn of_all(workspace: &Workspace, records: &[&Record]) -> HashMap<String, Self> {
         let mut all: HashMap<String, Self> = HashMap::new();
         let mut at: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for record in records.iter().filter(|r| r.way == Way::Sent) {
-            if let Some(reach) = Self::here(desk, record) {
+            if let Some(reach) = Self::here(workspace, record) {
                 all.insert(record.id.clone(), reach);
-            } else if let Some(relay) = desk.config.relay_for(&record.receiver) {
+            } else if let Some(relay) = workspace.config.relay_for(&record.receiver) {
                 let url = relay.url.clone();
                 all.insert(record.id.clone(), Self::Unknown(url.clone()));
                 at.entry(url).or_default().push(record.id.clone());
@@ -204,7 +204,7 @@ impl Reach {
         let (tell, told) = mpsc::channel();
         for (url, ids) in at {
             // A relay that can't be asked stays unknown.
-            let _ = begin(desk, &url, ids, tell.clone());
+            let _ = begin(workspace, &url, ids, tell.clone());
         }
         drop(tell);
         let until = Instant::now() + PATIENCE;
@@ -242,11 +242,15 @@ impl Reach {
             Self::NotCopied => "not_copied",
             Self::Unknown(_) => "unknown",
             Self::AtRelay(deliveries) => {
-                let states = deliveries.iter().filter_map(|d| State::parse(&d.state));
-                let behind = states.min_by_key(|s| State::ALL.iter().position(|a| a == s));
+                let states = deliveries
+                    .iter()
+                    .filter_map(|d| DeliveryState::parse(&d.state));
+                let behind = states.min_by_key(|s| DeliveryState::ALL.iter().position(|a| a == s));
                 let is_kept_back = |word: &&str| deliveries.iter().any(|d| d.state == *word);
                 let kept_back = Self::WORDS.into_iter().find(is_kept_back);
-                kept_back.or(behind.map(State::as_str)).unwrap_or("unknown")
+                kept_back
+                    .or(behind.map(DeliveryState::as_str))
+                    .unwrap_or("unknown")
             }
         };
         ReachReport {
@@ -260,36 +264,38 @@ impl Reach {
 fn told(config: &Config, delivery: &Delivered) -> String {
     let to = view::line(&delivery.to);
     let reason = delivery.reason.as_deref().map(view::line);
-    match (State::parse(&delivery.state), reason) {
-        (Some(State::Queued), Some(reason)) if delivery.attempts > 0 => {
+    match (DeliveryState::parse(&delivery.state), reason) {
+        (Some(DeliveryState::Queued), Some(reason)) if delivery.attempts > 0 => {
             format!("not delivered to {to} yet, and tried again: {reason}")
         }
-        (Some(State::Queued), _) if delivery.by == Handler::CopyPaste.as_str() => {
+        (Some(DeliveryState::Queued), _) if delivery.by == Handler::CopyPaste.as_str() => {
             format!("at the relay, and not carried to {to} yet")
         }
-        (Some(State::Queued), _) => unread(config, delivery)
+        (Some(DeliveryState::Queued), _) => unread(config, delivery)
             .unwrap_or_else(|| format!("at the relay, where {to} has not fetched it yet")),
-        (Some(State::Failed), reason) => format!(
+        (Some(DeliveryState::Failed), reason) => format!(
             "not delivered to {to}: {}",
             reason.unwrap_or_else(|| "dead letter".into())
         ),
-        (None, _) if delivery.state == State::Held.as_str() => {
+        (None, _) if delivery.state == DeliveryState::Held.as_str() => {
             "at the relay, where a person has to approve it".to_owned()
         }
-        (Some(State::Acknowledged), _) => format!("{to} has it"),
+        (Some(DeliveryState::Acknowledged), _) => format!("{to} has it"),
         _ => format!("{} ({to})", view::line(&delivery.state)),
     }
 }
 
 /// Asks a relay about messages, on a thread that is abandoned after the deadline.
 fn begin(
-    desk: &Desk,
+    workspace: &Workspace,
     url: &str,
     ids: Vec<String>,
     tell: mpsc::Sender<(String, Option<Vec<Delivered>>)>,
 ) -> Result<(), Failure> {
-    let through = Through::new(Some(url.to_owned()), None);
-    let remote: Remote = through.connect(&desk.config, None)?.with_deadline(PATIENCE);
+    let through = RelayArgument::new(Some(url.to_owned()), None);
+    let remote: Remote = through
+        .connect(&workspace.config, None)?
+        .with_deadline(PATIENCE);
     let ask = move || {
         for id in ids.into_iter().take(ASKED) {
             let deliveries = match remote.status(&id) {
@@ -357,7 +363,7 @@ impl Watch {
                 news.push(format!("{to}: {}.", view::line(reason)));
             }
             if delivery.by == Handler::CopyPaste.as_str()
-                && delivery.state == State::Queued.as_str()
+                && delivery.state == DeliveryState::Queued.as_str()
             {
                 let url = shell::word(remote.url());
                 news.push(format!(

@@ -8,12 +8,13 @@ use crate::{shell, view};
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::audit::{Hash, LogEntry, LogQuery, NoteKey, Receipt};
+use crosstalk_protocol::audit::{Hash, LogEntry, LogQuery, LogReceipt, NoteKey};
 pub(crate) use crosstalk_relay::client::Approval as Held;
 pub(crate) use crosstalk_relay::client::DeliveryStatus as Delivered;
-pub(crate) use crosstalk_relay::client::Message as Waiting;
+pub(crate) use crosstalk_relay::client::MessageView as Waiting;
 use crosstalk_relay::client::{
-    Blocking, Client, ClientError, Consent, ConsentRecord, Inbox, Letter, Sent, Status, Verdict,
+    ApprovalDecision, Blocking, Client, ClientError, ConsentRecord, ConsentView, DeadLetterView,
+    InboxPage, MessageStatus, SendResult,
 };
 use crosstalk_relay::outbound::OutboundError;
 use std::fmt;
@@ -31,7 +32,7 @@ const LARGEST: u64 = 256 << 20;
 
 /// Which relay is asked.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct Through {
+pub(crate) struct RelayArgument {
     /// The relay; else the one of the settings, else the one on this machine (http://127.0.0.1:8799)
     #[arg(long, value_name = "URL", value_parser = base_url)]
     relay: Option<String>,
@@ -40,7 +41,7 @@ pub(crate) struct Through {
     token_file: Option<PathBuf>,
 }
 
-impl Through {
+impl RelayArgument {
     /// A relay by its URL, or that of the settings.
     pub(crate) fn new(relay: Option<String>, token_file: Option<PathBuf>) -> Self {
         Self { relay, token_file }
@@ -117,7 +118,7 @@ pub(crate) fn read_token(file: &Path) -> Result<String, Failure> {
 /// Methods of [`Client`] that a [`Remote`] has as well; what goes wrong then names the relay.
 macro_rules! forward {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)+) => {
-        $(pub(crate) fn $name(&self, $($argument: $type),*) -> Result<$answer, Trouble> {
+        $(pub(crate) fn $name(&self, $($argument: $type),*) -> Result<$answer, RelayError> {
             self.ask(async |client| client.$name($($argument),*).await)
         })+
     };
@@ -173,8 +174,8 @@ impl Remote {
     fn ask<T>(
         &self,
         work: impl AsyncFnOnce(&Client) -> Result<T, ClientError>,
-    ) -> Result<T, Trouble> {
-        self.client.run(work).map_err(|fault| Trouble {
+    ) -> Result<T, RelayError> {
+        self.client.run(work).map_err(|fault| RelayError {
             url: self.url.clone(),
             fault,
         })
@@ -183,14 +184,14 @@ impl Remote {
     forward! {
         fn search(words: &str, limit: usize) -> Vec<Waiting>;
         fn message(id: &str) -> Waiting;
-        fn status(id: &str) -> Status;
+        fn status(id: &str) -> MessageStatus;
         fn poll(id: &str) -> serde_json::Value;
         fn close_poll(id: &str) -> serde_json::Value;
         fn checkpoint() -> String;
         fn log_key() -> NoteKey;
         fn inclusion(index: u64, size: u64) -> Vec<Hash>;
         fn consistency(from: u64, to: u64) -> Vec<Hash>;
-        fn receipt(id: &str) -> Receipt;
+        fn receipt(id: &str) -> LogReceipt;
         fn entries(asked: &LogQuery) -> (u64, Vec<LogEntry>);
         fn has_blob(digest: Digest) -> bool;
         fn consent(id: &str) -> ConsentRecord;
@@ -200,12 +201,16 @@ impl Remote {
     }
 
     /// Hands a message over. When this returns, the relay has it on disk.
-    pub(crate) fn receive(&self, text: &str) -> Result<Sent, Trouble> {
+    pub(crate) fn receive(&self, text: &str) -> Result<SendResult, RelayError> {
         self.ask(async |c| c.send(text).await)
     }
 
     /// Hands a message over, and waits for the answer so many seconds. A relay that is gone is noticed soon after.
-    pub(crate) fn receive_and_wait(&self, text: &str, seconds: u64) -> Result<Sent, Trouble> {
+    pub(crate) fn receive_and_wait(
+        &self,
+        text: &str,
+        seconds: u64,
+    ) -> Result<SendResult, RelayError> {
         let wait = Duration::from_secs(seconds);
         self.ask(async |c| c.clone().with_deadline(GRACE).ask(text, wait).await)
     }
@@ -217,7 +222,7 @@ impl Remote {
         after: Option<&str>,
         limit: u32,
         wait: u64,
-    ) -> Result<Inbox, Trouble> {
+    ) -> Result<InboxPage, RelayError> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         self.ask(async |c| {
             c.inbox(address, after, limit, Duration::from_secs(wait))
@@ -226,7 +231,7 @@ impl Remote {
     }
 
     /// Acknowledges a message.
-    pub(crate) fn acknowledge(&self, address: &str, id: &str) -> Result<(), Trouble> {
+    pub(crate) fn acknowledge(&self, address: &str, id: &str) -> Result<(), RelayError> {
         self.ask(async |c| c.acknowledge(address, &[id]).await)
             .map(drop)
     }
@@ -237,17 +242,17 @@ impl Remote {
         address: &str,
         id: &str,
         is_final: bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), RelayError> {
         let state = if is_final { "failed" } else { "retrying" };
         self.ask(async |c| c.mark(address, &[id], state).await)
             .map(drop)
     }
 
-    pub(crate) fn put_blob(&self, bytes: Vec<u8>) -> Result<(), Trouble> {
+    pub(crate) fn put_blob(&self, bytes: Vec<u8>) -> Result<(), RelayError> {
         self.ask(async |c| c.put_blob(bytes.into()).await).map(drop)
     }
 
-    pub(crate) fn blob(&self, digest: Digest) -> Result<Vec<u8>, Trouble> {
+    pub(crate) fn blob(&self, digest: Digest) -> Result<Vec<u8>, RelayError> {
         self.ask(async |c| c.get_blob(digest, LARGEST).await)
             .map(Into::into)
     }
@@ -257,18 +262,23 @@ impl Remote {
         by: Option<&str>,
         holding: bool,
         limit: usize,
-    ) -> Result<Vec<Consent>, Trouble> {
+    ) -> Result<Vec<ConsentView>, RelayError> {
         self.ask(async |c| c.consents(by, holding, limit).await)
     }
 
     /// Reports that a message was carried, or why not.
-    pub(crate) fn carried(&self, id: &str, to: &str, failed: Option<&str>) -> Result<(), Trouble> {
+    pub(crate) fn carried(
+        &self,
+        id: &str,
+        to: &str,
+        failed: Option<&str>,
+    ) -> Result<(), RelayError> {
         self.ask(async |c| c.carried(id, to, failed).await)
             .map(drop)
     }
 
     /// The held messages that the caller may decide.
-    pub(crate) fn approvals(&self, limit: u32) -> Result<Vec<Held>, Trouble> {
+    pub(crate) fn approvals(&self, limit: u32) -> Result<Vec<Held>, RelayError> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         self.ask(async |c| c.approvals(limit).await)
     }
@@ -280,8 +290,8 @@ impl Remote {
         digest: Digest,
         raw: Digest,
         refused: Option<&str>,
-    ) -> Result<Held, Trouble> {
-        let verdict = Verdict {
+    ) -> Result<Held, RelayError> {
+        let verdict = ApprovalDecision {
             digest,
             raw,
             refused,
@@ -290,7 +300,7 @@ impl Remote {
     }
 
     /// The dead letters.
-    pub(crate) fn dead(&self, limit: u32) -> Result<Vec<Letter>, Trouble> {
+    pub(crate) fn dead(&self, limit: u32) -> Result<Vec<DeadLetterView>, RelayError> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         self.ask(async |c| c.dead(limit).await)
     }
@@ -302,8 +312,8 @@ pub(crate) const LOOKED_THROUGH: u16 = 500;
 /// The entry with this id, else the only one whose id begins with it.
 pub(crate) fn find_by_prefix<T>(
     prefix: &str,
-    get: impl Fn(&str) -> Result<T, Trouble>,
-    all_ids: impl FnOnce() -> Result<Vec<String>, Trouble>,
+    get: impl Fn(&str) -> Result<T, RelayError>,
+    all_ids: impl FnOnce() -> Result<Vec<String>, RelayError>,
     several: impl FnOnce() -> Failure,
 ) -> Result<T, Failure> {
     let unknown = match get(prefix) {
@@ -322,12 +332,12 @@ pub(crate) fn find_by_prefix<T>(
 
 /// An error between this program and a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct RelayError {
     pub(crate) url: String,
     pub(crate) fault: ClientError,
 }
 
-impl Trouble {
+impl RelayError {
     pub(crate) fn code(&self) -> ErrorCode {
         self.fault.code().unwrap_or(ErrorCode::Route)
     }
@@ -348,24 +358,24 @@ impl Trouble {
 
     /// Whether the relay answered 404.
     pub(crate) fn is_unknown(&self) -> bool {
-        matches!(&self.fault, ClientError::Refused(refused) if refused.status == 404)
+        matches!(&self.fault, ClientError::Rejected(refused) if refused.status == 404)
     }
 
     /// Whether the token may not send as the address; the relay never accepts the same message.
     pub(crate) fn is_wrong_sender(&self) -> bool {
         let is_it = |detail: &str| detail.contains("use a token for this address");
-        matches!(&self.fault, ClientError::Refused(refused) if refused.status == 403 && is_it(&refused.detail))
+        matches!(&self.fault, ClientError::Rejected(refused) if refused.status == 403 && is_it(&refused.detail))
     }
 
     /// Whether the relay denied the request.
     pub(crate) fn is_refusal(&self) -> bool {
-        matches!(&self.fault, ClientError::Refused(refused) if matches!(refused.status, 401 | 403))
+        matches!(&self.fault, ClientError::Rejected(refused) if matches!(refused.status, 401 | 403))
     }
 
     /// After how many seconds the relay wants to be asked again.
     pub(crate) fn retry_after(&self) -> Option<u64> {
         match &self.fault {
-            ClientError::Refused(refused) => refused.retry_after.map(|d| d.as_secs()),
+            ClientError::Rejected(refused) => refused.retry_after.map(|d| d.as_secs()),
             _ => None,
         }
     }
@@ -424,11 +434,11 @@ fn certificate(fault: &OutboundError) -> Option<String> {
     Some(format!("{what} ({reason})"))
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for RelayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = &self.url;
         let refused = match &self.fault {
-            ClientError::Refused(refused) => refused,
+            ClientError::Rejected(refused) => refused,
             ClientError::Outbound(fault) if certificate(fault).is_some() => {
                 let what = certificate(fault).unwrap_or_default();
                 return write!(f, "{url} (E-ROUTE): {what}");
@@ -474,8 +484,8 @@ impl fmt::Display for Trouble {
     }
 }
 
-impl From<Trouble> for Failure {
-    fn from(trouble: Trouble) -> Self {
+impl From<RelayError> for Failure {
+    fn from(trouble: RelayError) -> Self {
         Self::refused(trouble.code(), trouble.to_string())
     }
 }
@@ -487,7 +497,7 @@ pub(crate) struct Pause {
     /// The sentence behind the error.
     sentence: &'static str,
     seconds: u64,
-    said: Option<Trouble>,
+    said: Option<RelayError>,
 }
 
 impl Pause {
@@ -505,7 +515,7 @@ impl Pause {
     pub(crate) fn take(
         &mut self,
         console: &mut Console,
-        trouble: &Trouble,
+        trouble: &RelayError,
         end: Option<Instant>,
     ) -> Result<(), Failure> {
         self.seconds = (self.seconds * 2).clamp(1, self.longest);
@@ -560,14 +570,14 @@ mod tests {
 #[cfg(test)]
 mod error_tests {
     use super::*;
-    use crosstalk_relay::client::Refused;
+    use crosstalk_relay::client::RejectedRequest;
     use std::time::Duration;
 
     #[test]
     fn a_refusal_says_code_reason_place_and_way_out() {
-        let trouble = Trouble {
+        let trouble = RelayError {
             url: "http://r".into(),
-            fault: ClientError::Refused(Box::new(Refused {
+            fault: ClientError::Rejected(Box::new(RejectedRequest {
                 status: 403,
                 code: Some(ErrorCode::Perm),
                 reason: "You may not".into(),
@@ -599,7 +609,7 @@ mod error_tests {
                 "http://",
             ),
         ] {
-            let trouble = Trouble {
+            let trouble = RelayError {
                 url: "https://r".into(),
                 fault: ClientError::Outbound(OutboundError::Unreachable {
                     url: "https://r".into(),

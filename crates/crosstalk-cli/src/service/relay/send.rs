@@ -8,10 +8,10 @@ use crate::report::{FailureReport, HandedReport};
 use crate::service::dns::Look;
 use crate::service::intake::{AssignedIds, Intake};
 use crate::service::relay::inbox::take;
-use crate::service::relay::outbox::{Due, Outbox, Watch};
-use crate::service::relay::remote::{Pause, Remote, Through, Trouble, Waiting};
+use crate::service::relay::outbox::{DueMessage, Outbox, Watch};
+use crate::service::relay::remote::{Pause, RelayArgument, RelayError, Remote, Waiting};
 use crate::service::settings::{Config, base_url};
-use crate::service::workspace::Desk;
+use crate::service::workspace::Workspace;
 use crate::shell;
 use clap::Args;
 use crosstalk_envelope::json::message_of;
@@ -19,7 +19,7 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, ErrorCode, Intent, Reading};
 use crosstalk_protocol::store::Way;
-use crosstalk_relay::client::Sent;
+use crosstalk_relay::client::SendResult;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -64,33 +64,33 @@ impl ByRelay {
                 None => Ok(None),
             };
         }
-        let through = Through::new(self.relay.clone(), self.token_file.clone());
+        let through = RelayArgument::new(self.relay.clone(), self.token_file.clone());
         through.connect(config, Some(receiver)).map(Some)
     }
 }
 
 /// A message that is kept here and goes to a relay.
-pub(crate) struct Parcel<'p> {
+pub(crate) struct Submission<'p> {
     pub(crate) text: &'p str,
     pub(crate) files: &'p [Attached],
     pub(crate) wait: Option<u64>,
 }
 
-impl Parcel<'_> {
+impl Submission<'_> {
     /// Hands the message over. The outbox keeps its destination until the relay has it.
     fn hand_over(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         remote: &Remote,
         watch: Option<&mut Watch>,
-    ) -> Result<Handed, Failure> {
+    ) -> Result<HandOver, Failure> {
         let document = Document::parse(self.text, Reading::Strict);
         let id = document.header(CoreHeader::Message).unwrap_or_default();
-        let outbox = Outbox::of(desk);
-        outbox.add(&Due::new(id, remote, self.files))?;
+        let outbox = Outbox::of(workspace);
+        outbox.add(&DueMessage::new(id, remote, self.files))?;
         upload(remote, self.files)?;
-        let mut handed = Handed::over(remote, self.text);
+        let mut handed = HandOver::over(remote, self.text);
         if handed.is_taken {
             outbox.remove(id)?;
         }
@@ -103,7 +103,7 @@ impl Parcel<'_> {
                 (remote, self.text),
                 seconds,
                 |console| match &mut watch {
-                    Some(watch) => watch.tell(console, &desk.config, remote, id),
+                    Some(watch) => watch.tell(console, &workspace.config, remote, id),
                     None => Ok(()),
                 },
             )?;
@@ -115,7 +115,7 @@ impl Parcel<'_> {
     }
 
     /// The failure that the relay may not have the message; `id` is the local id.
-    fn not_taken(handed: &Handed, trouble: Trouble, id: &str) -> (Failure, Exit) {
+    fn not_taken(handed: &HandOver, trouble: RelayError, id: &str) -> (Failure, Exit) {
         let (what, next) = match handed.is_unclear() {
             true => (
                 "the connection ended before the relay said whether it has the message",
@@ -143,7 +143,7 @@ impl Parcel<'_> {
     pub(crate) fn hand(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         remote: &Remote,
         id: &str,
     ) -> Result<Exit, Failure> {
@@ -156,7 +156,7 @@ impl Parcel<'_> {
         let document = Document::parse(self.text, Reading::Strict);
         let known = document.header(CoreHeader::Message).unwrap_or(id);
         let mut watch = Watch::default();
-        let handed = match self.hand_over(console, desk, remote, Some(&mut watch)) {
+        let handed = match self.hand_over(console, workspace, remote, Some(&mut watch)) {
             Ok(handed) => handed,
             Err(fault) => {
                 let failure =
@@ -168,7 +168,7 @@ impl Parcel<'_> {
             }
         };
         if let Some(answer) = &handed.answer {
-            let (exit, _) = file_answer(console, desk, remote, answer, false)?;
+            let (exit, _) = file_answer(console, workspace, remote, answer, false)?;
             return Ok(exit);
         }
         if let Some(trouble) = handed.trouble.clone().filter(|_| !handed.is_taken) {
@@ -205,7 +205,7 @@ impl Parcel<'_> {
                     None => Exit::SUCCESS,
                 })
             }
-            (None, Some(_)) if take_question_back(console, desk, remote, &document)? => {
+            (None, Some(_)) if take_question_back(console, workspace, remote, &document)? => {
                 console.talk(&format!(
                     "No answer yet: {} asks back first.\n",
                     escape(document.receiver())
@@ -213,7 +213,7 @@ impl Parcel<'_> {
                 Ok(ErrorCode::Timeout.into())
             }
             (None, Some(_)) => {
-                watch.tell(console, &desk.config, remote, known)?;
+                watch.tell(console, &workspace.config, remote, known)?;
                 console.talk(&format!("No answer yet; the message is at {url}.\n{later}"))?;
                 Ok(ErrorCode::Timeout.into())
             }
@@ -223,7 +223,7 @@ impl Parcel<'_> {
                     "{} to {url}, on its way to {receiver}.\n`crosstalk status {id}` says how far it is.\n",
                     styled(GREEN, "Handed")
                 ))?;
-                watch.tell(console, &desk.config, remote, known)?;
+                watch.tell(console, &workspace.config, remote, known)?;
                 Ok(Exit::SUCCESS)
             }
         }
@@ -233,7 +233,7 @@ impl Parcel<'_> {
     pub(crate) fn hand_quietly(
         &self,
         console: &mut Console,
-        desk: &Desk,
+        workspace: &Workspace,
         remote: &Remote,
     ) -> Result<(HandedReport, Exit), Failure> {
         let url = remote.url().to_owned();
@@ -241,7 +241,7 @@ impl Parcel<'_> {
             let exit = exit.code().into();
             Some(FailureReport { exit, message })
         };
-        let handed = match self.hand_over(console, desk, remote, None) {
+        let handed = match self.hand_over(console, workspace, remote, None) {
             Ok(handed) => handed,
             Err(fault) => {
                 let report = HandedReport {
@@ -258,7 +258,7 @@ impl Parcel<'_> {
         let taken = (!handed.is_unclear()).then_some(handed.is_taken);
         let (error, exit) = match (&handed.answer, &handed.trouble) {
             (Some(answer), _) => {
-                let (exit, refusal) = file_answer(console, desk, remote, answer, true)?;
+                let (exit, refusal) = file_answer(console, workspace, remote, answer, true)?;
                 (refusal.and_then(|why| told(exit, why)), exit)
             }
             (None, Some(trouble)) => {
@@ -287,7 +287,7 @@ impl Parcel<'_> {
 /// Shows and keeps the questions that the receiver asks back. Returns whether there were any.
 fn take_question_back(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     remote: &Remote,
     sent: &Document<'_>,
 ) -> Result<bool, Failure> {
@@ -305,7 +305,7 @@ fn take_question_back(
     };
     let mut found = false;
     for waiting in page.messages.iter().filter(asks_back) {
-        let (_, is_taken) = take(console, desk, remote, sent.sender(), waiting, false)?;
+        let (_, is_taken) = take(console, workspace, remote, sent.sender(), waiting, false)?;
         found = found || is_taken;
     }
     Ok(found)
@@ -314,7 +314,7 @@ fn take_question_back(
 /// Keeps an answer like a pasted message and acknowledges it. Returns the exit code, and the reason of a rejection.
 fn file_answer(
     console: &mut Console,
-    desk: &Desk,
+    workspace: &Workspace,
     remote: &Remote,
     answer: &str,
     quiet: bool,
@@ -326,7 +326,7 @@ fn file_answer(
         None => entry_of(remote, &document),
     };
     let look = Look::default();
-    let mut intake = Intake::new(desk, &look, false);
+    let mut intake = Intake::new(workspace, &look, false);
     intake.way = Way::Relayed;
     intake.quiet = quiet;
     intake.given = given.as_ref().and_then(AssignedIds::of);
@@ -410,17 +410,17 @@ pub(crate) struct Attached {
 
 /// The state of a message that was handed to a relay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Handed {
+pub(crate) struct HandOver {
     /// Whether the relay confirmed the message.
     pub(crate) is_taken: bool,
     /// Whether it is held there for approval.
     pub(crate) is_held: bool,
     pub(crate) answer: Option<String>,
     /// The last error.
-    pub(crate) trouble: Option<Trouble>,
+    pub(crate) trouble: Option<RelayError>,
 }
 
-impl Handed {
+impl HandOver {
     /// Hands a message over without waiting for its answer.
     pub(crate) fn over(remote: &Remote, text: &str) -> Self {
         let mut handed = Self::default();
@@ -431,7 +431,7 @@ impl Handed {
         handed
     }
 
-    fn note(&mut self, sent: Sent) {
+    fn note(&mut self, sent: SendResult) {
         self.is_taken = true;
         self.trouble = None;
         match sent.receipt {
@@ -442,7 +442,7 @@ impl Handed {
 
     /// Whether it is unknown if the relay has the message.
     pub(crate) fn is_unclear(&self) -> bool {
-        let may_have_arrived = |trouble: &Trouble| trouble.may_have_arrived();
+        let may_have_arrived = |trouble: &RelayError| trouble.may_have_arrived();
         !self.is_taken && self.trouble.as_ref().is_some_and(may_have_arrived)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::failure::Failure;
-use crate::service::relay::data::Data;
+use crate::service::relay::data::DataFolder;
 use crosstalk_dns::{Dns, Options, SetupError};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{PrivateKey, Timestamp, base64};
@@ -19,7 +19,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
 
 /// Starts the part of the relay that has no network, with its key.
-pub(crate) fn start(data: &Data, config: Config, store: SqliteStore) -> Result<Relay, Failure> {
+pub(crate) fn start(
+    data: &DataFolder,
+    config: Config,
+    store: SqliteStore,
+) -> Result<Relay, Failure> {
     data.require_log_key(&config.name, &store)?;
     let key = data.find_or_make_key(&config.name)?;
     start_core(data, config, store, Some(key))
@@ -27,7 +31,7 @@ pub(crate) fn start(data: &Data, config: Config, store: SqliteStore) -> Result<R
 
 /// Starts the part of the relay that has no network. Without a key, it signs nothing.
 pub(crate) fn start_core(
-    data: &Data,
+    data: &DataFolder,
     config: Config,
     store: SqliteStore,
     key: Option<PrivateKey>,

@@ -4,7 +4,7 @@ use super::relay::{self, RELAY, RelaySetting};
 use super::table::{Key, Kind, NAMES, PROFILE, SETTINGS, Setting, Value, nearest};
 use crate::failure::Failure;
 use crosstalk_envelope::name::same_name;
-use crosstalk_protocol::Names;
+use crosstalk_protocol::NameTable;
 use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
@@ -157,7 +157,7 @@ impl FileTextReader<'_> {
     }
 
     fn names(&mut self, table: &DeTable<'_>, profile: Option<&str>) -> Result<(), FileFault> {
-        let mut seen = Names::default();
+        let mut seen = NameTable::default();
         for (line, name, item) in self.entries(table) {
             let wrong = |message: String| Err(FileFault { line, message });
             let Some(address) = item.get_ref().as_str() else {

@@ -1,7 +1,7 @@
 //! A flood: who sends too much is told so, and when to come again.
 
 use super::{comes_again, relay};
-use crosstalk_protocol::relay::{Inbox, RelayStore as _};
+use crosstalk_protocol::relay::{InboxQuery, RelayStore as _};
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::relay::envelope;
 
@@ -42,10 +42,10 @@ fn who_floods_is_told_when_to_come_again() {
     );
     relay.stop();
     let store = SqliteStore::open_existing(relay.store());
-    let inbox = Inbox {
+    let inbox = InboxQuery {
         address: INBOX,
         after: None,
-        most: usize::MAX,
+        limit: usize::MAX,
     };
     let there = store.unwrap().unwrap().inbox_of(&inbox).unwrap();
     let there: Vec<String> = there.into_iter().map(|e| e.record.id).collect();

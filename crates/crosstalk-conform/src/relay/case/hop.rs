@@ -106,7 +106,7 @@ fn need_hop(ack: &Document<'_>, out: &str, number: usize) -> CaseStep {
         .blocks()
         .filter(|b| b.namespace() == "audit")
         .collect();
-    let written = |block: Option<&crosstalk_envelope::Block<'_>>| {
+    let written = |block: Option<&crosstalk_envelope::MetaBlock<'_>>| {
         block
             .and_then(|b| b.get("Hop-Digest"))
             .unwrap_or("none")

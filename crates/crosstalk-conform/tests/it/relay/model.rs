@@ -5,14 +5,14 @@ mod record;
 use super::defect::Defect;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
-use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
+use crosstalk_envelope::reply::{self, ReceivedIds, Rejection};
 use crosstalk_envelope::{Builder, Document, Reading, Timestamp, decode};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::poll::is_secret;
 use crosstalk_protocol::relay::{
-    Admission, Agent, Candidate, Directory, Facts, HOPS, Handler, Peer, Receipted, Rules, State,
-    acknowledgement, add_hop, admit,
+    AcceptFacts, Admission, AdmissionCandidate, Agent, DeliveryState, Directory, HOPS, Handler,
+    Peer, Receipted, RelayRules, acknowledgement, add_hop, admit,
 };
 use crosstalk_protocol::store::{is_placeholder, is_same_party, may_answer};
 use serde_json::{Value, json};
@@ -42,7 +42,10 @@ impl Message {
 
     pub(super) fn thread(&self) -> &str {
         let arrival = &self.admission.arrival;
-        arrival.thread.as_deref().unwrap_or(&arrival.spare.thread)
+        arrival
+            .thread
+            .as_deref()
+            .unwrap_or(&arrival.generated.thread)
     }
 
     pub(super) fn parent(&self) -> Option<&str> {
@@ -55,14 +58,14 @@ pub(super) struct Delivery {
     pub(super) message: usize,
     pub(super) to: String,
     pub(super) by: Handler,
-    pub(super) state: State,
+    pub(super) state: DeliveryState,
     pub(super) times: BTreeMap<&'static str, Timestamp>,
     pub(super) reason: Option<String>,
     is_gone: bool,
 }
 
 impl Delivery {
-    fn go(&mut self, state: State, at: Timestamp, defect: Defect) {
+    fn go(&mut self, state: DeliveryState, at: Timestamp, defect: Defect) {
         if state.follows(self.state) || defect == Defect::StatesGoBack {
             self.state = state;
             self.times.entry(state.as_str()).or_insert(at);
@@ -74,7 +77,7 @@ impl Delivery {
 pub(super) struct Outcome {
     pub(super) status: u16,
     pub(super) text: String,
-    pub(super) refusal: Option<Refusal>,
+    pub(super) refusal: Option<Rejection>,
     /// The message, if it waits for an answer.
     pub(super) asks: Option<String>,
 }
@@ -84,7 +87,7 @@ pub(super) struct Model {
     pub(super) defect: Defect,
     pub(super) messages: Vec<Message>,
     pub(super) deliveries: Vec<Delivery>,
-    pub(super) rules: Rules,
+    pub(super) rules: RelayRules,
     /// Attachments, and which credentials uploaded them.
     pub(super) blobs: BTreeMap<String, (Vec<u8>, BTreeSet<String>)>,
     pub(super) grants: BTreeMap<String, Grant>,
@@ -104,7 +107,12 @@ impl Model {
         self.messages.iter().position(|m| m.id() == id)
     }
 
-    fn refuse(&self, document: Option<&Document<'_>>, is_read: bool, refusal: Refusal) -> Outcome {
+    fn refuse(
+        &self,
+        document: Option<&Document<'_>>,
+        is_read: bool,
+        refusal: Rejection,
+    ) -> Outcome {
         let text = match document {
             Some(document) if is_read => {
                 let envelope = document.envelope();
@@ -150,7 +158,7 @@ impl Model {
                 return self.refuse(
                     None,
                     false,
-                    Refusal::from_findings(&[fault], &shown).unwrap(),
+                    Rejection::from_findings(&[fault], &shown).unwrap(),
                 );
             }
         };
@@ -161,13 +169,13 @@ impl Model {
         };
         let mut document = Document::parse(text, reading);
         document.check();
-        if let Some(refusal) = Refusal::from_findings(document.diagnostics(), text) {
+        if let Some(refusal) = Rejection::from_findings(document.diagnostics(), text) {
             return self.refuse(Some(&document), false, refusal);
         }
         let at = now();
         let verdict = self.judge(&document, at);
         let everybody = Peer::local();
-        let candidate = Candidate {
+        let candidate = AdmissionCandidate {
             document: &document,
             verdict: &verdict,
             proof: Self::proof(&document),
@@ -206,7 +214,7 @@ impl Model {
     }
 
     /// The rules, with what the defect leaves out taken out of the text first.
-    fn admit(&self, candidate: Candidate<'_>, text: &str) -> Result<Admission, Refusal> {
+    fn admit(&self, candidate: AdmissionCandidate<'_>, text: &str) -> Result<Admission, Rejection> {
         let without = match self.defect {
             Defect::IgnoresConsent => "Consent: ",
             Defect::IgnoresDeadlines => "X-Deadline: ",
@@ -227,7 +235,7 @@ impl Model {
         let mut document = Document::parse(&text, Reading::Strict);
         document.check();
         let mut admission = admit(
-            Candidate {
+            AdmissionCandidate {
                 document: &document,
                 ..candidate.clone()
             },
@@ -238,7 +246,7 @@ impl Model {
         Ok(admission)
     }
 
-    fn take(&mut self, mut admission: Admission, at: Timestamp) -> Result<String, Refusal> {
+    fn take(&mut self, mut admission: Admission, at: Timestamp) -> Result<String, Rejection> {
         admission.is_authority |= self.has(Defect::AnybodyWithdraws);
         let arrival = &mut admission.arrival;
         if self.has(Defect::DropsPlaceholders) {
@@ -277,7 +285,7 @@ impl Model {
             }
             if !is_same {
                 let detail = "This id is taken.\nWhat to do: use another one.";
-                return Err(Refusal::new(ErrorCode::Perm, detail, ""));
+                return Err(Rejection::new(ErrorCode::Perm, detail, ""));
             }
         }
         let terms = admission.rule(&self.facts(&admission))?;
@@ -306,7 +314,7 @@ impl Model {
         Ok(ack)
     }
 
-    fn facts(&self, admission: &Admission) -> Facts {
+    fn facts(&self, admission: &Admission) -> AcceptFacts {
         let arrival = &admission.arrival;
         let belongs = |m: &&Message| match (&arrival.thread, &arrival.session) {
             (Some(thread), _) => m.admission.arrival.thread.as_ref() == Some(thread),
@@ -325,7 +333,7 @@ impl Model {
         let answered = arrival.parent.as_deref().and_then(|p| self.find(p));
         let answered = answered.and_then(|n| self.messages[n].admission.arrival.meaning);
         let handed = all.iter().rev().find(|m| means(m, Intent::Handoff));
-        Facts {
+        AcceptFacts {
             closed: closed
                 .map(|m| m.at)
                 .filter(|_| !self.has(Defect::IgnoresClose)),
@@ -341,8 +349,8 @@ impl Model {
         let parent = arrival.parent.as_deref().and_then(|p| self.find(p));
         if let Some(parent) = parent {
             let state = match arrival.meaning {
-                Some(Intent::Ack) => Some(State::Acknowledged),
-                Some(Intent::Nack) => Some(State::Failed),
+                Some(Intent::Ack) => Some(DeliveryState::Acknowledged),
+                Some(Intent::Nack) => Some(DeliveryState::Failed),
                 _ => None,
             };
             let (sender, defect) = (arrival.sender.clone(), self.defect);
@@ -365,7 +373,7 @@ impl Model {
                 message: number,
                 to: recipient.address,
                 by: recipient.by,
-                state: State::Queued,
+                state: DeliveryState::Queued,
                 times: BTreeMap::from([("queued", at)]),
                 reason: None,
                 is_gone: false,
@@ -389,7 +397,7 @@ impl Model {
             message: message.id().into(),
         };
         let document = Document::parse(&text, Reading::Strict);
-        let refusal = Refusal::new(code, detail, "");
+        let refusal = Rejection::new(code, detail, "");
         let error = reply::error(&document.envelope(), &ids, &refusal)
             .build()
             .unwrap();
@@ -461,7 +469,7 @@ impl Model {
         self.tick();
         let (defect, at) = (self.defect, now());
         let listed = |d: &Delivery| {
-            let is_open = !matches!(d.state, State::Acknowledged | State::Failed)
+            let is_open = !matches!(d.state, DeliveryState::Acknowledged | DeliveryState::Failed)
                 || defect == Defect::ListsAcknowledged;
             is_same_party(&d.to, address) && is_open && !d.is_gone && d.by == Handler::Inbox
         };
@@ -476,7 +484,7 @@ impl Model {
             let mut entry = self.entry(self.deliveries[place].message);
             let delivery = &mut self.deliveries[place];
             entry["to"] = json!(delivery.to);
-            delivery.go(State::Delivered, at, Defect::None);
+            delivery.go(DeliveryState::Delivered, at, Defect::None);
             entry["state"] = json!(delivery.state.as_str());
             delivery.is_gone = defect == Defect::ConsumesOnReading;
             let number = delivery.message;
@@ -501,7 +509,7 @@ impl Model {
         before.map(|n| self.handed_out(n)).collect()
     }
 
-    pub(super) fn mark(&mut self, address: &str, ids: &[String], state: State) -> Value {
+    pub(super) fn mark(&mut self, address: &str, ids: &[String], state: DeliveryState) -> Value {
         let (mut changed, mut unknown) = (Vec::new(), Vec::new());
         for id in ids {
             let number = self.find(id);
@@ -523,10 +531,10 @@ impl Model {
         let own = self.deliveries.iter().filter(|d| d.message == number);
         let list: Vec<Value> = own
             .map(|d| {
-                let time = |s: State| d.times.get(s.as_str()).map(ToString::to_string);
+                let time = |s: DeliveryState| d.times.get(s.as_str()).map(ToString::to_string);
                 json!({"to": d.to, "by": d.by.as_str(), "state": d.state.as_str(), "attempts": 0,
-                    "queued_at": time(State::Queued), "delivered_at": time(State::Delivered), "read_at": time(State::Read),
-                    "acknowledged_at": time(State::Acknowledged), "failed_at": time(State::Failed),
+                    "queued_at": time(DeliveryState::Queued), "delivered_at": time(DeliveryState::Delivered), "read_at": time(DeliveryState::Read),
+                    "acknowledged_at": time(DeliveryState::Acknowledged), "failed_at": time(DeliveryState::Failed),
                     "reason": d.reason, "next_at": null})
             })
             .collect();
@@ -547,9 +555,9 @@ impl Model {
             .unwrap();
         own.go(
             if is_carried {
-                State::Delivered
+                DeliveryState::Delivered
             } else {
-                State::Failed
+                DeliveryState::Failed
             },
             now(),
             Defect::None,
@@ -566,8 +574,8 @@ impl Model {
         let failed = self
             .deliveries
             .iter_mut()
-            .filter(|d| d.message == number && d.state == State::Failed);
-        failed.map(|d| d.state = State::Queued).count()
+            .filter(|d| d.message == number && d.state == DeliveryState::Failed);
+        failed.map(|d| d.state = DeliveryState::Queued).count()
     }
 
     pub(super) fn tree(&self, thread: &str, parent: Option<&str>) -> Vec<Value> {
@@ -593,10 +601,10 @@ impl Model {
         self.rules.directory.declare(agent);
     }
 
-    pub(super) fn put(&mut self, name: &str, bytes: &[u8], peer: &Peer) -> Result<bool, Refusal> {
+    pub(super) fn put(&mut self, name: &str, bytes: &[u8], peer: &Peer) -> Result<bool, Rejection> {
         if name != Digest::of(bytes).to_string() && !self.has(Defect::UncheckedBlobs) {
             let detail = "These bytes have another digest.\nWhat to do: send the right ones.";
-            return Err(Refusal::new(ErrorCode::Format, detail, ""));
+            return Err(Rejection::new(ErrorCode::Format, detail, ""));
         }
         let is_new = !self.blobs.contains_key(name);
         let (kept, by) = self.blobs.entry(name.into()).or_default();
@@ -615,7 +623,7 @@ impl Model {
     }
 
     /// An ERROR that belongs to no envelope.
-    pub(super) fn refusal(refusal: &Refusal, retry: Option<u32>) -> String {
+    pub(super) fn refusal(refusal: &Rejection, retry: Option<u32>) -> String {
         let builder: Builder = reply::error_from_system(None, refusal);
         let builder = match retry {
             Some(seconds) => builder.meta("error", "Retry-After", seconds.to_string()),

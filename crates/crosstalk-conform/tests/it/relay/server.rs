@@ -6,7 +6,7 @@ use super::defect::Defect;
 use super::model::{Model, Outcome};
 use bytes::Bytes;
 use crosstalk_envelope::registry::ErrorCode;
-use crosstalk_envelope::reply::Refusal;
+use crosstalk_envelope::reply::Rejection;
 use crosstalk_protocol::relay::{Agent, Directory, Pattern, Peer, Role};
 use crosstalk_testing::wait::LIMIT;
 use http_body_util::{BodyExt as _, Limited};
@@ -90,11 +90,11 @@ fn json_reply(status: u16, value: &Value) -> Reply {
 }
 
 /// Why a request is refused, with the status if it is not that of the code.
-struct Fault(Refusal, Option<u16>, Vec<(&'static str, String)>);
+struct Fault(Rejection, Option<u16>, Vec<(&'static str, String)>);
 
 fn fault(code: ErrorCode, why: &str) -> Fault {
     Fault(
-        Refusal::new(code, format!("{why}."), "see the specification."),
+        Rejection::new(code, format!("{why}."), "see the specification."),
         None,
         Vec::new(),
     )

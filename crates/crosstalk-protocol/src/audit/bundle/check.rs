@@ -2,8 +2,8 @@
 //! thing that is wrong ends it.
 
 use super::{
-    CHECKPOINT, CONSISTENCY, DETAILS, ENTRIES, Files, HEADER, KEY, PROOFS, Trouble, Wrong,
-    message_name,
+    BundleFault, BundleFiles, CHECKPOINT, CONSISTENCY, DETAILS, ENTRIES, HEADER, KEY, PROOFS,
+    Wrong, message_name,
 };
 use crate::audit::event::{EventKind, Leaf, detail_digest};
 use crate::audit::note::{Checkpoint, Fork, Note, NoteError, NoteKey};
@@ -25,7 +25,7 @@ pub struct Against<'a> {
 
 /// What holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct BundleReport {
     /// What the relay signed.
     pub checkpoint: Checkpoint,
     /// The key that it is signed with.
@@ -54,13 +54,13 @@ const AGAIN: &str = "Get the bundle again, whole: all of its files and nothing e
 const OPERATOR: &str =
     "Keep both checkpoints, and ask the relay operator: the log is not what it was";
 
-fn wrong(trouble: Trouble, file: &str, line: Option<u64>, what: impl Into<String>) -> Wrong {
+fn wrong(trouble: BundleFault, file: &str, line: Option<u64>, what: impl Into<String>) -> Wrong {
     let help = match trouble {
-        Trouble::Unread => "Look whether the file can be read",
-        Trouble::Form => AGAIN,
-        Trouble::Broken => DAMAGED,
-        Trouble::Fork(_) => OPERATOR,
-        Trouble::Apart => {
+        BundleFault::Unread => "Look whether the file can be read",
+        BundleFault::Form => AGAIN,
+        BundleFault::Broken => DAMAGED,
+        BundleFault::Fork(_) => OPERATOR,
+        BundleFault::Apart => {
             "Export a bundle that reaches this checkpoint, with `--checkpoint` if it is of a part of the log"
         }
     };
@@ -74,13 +74,13 @@ fn wrong(trouble: Trouble, file: &str, line: Option<u64>, what: impl Into<String
 }
 
 fn text<'f>(bytes: &'f [u8], file: &str) -> Result<&'f str, Wrong> {
-    std::str::from_utf8(bytes).map_err(|_| wrong(Trouble::Form, file, None, "it is no text"))
+    std::str::from_utf8(bytes).map_err(|_| wrong(BundleFault::Form, file, None, "it is no text"))
 }
 
-fn needed<'f, F: Files + ?Sized>(files: &'f F, file: &str) -> Result<Cow<'f, [u8]>, Wrong> {
+fn needed<'f, F: BundleFiles + ?Sized>(files: &'f F, file: &str) -> Result<Cow<'f, [u8]>, Wrong> {
     let read = files.read(file);
-    let read = read.map_err(|why| wrong(Trouble::Unread, file, None, why))?;
-    read.ok_or_else(|| wrong(Trouble::Form, file, None, "it is missing"))
+    let read = read.map_err(|why| wrong(BundleFault::Unread, file, None, why))?;
+    read.ok_or_else(|| wrong(BundleFault::Form, file, None, "it is missing"))
 }
 
 /// The lines of a file, each of which ends with a line feed.
@@ -89,7 +89,12 @@ fn lines<'f>(text: &'f str, file: &str) -> Result<impl Iterator<Item = (u64, &'f
         Some(body) => Some(body),
         None if text.is_empty() => None,
         None => {
-            return Err(wrong(Trouble::Form, file, None, "its last line is cut off"));
+            return Err(wrong(
+                BundleFault::Form,
+                file,
+                None,
+                "its last line is cut off",
+            ));
         }
     };
     Ok((1..).zip(body.into_iter().flat_map(|b| b.split('\n'))))
@@ -108,21 +113,21 @@ struct Entry<'b> {
 }
 
 /// Checks a bundle.
-pub fn check<F: Files + ?Sized>(
+pub fn check<F: BundleFiles + ?Sized>(
     files: &F,
     against: &Against<'_>,
     progress: &mut Progress<'_>,
-) -> Result<Checked, Wrong> {
+) -> Result<BundleReport, Wrong> {
     let key = key(files, against)?;
     let note = needed(files, CHECKPOINT)?;
     let note = text(&note, CHECKPOINT)?;
-    let checkpoint =
-        opened(note, &key).map_err(|e| wrong(Trouble::Broken, CHECKPOINT, None, e.to_string()))?;
+    let checkpoint = opened(note, &key)
+        .map_err(|e| wrong(BundleFault::Broken, CHECKPOINT, None, e.to_string()))?;
     let list = needed(files, ENTRIES)?;
     let (scope, entries) = entries(text(&list, ENTRIES)?)?;
     let is_all = scope == BundleScope::All;
     known_files(files, is_all)?;
-    let mut checked = Checked {
+    let mut checked = BundleReport {
         kinds: BTreeMap::new(),
         messages: 0,
         erased: 0,
@@ -160,18 +165,18 @@ pub fn check<F: Files + ?Sized>(
 }
 
 /// The key to check with: the one from elsewhere, and the one of the bundle must be the same.
-fn key<F: Files + ?Sized>(files: &F, against: &Against<'_>) -> Result<NoteKey, Wrong> {
+fn key<F: BundleFiles + ?Sized>(files: &F, against: &Against<'_>) -> Result<NoteKey, Wrong> {
     let bytes = needed(files, KEY)?;
     let line = text(&bytes, KEY)?.strip_suffix('\n');
     let key = line.ok_or(NoteError::Key).and_then(NoteKey::parse);
-    let key = key.map_err(|e| wrong(Trouble::Form, KEY, None, e.to_string()))?;
+    let key = key.map_err(|e| wrong(BundleFault::Form, KEY, None, e.to_string()))?;
     match against.key {
         Some(known) if *known != key => {
             let what = format!(
                 "it is the key of `{}`, and not the one that you gave",
                 key.name()
             );
-            let mut wrong = wrong(Trouble::Broken, KEY, None, what);
+            let mut wrong = wrong(BundleFault::Broken, KEY, None, what);
             wrong.help = "Compare the keys: whoever made this bundle signed it with another one";
             Err(wrong)
         }
@@ -192,7 +197,7 @@ enum BundleScope {
 }
 
 fn entries(list: &str) -> Result<(BundleScope, Vec<Entry<'_>>), Wrong> {
-    let bad = |line, what: &str| wrong(Trouble::Form, ENTRIES, Some(line), what);
+    let bad = |line, what: &str| wrong(BundleFault::Form, ENTRIES, Some(line), what);
     let mut all = lines(list, ENTRIES)?;
     let head = all.next().map_or("", |(_, line)| line);
     let words: Vec<&str> = head.split(' ').collect();
@@ -223,7 +228,7 @@ fn entries(list: &str) -> Result<(BundleScope, Vec<Entry<'_>>), Wrong> {
 }
 
 /// There is nothing in a bundle that is not checked.
-fn known_files<F: Files + ?Sized>(files: &F, is_all: bool) -> Result<(), Wrong> {
+fn known_files<F: BundleFiles + ?Sized>(files: &F, is_all: bool) -> Result<(), Wrong> {
     let parts: &[&str] = match is_all {
         true => &[KEY, CHECKPOINT, ENTRIES, DETAILS],
         false => &[KEY, CHECKPOINT, ENTRIES, DETAILS, PROOFS, CONSISTENCY],
@@ -236,7 +241,7 @@ fn known_files<F: Files + ?Sized>(files: &F, is_all: bool) -> Result<(), Wrong> 
     let mut others = names.iter().filter(|n| !parts.contains(&n.as_str()));
     match others.find(|n| is_message(n).is_none()) {
         Some(name) => Err(wrong(
-            Trouble::Form,
+            BundleFault::Form,
             name,
             None,
             "it does not belong to this bundle",
@@ -254,19 +259,19 @@ fn whole(entries: &[Entry<'_>], checkpoint: &Checkpoint) -> Result<Tree, Wrong> 
             "there are {found} entries, and {} were signed",
             checkpoint.size
         );
-        return Err(wrong(Trouble::Broken, ENTRIES, None, what));
+        return Err(wrong(BundleFault::Broken, ENTRIES, None, what));
     }
     match tree.root(found) == Some(checkpoint.root) {
         true => Ok(tree),
         false => {
             let what = "the entries are not those that were signed: their root is another one";
-            Err(wrong(Trouble::Broken, ENTRIES, None, what))
+            Err(wrong(BundleFault::Broken, ENTRIES, None, what))
         }
     }
 }
 
 /// Each entry has a proof.
-fn proved<F: Files + ?Sized>(
+fn proved<F: BundleFiles + ?Sized>(
     files: &F,
     entries: &[Entry<'_>],
     checkpoint: &Checkpoint,
@@ -275,14 +280,14 @@ fn proved<F: Files + ?Sized>(
     let all = paths(text(&bytes, PROOFS)?, PROOFS)?;
     if all.len() != entries.len() {
         let what = "there are not as many proofs as entries";
-        return Err(wrong(Trouble::Form, PROOFS, None, what));
+        return Err(wrong(BundleFault::Form, PROOFS, None, what));
     }
     for ((place, index, path), entry) in all.iter().zip(entries) {
         let leaf = leaf_hash(entry.line.as_bytes());
         let Checkpoint { size, root, .. } = checkpoint;
         if *index != entry.index || !is_included(&leaf, *index, *size, path, root) {
             let what = format!("entry {} is not proved by this", entry.index);
-            return Err(wrong(Trouble::Broken, PROOFS, Some(*place), what));
+            return Err(wrong(BundleFault::Broken, PROOFS, Some(*place), what));
         }
     }
     Ok(())
@@ -297,16 +302,16 @@ fn paths(text: &str, file: &str) -> Result<Vec<Path>, Wrong> {
         let first = words.next().and_then(number);
         let path = words.map(read_hash).collect::<Option<Vec<Hash>>>();
         let found = first.zip(path).map(|(first, path)| (place, first, path));
-        found.ok_or_else(|| wrong(Trouble::Form, file, Some(place), "this is no proof"))
+        found.ok_or_else(|| wrong(BundleFault::Form, file, Some(place), "this is no proof"))
     };
     lines(text, file)?.map(read).collect()
 }
 
 /// The messages are those that were accepted; only what was erased, or is kept in a better text, is not there.
-fn messages<F: Files + ?Sized>(
+fn messages<F: BundleFiles + ?Sized>(
     files: &F,
     entries: &[Entry<'_>],
-    checked: &mut Checked,
+    checked: &mut BundleReport,
     progress: &mut Progress<'_>,
 ) -> Result<(), Wrong> {
     // What happened to a message last, by its id and digest.
@@ -326,19 +331,19 @@ fn messages<F: Files + ?Sized>(
         }
         let name = message_name(entry.index);
         let read = files.read(&name);
-        let read = read.map_err(|why| wrong(Trouble::Unread, &name, None, why))?;
+        let read = read.map_err(|why| wrong(BundleFault::Unread, &name, None, why))?;
         let Some(bytes) = read else {
             let last = later.get(&(leaf.id.as_deref(), leaf.canonical));
             if last == Some(&entry.index) {
                 let what = "it is missing, and the log does not say that it was erased";
-                return Err(wrong(Trouble::Broken, &name, None, what));
+                return Err(wrong(BundleFault::Broken, &name, None, what));
             }
             checked.erased += 1;
             continue;
         };
         if leaf.raw != Some(Digest::of(&bytes)) {
             let what = "it is not the text that was taken";
-            return Err(wrong(Trouble::Broken, &name, None, what));
+            return Err(wrong(BundleFault::Broken, &name, None, what));
         }
         checked.messages += 1;
         expected.insert(name, leaf.canonical);
@@ -348,7 +353,7 @@ fn messages<F: Files + ?Sized>(
     let mut found = names.iter().filter(|n| n.starts_with("messages/"));
     if let Some(name) = found.find(|n| !expected.contains_key(*n)) {
         let what = "no entry says that it was taken";
-        return Err(wrong(Trouble::Form, name, None, what));
+        return Err(wrong(BundleFault::Form, name, None, what));
     }
     for (name, canonical) in &expected {
         same(&needed(files, name)?, *canonical, name)?;
@@ -363,16 +368,16 @@ fn same(bytes: &[u8], canonical: Option<Digest>, name: &str) -> Result<(), Wrong
         true => Ok(()),
         false => {
             let what = "its canonical form is not the one in the log";
-            Err(wrong(Trouble::Broken, name, None, what))
+            Err(wrong(BundleFault::Broken, name, None, what))
         }
     }
 }
 
 /// The details are those of the leaves: one line for each leaf that has one.
-fn details<F: Files + ?Sized>(
+fn details<F: BundleFiles + ?Sized>(
     files: &F,
     entries: &[Entry<'_>],
-    checked: &mut Checked,
+    checked: &mut BundleReport,
 ) -> Result<(), Wrong> {
     let bytes = needed(files, DETAILS)?;
     let mut all = lines(text(&bytes, DETAILS)?, DETAILS)?;
@@ -383,7 +388,7 @@ fn details<F: Files + ?Sized>(
     for (index, digest) in with {
         let Some((place, line)) = all.next() else {
             let what = format!("the detail of entry {index} is missing");
-            return Err(wrong(Trouble::Form, DETAILS, Some(last + 1), what));
+            return Err(wrong(BundleFault::Form, DETAILS, Some(last + 1), what));
         };
         last = place;
         let rest = line
@@ -397,26 +402,26 @@ fn details<F: Files + ?Sized>(
                 });
                 if fits != Some(true) {
                     let what = format!("this is not the detail of entry {index}");
-                    return Err(wrong(Trouble::Broken, DETAILS, Some(place), what));
+                    return Err(wrong(BundleFault::Broken, DETAILS, Some(place), what));
                 }
             }
             None => {
                 let what = format!("the detail of entry {index} should be here");
-                return Err(wrong(Trouble::Form, DETAILS, Some(place), what));
+                return Err(wrong(BundleFault::Form, DETAILS, Some(place), what));
             }
         }
     }
     match all.next() {
         Some((place, _)) => {
             let what = "there is no entry with this detail";
-            Err(wrong(Trouble::Form, DETAILS, Some(place), what))
+            Err(wrong(BundleFault::Form, DETAILS, Some(place), what))
         }
         None => Ok(()),
     }
 }
 
 /// The roots at the sizes of older checkpoints, each of which is proved.
-fn older<F: Files + ?Sized>(
+fn older<F: BundleFiles + ?Sized>(
     files: &F,
     count: u64,
     new: &Checkpoint,
@@ -425,17 +430,17 @@ fn older<F: Files + ?Sized>(
     let all = paths(text(&bytes, CONSISTENCY)?, CONSISTENCY)?;
     if u64::try_from(all.len()) != Ok(count) {
         let what = format!("there are {} proofs, and should be {count}", all.len());
-        return Err(wrong(Trouble::Form, CONSISTENCY, None, what));
+        return Err(wrong(BundleFault::Form, CONSISTENCY, None, what));
     }
     let mut roots = HashMap::new();
     for (place, size, path) in all {
         let Some((root, path)) = path.split_first() else {
             let what = "this is no proof";
-            return Err(wrong(Trouble::Form, CONSISTENCY, Some(place), what));
+            return Err(wrong(BundleFault::Form, CONSISTENCY, Some(place), what));
         };
         if !extends(size, root, new.size, &new.root, path) {
             let what = format!("this does not prove what the first {size} entries are");
-            return Err(wrong(Trouble::Broken, CONSISTENCY, Some(place), what));
+            return Err(wrong(BundleFault::Broken, CONSISTENCY, Some(place), what));
         }
         roots.insert(size, *root);
     }
@@ -446,20 +451,20 @@ fn older<F: Files + ?Sized>(
 fn extended(
     held: &str,
     note: &str,
-    checked: &Checked,
+    checked: &BundleReport,
     tree: Option<&Tree>,
     roots: &HashMap<u64, Hash>,
 ) -> Result<(), Wrong> {
     let file = "the checkpoint that you hold";
-    let old =
-        opened(held, &checked.key).map_err(|e| wrong(Trouble::Apart, file, None, e.to_string()))?;
+    let old = opened(held, &checked.key)
+        .map_err(|e| wrong(BundleFault::Apart, file, None, e.to_string()))?;
     let new = &checked.checkpoint;
     if old.size > new.size {
         let what = format!(
             "it has {} entries and the bundle ends at {}: the log was cut, or the bundle is older",
             old.size, new.size
         );
-        return Err(wrong(Trouble::Apart, file, None, what));
+        return Err(wrong(BundleFault::Apart, file, None, what));
     }
     let root = match tree {
         Some(tree) => tree.root(old.size),
@@ -471,7 +476,7 @@ fn extended(
             "the bundle has no proof that it extends the first {} entries",
             old.size
         );
-        return Err(wrong(Trouble::Apart, file, None, what));
+        return Err(wrong(BundleFault::Apart, file, None, what));
     };
     match root == old.root {
         true => Ok(()),
@@ -484,7 +489,7 @@ fn extended(
                 "the log was rewritten: its first {} entries are not those that were signed before",
                 old.size
             );
-            Err(wrong(Trouble::Fork(Box::new(fork)), file, None, what))
+            Err(wrong(BundleFault::Fork(Box::new(fork)), file, None, what))
         }
     }
 }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 /// What goes into a bundle.
 #[derive(Clone, Debug)]
-pub struct Contents<'c> {
+pub struct BundleContents<'c> {
     /// The public key of the log.
     pub key: &'c NoteKey,
     /// The signed checkpoint.
@@ -36,8 +36,8 @@ pub struct Contents<'c> {
 /// let checked = bundle::check::<std::collections::BTreeMap<_, _>>(&files, &bundle::Against::default(), &mut |_, _| {});
 /// assert_eq!(checked.unwrap().checkpoint.size, 0);
 /// ```
-pub fn write(contents: &Contents<'_>) -> Vec<(String, String)> {
-    let Contents {
+pub fn write(contents: &BundleContents<'_>) -> Vec<(String, String)> {
+    let BundleContents {
         key, note, entries, ..
     } = contents;
     let (count, older) = (entries.len(), contents.consistency.len());

@@ -3,7 +3,7 @@
 use super::{POLL, THREAD, answer, at, bytes, choice, choices, collated, id, parsed, poll, whys};
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::poll::{Paper, collate};
 use crosstalk_protocol::rotation::key_block;
 use proptest::prelude::*;
@@ -158,12 +158,12 @@ fn what_is_signed_is_not_put_aside_by_what_anybody_can_write() {
     // Whoever knows keys says which one is right.
     let documents = parsed(&texts);
     let mut papers: Vec<Paper<'_>> = documents.iter().map(Paper::of).collect();
-    papers[1].verdict = Some(Word::Verified);
+    papers[1].verdict = Some(VerdictWord::Verified);
     let collation = collate(&papers, None, None).unwrap();
     assert_eq!(choices(&collation), [("ANN", "A")]);
     assert_eq!(collation.counted[0].verdict, Some("verified"));
     // What must not be acted on does not count.
-    papers[1].verdict = Some(Word::Revoked);
+    papers[1].verdict = Some(VerdictWord::Revoked);
     let collation = collate(&papers[..2], None, None).unwrap();
     assert_eq!(whys(&collation), [("ANN", "not-believed")]);
     let damaged = mine.replace("As said.", "As not said.");

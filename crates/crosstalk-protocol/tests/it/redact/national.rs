@@ -1,7 +1,7 @@
 //! National numbers: right ones, and the same with another check.
 
 use super::{becomes, stays};
-use crosstalk_protocol::redact::{Rules, redact};
+use crosstalk_protocol::redact::{RedactionRules, redact};
 
 /// Numbers that need no label, and what is written around them.
 #[test]
@@ -37,7 +37,7 @@ fn numbers_with_a_strong_check_need_no_label() {
         "F1234567N",
     ] {
         becomes(
-            &Rules::default(),
+            &RedactionRules::default(),
             &[(number, "[NIN]"), (&format!("is {number}."), "is [NIN].")],
         );
     }
@@ -46,7 +46,7 @@ fn numbers_with_a_strong_check_need_no_label() {
 #[test]
 fn another_check_is_no_number() {
     stays(
-        &Rules::default(),
+        &RedactionRules::default(),
         &[
             "000-45-6789",
             "666-45-6789",
@@ -119,19 +119,21 @@ fn numbers_with_a_weak_check_need_a_label() {
         ("DNI", "12345678z"),
     ] {
         let with = |number: &str| format!("{label} {number}");
-        let text = redact(&with(number), &Rules::default()).text;
+        let text = redact(&with(number), &RedactionRules::default()).text;
         assert_eq!(text, with("[NIN]"), "{number}");
         // Without the label, and with the label on another line, it is any number.
         for text in [number.to_owned(), format!("{label}\n{number}")] {
             assert!(
-                !redact(&text, &Rules::default()).text.contains("[NIN]"),
+                !redact(&text, &RedactionRules::default())
+                    .text
+                    .contains("[NIN]"),
                 "{text}"
             );
         }
         let behind = format!("{number} ({})", label.trim_end_matches([':', '.']));
         if !label.ends_with(':') {
             assert!(
-                redact(&behind, &Rules::default())
+                redact(&behind, &RedactionRules::default())
                     .text
                     .starts_with("[NIN] ("),
                 "{behind}"
@@ -143,7 +145,7 @@ fn numbers_with_a_weak_check_need_a_label() {
 #[test]
 fn tricks_hide_no_number() {
     becomes(
-        &Rules::default(),
+        &RedactionRules::default(),
         &[
             ("１２３-４５-６７８９", "[NIN]"),
             ("123\u{200b}-45-6789", "[NIN]"),

@@ -1,11 +1,11 @@
 //! What holds for every text.
 
-use crosstalk_protocol::redact::{PiiKind, Rules, find, redact};
+use crosstalk_protocol::redact::{PiiKind, RedactionRules, find, redact};
 use crosstalk_testing::tier;
 use proptest::prelude::*;
 
-fn rules() -> Rules {
-    Rules::default().with_names([
+fn rules() -> RedactionRules {
+    RedactionRules::default().with_names([
         "Jane", "Jane Doe", "version", "E", "李", "2001", "ssn", "José", "a.b",
     ])
 }
@@ -55,7 +55,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 /// The text outside of what was found, and that it stands in the output in the same order.
-fn check(text: &str, rules: &Rules) {
+fn check(text: &str, rules: &RedactionRules) {
     let redaction = redact(text, rules);
     let mut at = 0;
     let mut out = redaction.text.as_str();

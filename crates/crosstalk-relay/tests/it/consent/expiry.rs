@@ -117,5 +117,5 @@ fn no_path_hands_out_what_has_run_out() {
         assert!(!text.contains(SECRET), "{path}: {text}");
     }
     let store = house.store();
-    assert!(store.taken_as("A1").unwrap().is_some(), "not erased yet");
+    assert!(store.record("A1").unwrap().is_some(), "not erased yet");
 }

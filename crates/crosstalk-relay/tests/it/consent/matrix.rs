@@ -5,7 +5,7 @@ use crate::house::{House, Plan, key};
 use crate::http::Ask;
 use crosstalk_api::outbound::{Outbound, Roots};
 use crosstalk_envelope::{Document, Reading};
-use crosstalk_protocol::relay::{RelayStore as _, State};
+use crosstalk_protocol::relay::{DeliveryState, RelayStore as _};
 use crosstalk_relay::delivery::{Delivery, Setup};
 use crosstalk_testing::tier;
 use crosstalk_testing::wait::{LIMIT, wait_until};
@@ -298,7 +298,7 @@ fn every_cell_of_the_tables_holds_over_every_way() {
     for cell in taken.iter().filter(|c| c.way > 1) {
         wait_until(&format!("{cell:?} waits for ever"), || {
             let ways = store.deliveries(&cell.id()).unwrap();
-            ways.iter().all(|d| d.state != State::Queued)
+            ways.iter().all(|d| d.state != DeliveryState::Queued)
         });
     }
     let courier = house.ask(&Ask::get("/crosstalk/courier?limit=500").accept("application/json"));
@@ -323,7 +323,7 @@ fn every_cell_of_the_tables_holds_over_every_way() {
 
     withdraw("revoked after the message was handed out");
     for cell in &taken {
-        let is_there = store.taken_as(&cell.id()).unwrap().is_some();
+        let is_there = store.record(&cell.id()).unwrap().is_some();
         let wanted = tables.when(*cell, "text afterwards");
         // What has ended is erased by and by; it is not shown until then.
         let shown = house
@@ -343,13 +343,13 @@ fn every_cell_of_the_tables_holds_over_every_way() {
         .filter(|c| WAYS[c.way] == "relay" && c.when == last)
     {
         wait_until(&format!("{cell:?} is still at the other relay"), || {
-            others.taken_as(&cell.id()).unwrap().is_none()
+            others.record(&cell.id()).unwrap().is_none()
         });
     }
     let relay = WAYS.iter().position(|w| *w == "relay").unwrap();
     wait_until("the confirmation of the other relay", || {
         let ways = store.deliveries(&format!("R{relay}-{last}")).unwrap();
-        ways.iter().any(|d| d.state == State::Delivered)
+        ways.iter().any(|d| d.state == DeliveryState::Delivered)
     });
     runtime.block_on(delivery.stop(LIMIT));
     drop(inside);

@@ -162,7 +162,7 @@ fn revocation_is_confirmed_and_told() {
     for line in ["Code: E-CONSENT", "parent: M2"] {
         assert!(told.contains(line), "{line}: {told}");
     }
-    let dead = house.store().dead(10).unwrap();
+    let dead = house.store().dead_letters(10).unwrap();
     assert_eq!(dead.len(), 2);
     assert!(dead.iter().all(|d| {
         d.delivery
@@ -198,7 +198,9 @@ fn queued_notice_outlives_the_relay() {
         let told = inbox_with(&house, ANN, "meta: withdrawal");
         assert_eq!(told.matches("meta: withdrawal").count(), 1, "{told}");
         let store = house.store();
-        wait_until("everything is said", || store.owed(1).unwrap().is_empty());
+        wait_until("everything is said", || {
+            store.notices(1).unwrap().is_empty()
+        });
         drop(store);
         house = House::open(plan(), house.close()).unwrap();
     }
@@ -276,7 +278,7 @@ fn text_that_must_not_leave_stays() {
 /// A sensitive message is erased some time after it was acknowledged, unless it may be kept.
 #[test]
 fn sensitive_texts_are_not_kept_for_long() {
-    use crosstalk_protocol::relay::{Retention, State};
+    use crosstalk_protocol::relay::{DeliveryState, Retention};
     let house = plan().open();
     for (id, policy) in [("M1", None), ("M2", Some("ok_to_cache")), ("M3", None)] {
         let mut letter = from_ann(BOT, id).meta("privacy", "Scope", "medical").meta(
@@ -293,25 +295,27 @@ fn sensitive_texts_are_not_kept_for_long() {
     let now = house.relay.now();
     let mut store = house.store();
     let read = ["M1".to_owned(), "M2".to_owned()];
-    store.mark(BOT, &read, State::Acknowledged, now).unwrap();
+    store
+        .mark(BOT, &read, DeliveryState::Acknowledged, now)
+        .unwrap();
     house.later(3600);
     let later = house.relay.now();
     let what = Retention {
         before: None,
         now: later,
         brief_before: Some(later),
-        most: 10,
+        limit: 10,
     };
     assert_eq!(store.retire(&what).unwrap().messages, 1);
     for (id, is_there) in [("M1", false), ("M2", true), ("M3", true)] {
-        assert_eq!(store.taken_as(id).unwrap().is_some(), is_there, "{id}");
+        assert_eq!(store.record(id).unwrap().is_some(), is_there, "{id}");
     }
 }
 
 /// Whoever asks later what was agreed to needs the signed text.
 #[test]
 fn signed_grant_is_kept_as_long_as_its_consent_holds() {
-    use crosstalk_protocol::relay::{Retention, State};
+    use crosstalk_protocol::relay::{DeliveryState, Retention};
     let house = plan().open();
     let named = signed(&grant("M1", "health"), &key(), KEY);
     // Of a consent without a name of its own, the message is the data as well.
@@ -326,36 +330,38 @@ fn signed_grant_is_kept_as_long_as_its_consent_holds() {
     let mut store = house.store();
     let ids = ["M1", "M2", "M3"].map(str::to_owned);
     let now = house.relay.now();
-    store.mark(BOT, &ids, State::Acknowledged, now).unwrap();
+    store
+        .mark(BOT, &ids, DeliveryState::Acknowledged, now)
+        .unwrap();
     house.later(3600);
     let later = house.relay.now();
     let what = Retention {
         before: None,
         now: later,
         brief_before: Some(later),
-        most: 10,
+        limit: 10,
     };
     assert_eq!(store.retire(&what).unwrap().messages, 2);
-    assert_eq!(store.taken_as("M1").unwrap().unwrap().text, named);
+    assert_eq!(store.record("M1").unwrap().unwrap().text, named);
     house.take(&revoke("health", BOT, "R1"));
-    assert!(house.store().taken_as("M1").unwrap().is_none());
+    assert!(house.store().record("M1").unwrap().is_none());
 }
 
 /// A text that is gone can't be delivered any more: its dead letter is no work for the operator.
 #[test]
 fn erased_messages_are_no_dead_letters() {
-    use crosstalk_protocol::relay::State;
+    use crosstalk_protocol::relay::DeliveryState;
     let house = plan().open();
     house.take(&signed(&grant("M1", "health"), &key(), KEY));
     house.inbox(BOT);
     let now = house.relay.now();
     let mut store = house.store();
-    let failed = store.mark(BOT, &["M1".to_owned()], State::Failed, now);
+    let failed = store.mark(BOT, &["M1".to_owned()], DeliveryState::Failed, now);
     assert_eq!(failed.unwrap().len(), 1);
-    assert_eq!(store.dead(9).unwrap().len(), 1);
+    assert_eq!(store.dead_letters(9).unwrap().len(), 1);
     assert_eq!(store.gauges().unwrap().dead_letters, 1);
     house.take(&revoke("health", BOT, "R1"));
-    assert!(store.dead(9).unwrap().is_empty());
+    assert!(store.dead_letters(9).unwrap().is_empty());
     assert_eq!(store.gauges().unwrap().dead_letters, 0);
 }
 
@@ -379,7 +385,7 @@ fn revocation_of_a_newer_ledger_is_adopted_with_its_time() {
     assert_eq!(done.unwrap().erased.len(), 1);
     let known = store.grant("health").unwrap().unwrap();
     assert_eq!(known.revoked, Some(revocation.clone()));
-    assert!(store.taken_as("M1").unwrap().is_none());
+    assert!(store.record("M1").unwrap().is_none());
     let again = store.adopt_revocation("health", &revocation, now).unwrap();
     assert!(again.unwrap().erased.is_empty());
     assert!(

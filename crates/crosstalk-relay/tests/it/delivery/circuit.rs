@@ -2,7 +2,7 @@
 
 use super::endpoint::{Endpoint, Say};
 use super::{Post, eventually, message, request};
-use crosstalk_protocol::relay::State;
+use crosstalk_protocol::relay::DeliveryState;
 
 fn route(to: &str, endpoint: &Endpoint) -> String {
     format!(
@@ -31,12 +31,12 @@ async fn a_destination_that_fails_is_left_alone_for_a_while() {
     for number in 0..5 {
         let id = format!("G{number}");
         post.send(&request(&id, "good://x")).await;
-        post.is(&id, State::Delivered).await;
+        post.is(&id, DeliveryState::Delivered).await;
     }
     post.send(&request("B2", "bad://x")).await;
     post.later(29);
     post.send(&request("G9", "good://x")).await;
-    post.is("G9", State::Delivered).await;
+    post.is("G9", DeliveryState::Delivered).await;
     assert_eq!(broken.count(), 2);
     // One finds out, and it still fails.
     // What is written down may be known a moment before the lane knows it: then the pause begins later.
@@ -49,7 +49,7 @@ async fn a_destination_that_fails_is_left_alone_for_a_while() {
     eventually("both arrive", async || {
         post.later(30);
         let ways = [post.way("B1").await?, post.way("B2").await?];
-        let is_there = ways.iter().all(|way| way.state == State::Delivered);
+        let is_there = ways.iter().all(|way| way.state == DeliveryState::Delivered);
         is_there.then_some(())
     })
     .await;
@@ -71,18 +71,19 @@ async fn a_slow_destination_holds_up_no_other() {
     });
     post.send_all(texts).await;
     post.send(&request("Q1", "quick://x")).await;
-    post.is("Q1", State::Delivered).await;
+    post.is("Q1", DeliveryState::Delivered).await;
     eventually("so many at once", async || {
         (slow.count() >= 4).then_some(())
     })
     .await;
     // A fifth one would be called before the next message to somebody else is.
     post.send(&request("Q2", "quick://x")).await;
-    post.is("Q2", State::Delivered).await;
+    post.is("Q2", DeliveryState::Delivered).await;
     assert_eq!(slow.count(), 4, "and no more");
     slow.let_go(300);
     for number in 0..300 {
-        post.is(&format!("S{number}"), State::Delivered).await;
+        post.is(&format!("S{number}"), DeliveryState::Delivered)
+            .await;
     }
     assert_eq!(slow.count(), 300);
 }
@@ -116,7 +117,7 @@ async fn urgent_message_goes_first() {
     })
     .await;
     endpoint.let_go(5);
-    post.is("L", State::Delivered).await;
+    post.is("L", DeliveryState::Delivered).await;
     let order: Vec<String> = endpoint
         .asked()
         .iter()
@@ -139,7 +140,8 @@ async fn many_messages_arrive_once_each() {
     let texts = (0..600).map(|number| request(&format!("M{number}"), "bot://x"));
     post.send_all(texts).await;
     for number in 0..600 {
-        post.is(&format!("M{number}"), State::Delivered).await;
+        post.is(&format!("M{number}"), DeliveryState::Delivered)
+            .await;
     }
     assert_eq!(endpoint.count(), 600);
 }

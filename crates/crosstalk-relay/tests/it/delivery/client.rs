@@ -87,7 +87,7 @@ async fn a_message_is_sent_read_answered_and_acknowledged() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_keeps_its_code_and_its_words() {
     let (_post, client) = open().await;
-    let Err(ClientError::Refused(refused)) = client.send("hello").await else {
+    let Err(ClientError::Rejected(refused)) = client.send("hello").await else {
         panic!("it was taken");
     };
     assert_eq!(
@@ -155,7 +155,7 @@ async fn attachments_names_agents_couriers_and_dead_letters() {
     client.carried("C1", "CHATGPT", None).await.unwrap();
     assert!(client.courier(10).await.unwrap().is_empty());
     client.send(&request("D1", "dead://x")).await.unwrap();
-    post.is("D1", crosstalk_protocol::relay::State::Failed)
+    post.is("D1", crosstalk_protocol::relay::DeliveryState::Failed)
         .await;
     let dead = client.dead(10).await.unwrap();
     assert_eq!(

@@ -3,7 +3,7 @@
 use super::endpoint::{Endpoint, Say};
 use super::{Post, QUICK, eventually, message, meta, request};
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::relay::{Peer, State};
+use crosstalk_protocol::relay::{DeliveryState, Peer};
 use crosstalk_testing::wait::LIMIT;
 use tokio::time::Instant;
 
@@ -16,7 +16,7 @@ async fn after_the_last_attempt_the_sender_is_told() {
     );
     let post = Post::start(&config);
     post.send(&request("M1", "bot://port")).await;
-    let way = post.is("M1", State::Failed).await;
+    let way = post.is("M1", DeliveryState::Failed).await;
     assert_eq!((way.attempts, endpoint.count()), (3, 3));
     assert!(way.reason.unwrap().contains("out of order"));
     let inbox = post.gets("ANN", 1).await;
@@ -52,7 +52,7 @@ async fn after_the_last_attempt_the_sender_is_told() {
         .unwrap();
     post.relay.wake();
     post.gets("ANN", 2).await;
-    post.is("M1", State::Failed).await;
+    post.is("M1", DeliveryState::Failed).await;
     assert_eq!(endpoint.count(), 6);
     assert_eq!(post.inbox("ANN").await.len(), 2);
     assert_eq!(post.dead().await.len(), 1);
@@ -71,7 +71,7 @@ async fn failure_report_is_not_answered_itself() {
         .build()
         .unwrap();
     post.send(&text).await;
-    post.is("M1", State::Failed).await;
+    post.is("M1", DeliveryState::Failed).await;
     // The REQUEST, and the ERROR about it.
     eventually("two dead letters", async || {
         (post.dead().await.len() == 2).then_some(())
@@ -83,7 +83,7 @@ async fn failure_report_is_not_answered_itself() {
             text = text.meta("refusal", "Reason", "x");
         }
         post.send(&text.build().unwrap()).await;
-        post.is(intent, State::Failed).await;
+        post.is(intent, DeliveryState::Failed).await;
     }
     assert_eq!(post.count().await, 5, "one ERROR, for the REQUEST");
     assert_eq!(endpoint.count(), 5);
@@ -191,7 +191,7 @@ async fn expired_message_is_not_delivered() {
     post.send(&text.build().unwrap()).await;
     post.tried("M1", 1).await;
     post.later(100);
-    let way = post.is("M1", State::Failed).await;
+    let way = post.is("M1", DeliveryState::Failed).await;
     assert!(way.reason.unwrap().starts_with("E-CONSENT"));
     assert_eq!(endpoint.count(), 1);
 }

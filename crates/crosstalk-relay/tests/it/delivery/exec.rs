@@ -2,7 +2,7 @@
 
 use super::{Post, QUICK, eventually, message, meta, request};
 use crosstalk_envelope::{Document, Reading};
-use crosstalk_protocol::relay::State;
+use crosstalk_protocol::relay::DeliveryState;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -39,7 +39,7 @@ async fn output_of_a_command_is_the_answer() {
     assert_eq!(answer.intent.as_deref(), Some("RESPOND"));
     let document = Document::parse(&answer.text, Reading::Strict);
     assert_eq!(document.body_text(), "Port 8080.\n[[END]]");
-    post.is("M1", State::Delivered).await;
+    post.is("M1", DeliveryState::Delivered).await;
 }
 
 /// Whoever asked waits for something: nothing is a failure. What asks for nothing is delivered.
@@ -48,10 +48,10 @@ async fn nothing_printed_fails_a_question_and_nothing_else() {
     let post = Post::start(&only("cat > /dev/null; echo noise >&2; echo; exit 0", ""));
     let news = message("M0", "ANN", "bot://port", "BROADCAST");
     post.send(&news.build().unwrap()).await;
-    assert_eq!(post.is("M0", State::Delivered).await.attempts, 1);
+    assert_eq!(post.is("M0", DeliveryState::Delivered).await.attempts, 1);
     assert_eq!(post.count().await, 1);
     post.send(&request("M1", "bot://port")).await;
-    let way = post.is("M1", State::Failed).await;
+    let way = post.is("M1", DeliveryState::Failed).await;
     assert_eq!(way.attempts, 3);
     assert!(way.reason.unwrap().contains("printed nothing"));
     let told = post.gets("ANN", 1).await.pop().unwrap().record;
@@ -105,7 +105,7 @@ async fn a_command_speaks_for_its_own_address_alone() {
             "{direction}"
         );
         assert_ne!(answer.id, "M1");
-        post.is("M1", State::Delivered).await;
+        post.is("M1", DeliveryState::Delivered).await;
     }
 }
 
@@ -118,7 +118,7 @@ async fn an_envelope_that_somebody_else_signed_is_refused() {
     );
     let post = Post::start(&only(&script, ""));
     post.send(&request("M1", "bot://port")).await;
-    let way = post.is("M1", State::Failed).await;
+    let way = post.is("M1", DeliveryState::Failed).await;
     assert_eq!(way.attempts, 1);
     assert!(way.reason.unwrap().contains("does not speak"));
     let inbox = post.gets("ANN", 1).await;
@@ -219,7 +219,7 @@ async fn a_hostile_message_is_data() {
         .build()
         .unwrap();
     post.send(&text).await;
-    post.is("--help", State::Delivered).await;
+    post.is("--help", DeliveryState::Delivered).await;
     let work = post.path("work");
     let read = |name: &str| std::fs::read_to_string(work.join(name)).unwrap();
     let names = super::names_in(&work);
@@ -281,7 +281,7 @@ async fn the_input_is_what_is_configured() {
             &format!("input = \"{input}\""),
         ));
         post.send(&request("M1", "bot://port")).await;
-        post.is("M1", State::Delivered).await;
+        post.is("M1", DeliveryState::Delivered).await;
         let got = std::fs::read_to_string(post.path("work/input")).unwrap();
         assert_eq!(got, wanted, "{input}");
     }
@@ -327,7 +327,7 @@ async fn a_command_that_hangs_is_killed_with_all_that_it_started() {
     for number in 1.. {
         let id = format!("M{number}");
         post.send(&request(&id, "bot://port")).await;
-        let way = post.is(&id, State::Failed).await;
+        let way = post.is(&id, DeliveryState::Failed).await;
         assert!(way.reason.unwrap().contains("did not end within 1 s"));
         let inbox = post.gets("ANN", number).await;
         assert_eq!(
@@ -364,7 +364,7 @@ async fn stopping_kills_what_runs_and_gives_the_message_back() {
     post.stop(Duration::from_millis(50)).await;
     all_end(&ids).await;
     let way = post.way("M1").await.unwrap();
-    assert_eq!((way.state, way.attempts), (State::Queued, 0));
+    assert_eq!((way.state, way.attempts), (DeliveryState::Queued, 0));
     assert_eq!(
         way.next_at,
         Some(post.relay.now()),
@@ -380,7 +380,7 @@ async fn endless_output_is_cut_off() {
     ));
     post.send(&request("M1", "bot://port")).await;
     let ids = processes(&post, 1).await;
-    let way = post.is("M1", State::Failed).await;
+    let way = post.is("M1", DeliveryState::Failed).await;
     assert!(way.reason.unwrap().contains("more than 100000 bytes"));
     all_end(&ids).await;
 }
@@ -399,7 +399,7 @@ async fn complaints_are_kept_short_and_harmless() {
         .build()
         .unwrap();
     post.send(&text).await;
-    let way = post.is("M1", State::Failed).await;
+    let way = post.is("M1", DeliveryState::Failed).await;
     let reason = way.reason.unwrap();
     assert_eq!(way.attempts, 3);
     assert!(
@@ -420,7 +420,7 @@ async fn a_command_that_is_not_there_is_tried_again_and_given_up() {
     );
     let post = Post::start(&config);
     post.send(&request("M1", "bot://port")).await;
-    let way = post.is("M1", State::Failed).await;
+    let way = post.is("M1", DeliveryState::Failed).await;
     assert_eq!(way.attempts, 3);
     assert!(way.reason.unwrap().contains("/no/such/program"));
 }
@@ -440,7 +440,7 @@ async fn two_that_answer_everything_end_after_one_answer() {
         .unwrap();
     post.send(&text).await;
     let answer = post.gets("bot://a", 1).await.remove(0).record;
-    post.is(&answer.id, State::Delivered).await;
+    post.is(&answer.id, DeliveryState::Delivered).await;
     assert_eq!(post.count().await, 2);
     let runs = std::fs::read_to_string(post.path("work/runs")).unwrap();
     assert_eq!(runs.lines().count(), 2, "both got their message");
@@ -461,7 +461,8 @@ async fn message_that_takes_no_answer_is_delivered_and_not_answered() {
             _ => text,
         };
         post.send(&text.build().unwrap()).await;
-        post.is(&format!("M-{intent}"), State::Delivered).await;
+        post.is(&format!("M-{intent}"), DeliveryState::Delivered)
+            .await;
     }
     assert_eq!(post.count().await, 7);
     assert!(post.inbox("ANN").await.is_empty());
@@ -496,7 +497,8 @@ async fn two_that_ask_back_end_at_the_limit() {
             .chain("ba".chars().cycle().take(limit))
             .collect();
         let way = post.way(&last).await;
-        (count > limit + 1 && way.is_some_and(|w| w.state == State::Delivered)).then_some(count)
+        (count > limit + 1 && way.is_some_and(|w| w.state == DeliveryState::Delivered))
+            .then_some(count)
     })
     .await;
     // The last one is the ERROR that tells who asked first.
@@ -525,7 +527,7 @@ async fn program_that_leaves_out_the_parent_ends_at_the_limit_too() {
 /// A program that asks more others than a person would want is stopped, and its sender is told.
 #[tokio::test(flavor = "multi_thread")]
 async fn program_that_asks_too_many_is_stopped() {
-    for (count, state) in [(20, State::Delivered), (70, State::Failed)] {
+    for (count, state) in [(20, DeliveryState::Delivered), (70, DeliveryState::Failed)] {
         let targets: Vec<String> = (0..count).map(|n| format!("BOB{n}")).collect();
         let script = format!(
             "cat > /dev/null; cat <<X\n[[bot://a→ALL v1]]\nuser: x\nthread: T-LOOP\ncontext: c\nintent: POLL\n\nmeta: routing\nTargets: {}\n\nmeta: poll\nType: plurality\nOptions: A | B\n\nbody: |\n  And you?\nsig: none\n[[END]]\nX",
@@ -535,7 +537,7 @@ async fn program_that_asks_too_many_is_stopped() {
         post.send(&request("M1", "bot://a")).await;
         let way = post.is("M1", state).await;
         let is_told = way.reason.is_some_and(|r| r.contains("asks more than 60"));
-        assert_eq!(is_told, state == State::Failed);
+        assert_eq!(is_told, state == DeliveryState::Failed);
         assert_eq!(post.inbox("BOB0").await.len(), usize::from(!is_told));
     }
 }
@@ -572,7 +574,7 @@ async fn sender_learns_nothing_about_the_machine() {
     for (count, (name, _)) in (1..).zip(&routes) {
         let id = format!("M-{name}");
         post.send(&request(&id, &format!("{name}://x"))).await;
-        let way = post.is(&id, State::Failed).await;
+        let way = post.is(&id, DeliveryState::Failed).await;
         let reason = way.reason.clone().unwrap();
         let details = ["hunter2", "127.0.0.9"];
         assert!(
@@ -614,7 +616,7 @@ async fn printed_envelopes_are_all_sent_and_leave_with_their_ids() {
         assert_eq!(document.body_text(), format!("For {to}."));
         assert_eq!(document.envelope().message, Some(got.id.as_str()));
     }
-    post.is("M1", State::Delivered).await;
+    post.is("M1", DeliveryState::Delivered).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -622,7 +624,7 @@ async fn cut_off_envelope_is_a_failed_run() {
     let script = "cat > /dev/null\ncat <<'X'\n[[bot://port→ANN v1]]\nuser: bot\nthread: T-M1\nparent: M1\ncontext: ports\nintent: RESPOND\nbody: |\n  The answer is\nX";
     let post = Post::start(&only(script, ""));
     post.send(&request("M1", "bot://port")).await;
-    let way = post.is("M1", State::Failed).await;
+    let way = post.is("M1", DeliveryState::Failed).await;
     assert!(way.reason.unwrap().contains("cut off"));
     let told = post.gets("ANN", 1).await.pop().unwrap().record;
     assert_eq!(told.intent.as_deref(), Some("ERROR"));
@@ -657,7 +659,7 @@ async fn asker_is_told_when_programs_ask_each_other_in_circles() {
 async fn inbox_of_a_routed_address_has_nothing_that_its_program_got() {
     let post = Post::start(&only("cat > /dev/null; echo Yes.", ""));
     post.send(&request("M1", "bot://port")).await;
-    post.is("M1", State::Delivered).await;
+    post.is("M1", DeliveryState::Delivered).await;
     post.gets("ANN", 1).await;
     let left = post.relay.inbox("bot://port", None, 9).await.unwrap();
     assert!(left.is_empty(), "{left:?}");

@@ -6,7 +6,9 @@ use crosstalk_api::outbound::{Outbound, Roots};
 use crosstalk_dns::{Dns, Options};
 use crosstalk_envelope::{Algorithm, PrivateKey, Timestamp};
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
-use crosstalk_protocol::relay::{Delivery as Way, Entry, HOPS, Peer, Role, State, add_hop};
+use crosstalk_protocol::relay::{
+    Delivery as Way, DeliveryState, HOPS, InboxEntry, Peer, Role, add_hop,
+};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup as Parts};
 use crosstalk_relay::delivery::{Delivery, Setup};
@@ -88,13 +90,13 @@ impl House {
     async fn send(&self, text: &str) {
         let received = self.relay.take_in(text, &Peer::local()).await;
         assert!(
-            matches!(received, Received::Taken { .. }),
+            matches!(received, Received::Accepted { .. }),
             "{}",
             received.answer()
         );
     }
 
-    async fn gets(&self, address: &str, count: usize) -> Vec<Entry> {
+    async fn gets(&self, address: &str, count: usize) -> Vec<InboxEntry> {
         eventually(&format!("{count} messages for {address}"), async || {
             let inbox = self.relay.inbox(address, None, 100).await.unwrap();
             (inbox.len() >= count).then_some(inbox)
@@ -102,7 +104,7 @@ impl House {
         .await
     }
 
-    async fn is(&self, id: &str, state: State) -> Way {
+    async fn is(&self, id: &str, state: DeliveryState) -> Way {
         eventually(&format!("{id} {state:?}"), async || {
             let id = id.to_owned();
             let ways = self.relay.read(move |s| s.deliveries(&id)).await.unwrap();
@@ -166,7 +168,7 @@ async fn a_question_goes_there_and_its_answer_comes_back() {
         meta(&asked.text, "audit", "Received-By").as_deref(),
         Some("a.test")
     );
-    a.is("M1", State::Delivered).await;
+    a.is("M1", DeliveryState::Delivered).await;
     let answer = message("A1", BOB, ANN, "RESPOND")
         .thread("T-M1")
         .parent("M1");
@@ -180,7 +182,7 @@ async fn a_question_goes_there_and_its_answer_comes_back() {
         meta(&answered.text, "audit", "Received-By").as_deref(),
         Some("b.test")
     );
-    b.is("A1", State::Delivered).await;
+    b.is("A1", DeliveryState::Delivered).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,7 +195,7 @@ async fn a_refusal_there_is_an_error_here() {
     }
     a.send(&message("M1", ANN, BOB, "REQUEST").build().unwrap())
         .await;
-    let way = a.is("M1", State::Failed).await;
+    let way = a.is("M1", DeliveryState::Failed).await;
     assert_eq!(way.attempts, 1);
     let error = a.gets(ANN, 1).await.remove(0).record;
     assert_eq!(error.sender, BOB);
@@ -215,7 +217,7 @@ async fn a_relay_does_not_speak_for_others() {
     ] {
         a.send(&message(id, sender, BOB, "REQUEST").build().unwrap())
             .await;
-        let way = a.is(id, State::Failed).await;
+        let way = a.is(id, DeliveryState::Failed).await;
         assert!(way.reason.unwrap().contains("E-PERM"), "{sender}");
     }
     let inbox = b.relay.inbox(BOB, None, 10).await.unwrap();
@@ -228,7 +230,7 @@ async fn no_relay_is_final_and_a_broken_zone_is_not() {
     let to = |domain: &str| format!("bot://{domain}.test/x");
     a.send(&message("N1", ANN, &to("none"), "REQUEST").build().unwrap())
         .await;
-    let way = a.is("N1", State::Failed).await;
+    let way = a.is("N1", DeliveryState::Failed).await;
     assert_eq!(way.attempts, 1);
     a.send(
         &message("B1", ANN, &to("broken"), "REQUEST")
@@ -236,7 +238,7 @@ async fn no_relay_is_final_and_a_broken_zone_is_not() {
             .unwrap(),
     )
     .await;
-    let way = a.is("B1", State::Failed).await;
+    let way = a.is("B1", DeliveryState::Failed).await;
     assert_eq!(way.attempts, 3, "{way:?}");
 }
 
@@ -250,8 +252,8 @@ async fn circles_end() {
             .unwrap(),
     )
     .await;
-    a.is("M1", State::Delivered).await;
-    let way = b.is("M1", State::Failed).await;
+    a.is("M1", DeliveryState::Delivered).await;
+    let way = b.is("M1", DeliveryState::Failed).await;
     assert!(
         way.reason.unwrap().contains("E-PERM"),
         "b.test does not speak for a.test"
@@ -262,7 +264,7 @@ async fn circles_end() {
             .unwrap(),
     )
     .await;
-    b.is("M3", State::Delivered).await;
+    b.is("M3", DeliveryState::Delivered).await;
     let key = PrivateKey::generate(Algorithm::Ed25519).unwrap();
     let mut text = message("M2", ANN, BOB, "REQUEST").build().unwrap();
     let at = Timestamp::from_millis(START);
@@ -275,7 +277,7 @@ async fn circles_end() {
         text = add_hop(&text, at, &pkid, Some(hop)).unwrap();
     }
     a.send(&text).await;
-    let way = a.is("M2", State::Failed).await;
+    let way = a.is("M2", DeliveryState::Failed).await;
     assert!(way.reason.unwrap().contains("E-ROUTE"));
     let error = a.gets(ANN, 1).await.remove(0).record;
     assert_eq!(

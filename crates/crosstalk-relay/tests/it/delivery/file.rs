@@ -1,7 +1,7 @@
 //! Messages that are dropped into a folder.
 
 use super::{Post, QUICK, eventually, message, meta, names_in, request};
-use crosstalk_protocol::relay::State;
+use crosstalk_protocol::relay::DeliveryState;
 
 fn config() -> String {
     format!("{QUICK}[[route]]\nto = \"drop://*\"\nby = \"file\"\nfolder = \"FOLDER/out\"\n")
@@ -11,7 +11,7 @@ fn config() -> String {
 async fn a_message_becomes_a_file() {
     let post = Post::start(&config());
     post.send(&request("M1", "drop://box")).await;
-    post.is("M1", State::Delivered).await;
+    post.is("M1", DeliveryState::Delivered).await;
     assert_eq!(names_in(&post.path("out")), ["M1.aict"]);
     let text = std::fs::read_to_string(post.path("out/M1.aict")).unwrap();
     assert_eq!(meta(&text, "audit", "Hop").as_deref(), Some("1"));
@@ -34,7 +34,7 @@ async fn an_id_is_no_path() {
     for id in ids {
         let text = message(id, "ANN", "drop://box", "REQUEST").thread("T1");
         post.send(&text.build().unwrap()).await;
-        post.is(id, State::Delivered).await;
+        post.is(id, DeliveryState::Delivered).await;
     }
     let names = names_in(&post.path("out"));
     assert_eq!(names.len(), ids.len(), "{names:?}");
@@ -63,7 +63,7 @@ async fn existing_file_is_not_replaced() {
     std::fs::create_dir(post.path("out")).unwrap();
     std::fs::write(post.path("out/M1.aict"), "of somebody else").unwrap();
     post.send(&request("M1", "drop://box")).await;
-    post.is("M1", State::Delivered).await;
+    post.is("M1", DeliveryState::Delivered).await;
     assert_eq!(
         std::fs::read_to_string(post.path("out/M1.aict")).unwrap(),
         "of somebody else"
@@ -80,7 +80,7 @@ async fn a_folder_that_can_not_be_written_is_tried_again() {
     let way = post.tried("M1", 2).await;
     assert!(way.reason.unwrap().contains("can't be written into"));
     std::fs::remove_file(post.path("out")).unwrap();
-    post.is("M1", State::Delivered).await;
+    post.is("M1", DeliveryState::Delivered).await;
     eventually("the file", async || {
         post.path("out/M1.aict").exists().then_some(())
     })
@@ -93,7 +93,7 @@ async fn file_and_its_folder_are_for_the_owner_alone() {
     use std::os::unix::fs::PermissionsExt as _;
     let post = Post::start(&config());
     post.send(&request("M1", "drop://box")).await;
-    post.is("M1", State::Delivered).await;
+    post.is("M1", DeliveryState::Delivered).await;
     for (path, mode) in [("out", 0o700), ("out/M1.aict", 0o600)] {
         let found = std::fs::metadata(post.path(path)).unwrap().permissions();
         assert_eq!(found.mode() & 0o777, mode, "{path}");

@@ -3,9 +3,9 @@
 use super::endpoint::{Endpoint, Say};
 use super::{Post, QUICK, message, meta, request};
 use crate::dns::Domains;
-use crosstalk_envelope::reply::{self, ReceivedIds, Refusal};
+use crosstalk_envelope::reply::{self, ReceivedIds, Rejection};
 use crosstalk_envelope::{Document, ErrorCode, Reading};
-use crosstalk_protocol::relay::State;
+use crosstalk_protocol::relay::DeliveryState;
 use std::sync::Arc;
 
 fn route(url: &str, more: &str) -> String {
@@ -34,7 +34,7 @@ async fn an_endpoint_gets_the_message_with_its_hop_and_answers() {
     let answers = post.gets("ANN", 1).await;
     assert_eq!(answers[0].record.sender, "bot://port");
     assert_eq!(answers[0].record.parent.as_deref(), Some("M1"));
-    let way = post.is("M1", State::Delivered).await;
+    let way = post.is("M1", DeliveryState::Delivered).await;
     assert_eq!(way.attempts, 1);
     let asked = endpoint.asked();
     assert_eq!(asked.len(), 1);
@@ -61,7 +61,7 @@ async fn a_plain_answer_is_one_too() {
         let endpoint = Endpoint::start(move |_, _| Say::Status(200, kind, "8080.".into())).await;
         let post = Post::start(&route(&endpoint.url(), ""));
         post.send(&request("M1", "bot://port")).await;
-        post.is("M1", State::Delivered).await;
+        post.is("M1", DeliveryState::Delivered).await;
         let inbox = post.inbox("ANN").await;
         assert_eq!(inbox.len(), usize::from(answers), "{kind}");
         if let Some(entry) = inbox.first() {
@@ -82,7 +82,7 @@ async fn any_other_good_answer_means_that_it_arrived() {
         let endpoint = Endpoint::start(move |_, _| Say::Status(202, "", body.to_owned())).await;
         let post = Post::start(&route(&endpoint.url(), ""));
         post.send(&request("M1", "bot://port")).await;
-        post.is("M1", State::Delivered).await;
+        post.is("M1", DeliveryState::Delivered).await;
         assert_eq!(post.count().await, 1, "{body}");
     }
 }
@@ -100,7 +100,7 @@ async fn an_endpoint_speaks_for_its_own_address_alone() {
         let endpoint = Endpoint::start(move |_, _| Say::Status(200, "", text.clone())).await;
         let post = Post::start(&route(&endpoint.url(), ""));
         post.send(&request("M1", "bot://port")).await;
-        let way = post.is("M1", State::Failed).await;
+        let way = post.is("M1", DeliveryState::Failed).await;
         assert!(way.reason.unwrap().contains("does not speak"), "{from}");
         let inbox = post.gets("ANN", 1).await;
         assert_eq!(inbox.len(), 1);
@@ -115,7 +115,7 @@ async fn an_endpoint_speaks_for_its_own_address_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_is_final_and_keeps_its_code() {
     let refusal =
-        reply::error_from_system(None, &Refusal::new(ErrorCode::Consent, "No consent.", ""));
+        reply::error_from_system(None, &Rejection::new(ErrorCode::Consent, "No consent.", ""));
     let refusal = refusal.build().unwrap();
     let endpoint = Endpoint::start(move |number, _| match number {
         0 => Say::Status(403, "", refusal.clone()),
@@ -124,7 +124,7 @@ async fn a_refusal_is_final_and_keeps_its_code() {
     .await;
     let post = Post::start(&route(&endpoint.url(), ""));
     post.send(&request("M1", "bot://port")).await;
-    let way = post.is("M1", State::Failed).await;
+    let way = post.is("M1", DeliveryState::Failed).await;
     assert!(
         way.reason.as_ref().unwrap().contains("E-CONSENT"),
         "{way:?}"
@@ -148,7 +148,7 @@ async fn a_refusal_is_final_and_keeps_its_code() {
         1
     );
     post.relay.wake();
-    post.is("M1", State::Delivered).await;
+    post.is("M1", DeliveryState::Delivered).await;
     assert!(post.dead().await.is_empty());
 }
 
@@ -162,7 +162,7 @@ async fn trouble_is_tried_again() {
         .await;
         let post = Post::start(&route(&endpoint.url(), ""));
         post.send(&request("M1", "bot://port")).await;
-        let way = post.is("M1", State::Delivered).await;
+        let way = post.is("M1", DeliveryState::Delivered).await;
         assert_eq!(way.attempts, 2, "{status}");
     }
 }
@@ -174,7 +174,7 @@ async fn it_is_not_tried_before_the_time_that_was_asked_for() {
     let post = Post::start(&route(&endpoint.url(), ""));
     post.send(&request("M1", "bot://port")).await;
     let way = post.tried("M1", 1).await;
-    assert_eq!(way.state, State::Queued);
+    assert_eq!(way.state, DeliveryState::Queued);
     let wait = way.next_at.unwrap().as_millis() - post.relay.now().as_millis();
     assert_eq!(wait, 120_000);
     post.later(120);
@@ -190,7 +190,7 @@ async fn a_redirect_is_not_followed() {
         let endpoint = Endpoint::start(move |_, _| Say::Status(status, to, String::new())).await;
         let post = Post::start(&route(&endpoint.url(), ""));
         post.send(&request("M1", "bot://port")).await;
-        let way = post.is("M1", State::Failed).await;
+        let way = post.is("M1", DeliveryState::Failed).await;
         assert!(
             way.reason.unwrap().contains("redirects are not followed"),
             "{status}"
@@ -214,7 +214,7 @@ async fn a_lost_answer_is_a_second_request_and_one_reply() {
     .await;
     let post = Post::start(&route(&endpoint.url(), ""));
     post.send(&request("M1", "bot://port")).await;
-    post.is("M1", State::Delivered).await;
+    post.is("M1", DeliveryState::Delivered).await;
     let asked = endpoint.asked();
     assert!(asked.len() >= 2, "{}", asked.len());
     assert_eq!(asked[0].body, asked[1].body);
@@ -230,7 +230,7 @@ async fn too_much_of_an_answer_is_not_read() {
     let endpoint = Endpoint::start(|_, _| Say::Status(200, "", "x".repeat(5000))).await;
     let post = Post::start(&route(&endpoint.url(), "answer_bytes = 4999"));
     post.send(&request("M1", "bot://port")).await;
-    let way = post.is("M1", State::Failed).await;
+    let way = post.is("M1", DeliveryState::Failed).await;
     assert!(way.reason.unwrap().contains("more than 4999 bytes"));
 }
 
@@ -244,7 +244,7 @@ async fn a_message_without_room_for_a_hop_does_not_leave() {
         text = text.meta("custom", format!("K{number}"), "x");
     }
     post.send(&text.build().unwrap()).await;
-    let way = post.is("M1", State::Failed).await;
+    let way = post.is("M1", DeliveryState::Failed).await;
     assert!(way.reason.unwrap().starts_with("E-TOO-LARGE"));
     assert_eq!(endpoint.count(), 0);
 }
@@ -272,7 +272,7 @@ async fn private_addresses_are_not_reached() {
         let config = config.replace("allow_private = true", "allow_private = false");
         let post = Post::with(&config, Some(Arc::clone(&names)));
         post.send(&request("M1", "bot://port")).await;
-        let way = post.is("M1", State::Failed).await;
+        let way = post.is("M1", DeliveryState::Failed).await;
         let reason = way.reason.unwrap();
         assert!(
             reason.starts_with("E-ROUTE") && reason.contains("not public"),

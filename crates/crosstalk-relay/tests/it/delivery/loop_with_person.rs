@@ -3,7 +3,7 @@
 use super::exec::route;
 use super::{Post, QUICK, START, message, meta, request};
 use crosstalk_envelope::{Document, Reading};
-use crosstalk_protocol::relay::{Entry, State};
+use crosstalk_protocol::relay::{DeliveryState, InboxEntry};
 use crosstalk_protocol::store::Record;
 use tempfile::TempDir;
 
@@ -55,8 +55,8 @@ async fn asked(post: &Post) -> Record {
     post.gets(QUEUE, 1).await.remove(0).record
 }
 
-fn answers(entries: &[Entry]) -> Vec<(String, Option<String>, String)> {
-    let one = |e: &Entry| {
+fn answers(entries: &[InboxEntry]) -> Vec<(String, Option<String>, String)> {
+    let one = |e: &InboxEntry| {
         let body = Document::parse(&e.record.text, Reading::Strict).body_text();
         let intent = e.record.intent.clone().unwrap_or_default();
         (intent, e.record.parent.clone(), body)
@@ -102,7 +102,7 @@ async fn reply_of_a_person_reaches_the_program_and_its_answer_whoever_asked() {
         ),
         (BOT, "T-M1", Some("bot"))
     );
-    post.is("R1", State::Delivered).await;
+    post.is("R1", DeliveryState::Delivered).await;
     // The program sees all three, as data.
     let input = std::fs::read_to_string(post.path("work/input.1")).unwrap();
     for words in [
@@ -160,7 +160,7 @@ async fn others_do_not_reply_in_the_place_of_the_person() {
             "Only all of them.",
         ))
         .await;
-        post.is(id, State::Delivered).await;
+        post.is(id, DeliveryState::Delivered).await;
     }
     assert!(post.inbox("ANN").await.is_empty());
 }
@@ -184,7 +184,7 @@ async fn a_program_that_always_asks_comes_to_an_end() {
             "Decide yourself.",
         ))
         .await;
-        post.is(&id, State::Delivered).await;
+        post.is(&id, DeliveryState::Delivered).await;
         let queue = post.inbox(QUEUE).await;
         match queue.last() {
             Some(last) if last.record.id != escalation.id => {
@@ -216,7 +216,7 @@ async fn a_failure_is_not_escalated_again() {
         "Nobody is there.",
     ))
     .await;
-    post.is("R1", State::Delivered).await;
+    post.is("R1", DeliveryState::Delivered).await;
     assert_eq!(post.inbox(QUEUE).await.len(), 1);
     assert!(post.inbox("ANN").await.is_empty());
 }
@@ -252,7 +252,7 @@ async fn program_that_fails_is_told_and_tried_again() {
     let script = "cat > /dev/null; echo x >> runs; [ $(wc -l < runs) -gt 2 ] || exit 3; echo Done.";
     let post = Post::start(&config(script));
     post.send(&request("M1", BOT)).await;
-    let way = post.is("M1", State::Delivered).await;
+    let way = post.is("M1", DeliveryState::Delivered).await;
     assert_eq!(way.attempts, 3);
     // The thread has what is filed.
     post.count().await;
@@ -294,7 +294,7 @@ async fn failure_on_the_reply_is_told_to_whoever_asked() {
         "Only port 8080.",
     ))
     .await;
-    post.is("R1", State::Failed).await;
+    post.is("R1", DeliveryState::Failed).await;
     let inbox = post.inbox("ANN").await;
     let said: Vec<String> = answers(&inbox).into_iter().map(|a| a.0).collect();
     assert_eq!(said, ["ERROR"]);

@@ -2,7 +2,7 @@
 
 use super::endpoint::{Endpoint, Say};
 use crate::dns::Domains;
-use crosstalk_api::outbound::{Call, Outbound, OutboundError, Roots, Url};
+use crosstalk_api::outbound::{HttpCall, Outbound, OutboundError, Roots, Url};
 use http::Method;
 use std::process::Command;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ async fn a_name_is_looked_up_once_and_what_was_checked_is_called() {
     let names = Domains::default().host("rebind.example", &[&["127.0.0.1"], &["127.66.66.66"]]);
     let names = Arc::new(names);
     let url = format!("http://rebind.example:{}/", endpoint.address.port());
-    let call = Call {
+    let call = HttpCall {
         allow_private: true,
-        ..Call::new(Method::POST, Url::parse(&url).unwrap())
+        ..HttpCall::new(Method::POST, Url::parse(&url).unwrap())
     };
     assert_eq!(outbound(&names).call(call).await.unwrap().status, 200);
     assert_eq!((names.host_lookups(), endpoint.count()), (1, 1));
@@ -56,10 +56,10 @@ async fn each_call_checks_anew() {
 #[tokio::test]
 async fn silence_ends_at_the_deadline() {
     let endpoint = Endpoint::start(|_, _| Say::Silence).await;
-    let call = Call {
+    let call = HttpCall {
         allow_private: true,
         within: Duration::from_millis(300),
-        ..Call::new(Method::POST, Url::parse(&endpoint.url()).unwrap())
+        ..HttpCall::new(Method::POST, Url::parse(&endpoint.url()).unwrap())
     };
     let error = Outbound::new(None, Roots::system())
         .call(call)
@@ -79,9 +79,9 @@ async fn unreachable_host_is_temporary_and_unknown_name_is_not() {
         (format!("http://{address}/"), true),
         ("http://no.example/".into(), false),
     ] {
-        let call = Call {
+        let call = HttpCall {
             allow_private: true,
-            ..Call::new(Method::GET, Url::parse(&url).unwrap())
+            ..HttpCall::new(Method::GET, Url::parse(&url).unwrap())
         };
         let error = outbound(&names).call(call).await.unwrap_err();
         assert_eq!(error.is_temporary(), temporary, "{error}");
@@ -129,9 +129,9 @@ async fn a_certificate_has_to_be_trusted_and_to_fit() {
         .host("relay.example", &[&["127.0.0.1"]])
         .host("other.example", &[&["127.0.0.1"]]);
     let names = Arc::new(names);
-    let call = |host: &str| Call {
+    let call = |host: &str| HttpCall {
         allow_private: true,
-        ..Call::new(
+        ..HttpCall::new(
             Method::GET,
             Url::parse(&format!("https://{host}:{}/", address.port())).unwrap(),
         )

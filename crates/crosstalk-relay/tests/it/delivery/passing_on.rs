@@ -3,9 +3,9 @@
 use super::endpoint::{Asked, Endpoint, Say};
 use super::{Post, QUICK, meta, request};
 use crate::dns::Domains;
-use crosstalk_envelope::reply::{self, Refusal};
+use crosstalk_envelope::reply::{self, Rejection};
 use crosstalk_envelope::{Document, ErrorCode, Reading};
-use crosstalk_protocol::relay::State;
+use crosstalk_protocol::relay::DeliveryState;
 use std::sync::Arc;
 
 /// The ACK of another relay.
@@ -43,7 +43,7 @@ async fn the_relay_of_the_domain_gets_it_and_a_receipt_is_wanted() {
     let names = Domains::default().relay("b.example", Ok(&["v=spf1 -all", &record(&other, "")]));
     let post = Post::with(&config("allow_private = true"), Some(Arc::new(names)));
     post.send(&request("M1", "bot://b.example/port")).await;
-    let way = post.is("M1", State::Delivered).await;
+    let way = post.is("M1", DeliveryState::Delivered).await;
     assert_eq!(way.attempts, 3);
     let asked = other.asked();
     assert_eq!(asked[0].line, "POST /base/crosstalk/receive HTTP/1.1");
@@ -69,7 +69,7 @@ async fn the_smallest_number_is_tried_first_and_then_the_next() {
     let names = Domains::default().relay("b.example", Ok(&records));
     let post = Post::with(&config("allow_private = true"), Some(Arc::new(names)));
     post.send(&request("M1", "bot://b.example/port")).await;
-    let way = post.is("M1", State::Delivered).await;
+    let way = post.is("M1", DeliveryState::Delivered).await;
     assert_eq!((way.attempts, first.count(), second.count()), (1, 1, 1));
 }
 
@@ -86,7 +86,7 @@ async fn a_domain_without_a_relay_is_final_and_a_failed_look_up_is_not() {
     for (id, domain, attempts) in [("N", "none", 1), ("W", "wrong", 1), ("F", "fails", 3)] {
         post.send(&request(id, &format!("bot://{domain}.example/x")))
             .await;
-        let way = post.is(id, State::Failed).await;
+        let way = post.is(id, DeliveryState::Failed).await;
         assert_eq!(way.attempts, attempts, "{domain}");
         assert!(way.reason.unwrap().starts_with("E-ROUTE"), "{domain}");
     }
@@ -103,14 +103,14 @@ async fn a_domain_without_a_relay_is_final_and_a_failed_look_up_is_not() {
 async fn rejection_of_the_other_relay_is_told_with_its_code() {
     let refusal = reply::error_from_system(
         None,
-        &Refusal::new(ErrorCode::Unsupported, "No bridge.", ""),
+        &Rejection::new(ErrorCode::Unsupported, "No bridge.", ""),
     );
     let refusal = refusal.build().unwrap();
     let other = Endpoint::start(move |_, _| Say::Status(422, "", refusal.clone())).await;
     let names = Domains::default().relay("b.example", Ok(&[&record(&other, "")]));
     let post = Post::with(&config("allow_private = true"), Some(Arc::new(names)));
     post.send(&request("M1", "bot://b.example/port")).await;
-    post.is("M1", State::Failed).await;
+    post.is("M1", DeliveryState::Failed).await;
     let inbox = post.gets("ANN", 1).await;
     assert_eq!(
         meta(&inbox[0].record.text, "error", "Code").as_deref(),
@@ -132,7 +132,7 @@ async fn a_record_does_not_lead_inside() {
             .host("inside.example", &[&["127.0.0.1"]]);
         let post = Post::with(&config(""), Some(Arc::new(names)));
         post.send(&request("M1", "bot://b.example/port")).await;
-        let way = post.is("M1", State::Failed).await;
+        let way = post.is("M1", DeliveryState::Failed).await;
         assert!(way.reason.unwrap().starts_with("E-ROUTE"), "{record}");
     }
     assert_eq!(inside.count(), 0);

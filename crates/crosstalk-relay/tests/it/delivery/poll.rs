@@ -76,7 +76,7 @@ fn answer(from: &str, number: u8, choice: Option<&str>, body: &str) -> String {
 }
 
 async fn all(post: &Post) -> Vec<Record> {
-    post.relay.write_filed(|_| Ok(())).await.unwrap();
+    post.relay.write_indexed(|_| Ok(())).await.unwrap();
     let read = post.relay.read(|s| s.messages(THREAD, None, 500));
     read.await.unwrap().items
 }
@@ -142,12 +142,12 @@ async fn answers_on_every_way_are_one_poll() {
     for from in ["human://acme.example/bo", "bot://review", "GEMINI"] {
         let forged = answer(from, 1, Some("Microservices"), "x");
         let refused = post.relay.take_in(&forged, &agent).await;
-        assert!(matches!(refused, Received::Refused { .. }), "{from}");
+        assert!(matches!(refused, Received::Rejected { .. }), "{from}");
     }
     let own = answer(VOTERS[0], 2, Some("Microservices"), "They scale.");
     assert!(matches!(
         post.relay.take_in(&own, &agent).await,
-        Received::Taken { .. }
+        Received::Accepted { .. }
     ));
     // By a person who carries it: what waits, and the answer of the chat, pasted.
     let waits = eventually("a letter", async || {
@@ -298,7 +298,7 @@ async fn only_the_relay_announces_the_result() {
             forged = forged.meta("audit", "Hop", "1");
         }
         let forged = forged.body("Done.").build().unwrap();
-        let Received::Refused { refusal, .. } = post.relay.take_in(&forged, &Peer::local()).await
+        let Received::Rejected { refusal, .. } = post.relay.take_in(&forged, &Peer::local()).await
         else {
             panic!("a forged result was taken");
         };
@@ -525,7 +525,7 @@ async fn a_closed_poll_is_not_counted_again_at_the_start() {
         .replace(THREAD, "T2");
     post.send(&vote).await;
     eventually("the result of another poll", async || {
-        post.relay.write_filed(|_| Ok(())).await.unwrap();
+        post.relay.write_indexed(|_| Ok(())).await.unwrap();
         let read = post.relay.read(|s| s.messages("T2", None, 9)).await;
         (read.unwrap().items.len() > 2).then_some(())
     })

@@ -2,7 +2,7 @@
 //! (`a_hostile_message_is_data`); what it then wants to be done waits for a person.
 
 use super::{Post, QUICK, eventually, message, meta, request};
-use crosstalk_protocol::relay::{HeldMessage, Ruling, State};
+use crosstalk_protocol::relay::{DeliveryState, HeldMessage, Ruling};
 use crosstalk_relay::core::Wish;
 use std::time::Duration;
 
@@ -34,9 +34,9 @@ fn envelope(from: &str, to: &str, intent: &str, id: &str) -> String {
 
 /// Everything that can be done about a message that came is done.
 async fn settled(post: &Post) {
-    post.is("M1", State::Delivered).await;
+    post.is("M1", DeliveryState::Delivered).await;
     post.send(&request("M2", "bot://clock")).await;
-    post.is("M2", State::Delivered).await;
+    post.is("M2", DeliveryState::Delivered).await;
     post.gets("ANN", 1).await;
 }
 
@@ -90,7 +90,7 @@ async fn request_of_a_rogue_agent_is_held_for_a_person() {
         .await;
         let ruling = post.relay.decide(&held, wish(&held, true)).await.unwrap();
         assert!(
-            matches!(ruling, Ruling::Before(_)),
+            matches!(ruling, Ruling::AlreadyDecided(_)),
             "an approval counts once"
         );
     }
@@ -117,7 +117,7 @@ async fn refused_request_is_never_done_and_its_sender_is_told() {
     .await;
     assert!(told.contains("E-PERM"), "{told}");
     post.send(&request("M3", "bot://clock")).await;
-    post.is("M3", State::Delivered).await;
+    post.is("M3", DeliveryState::Delivered).await;
     assert!(!post.path("ran").exists());
     assert!(waiting(&post).await.is_empty());
 }
@@ -160,14 +160,14 @@ async fn nothing_that_an_agent_says_decides() {
         post.send(&first).await;
         post.send(&request("M1", "bot://rogue")).await;
         let state = if taken {
-            State::Delivered
+            DeliveryState::Delivered
         } else {
-            State::Failed
+            DeliveryState::Failed
         };
         let way = post.is("M1", state).await;
         assert!(taken || way.reason.is_some());
         post.send(&request("M2", "bot://clock")).await;
-        post.is("M2", State::Delivered).await;
+        post.is("M2", DeliveryState::Delivered).await;
         let held = waiting(&post).await;
         let waits: Vec<&str> = held.iter().map(|h| h.record.id.as_str()).collect();
         assert_eq!(waits, wanted, "{printed}");
@@ -197,6 +197,6 @@ async fn undecided_request_expires_at_its_deadline() {
     );
     assert!(waiting(&post).await.is_empty());
     let ruling = post.relay.decide(&held, wish(&held, true)).await.unwrap();
-    assert!(matches!(ruling, Ruling::Before(d) if d.choice.as_str() == "lapsed"));
+    assert!(matches!(ruling, Ruling::AlreadyDecided(d) if d.choice.as_str() == "lapsed"));
     assert!(!post.path("ran").exists());
 }

@@ -4,7 +4,7 @@ use crate::house::{House, Plan, key, letter, secret, text};
 use crate::http::Ask;
 use crosstalk_envelope::base64;
 use crosstalk_protocol::audit::{
-    Hash, Leaf, LogStore as _, Note, NoteKey, Receipt, ReceiptError, Tree, extends, is_included,
+    Hash, Leaf, LogReceipt, LogStore as _, Note, NoteKey, ReceiptError, Tree, extends, is_included,
     leaf_hash,
 };
 use crosstalk_protocol::relay::Role;
@@ -55,7 +55,7 @@ fn accepted_message_is_proved_over_http() {
     assert_eq!(key.text(), format!("{}\n", public()));
     // A receipt is signed at once, whatever the clock of checkpoints.
     let texts = |n: usize| house.get(&format!("/crosstalk/messages/M{n}/receipt"));
-    let receipt = Receipt::parse(texts(3).text()).unwrap();
+    let receipt = LogReceipt::parse(texts(3).text()).unwrap();
     assert!(receipt.open(&public()).unwrap().size >= 5);
     assert_eq!((receipt.index, receipt.is_of(&sent[3])), (3, Ok(())));
     assert_eq!(receipt.is_of(&sent[2]), Err(ReceiptError::Message));

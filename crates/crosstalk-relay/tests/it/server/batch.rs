@@ -17,7 +17,7 @@ fn batch(text: impl AsRef<[u8]>) -> Ask {
 fn outcomes(answer: &Answer) -> Vec<String> {
     assert_eq!(answer.header("content-type"), Some(TYPE));
     let scan = scan(answer.text(), Reading::Strict);
-    assert!(scan.refused.is_empty(), "{}", answer.text());
+    assert!(scan.rejected.is_empty(), "{}", answer.text());
     let outcome = |d: &crosstalk_envelope::Document<'_>| {
         let code = d.meta("error", "Code").map(str::to_owned);
         let parent = d.envelope().parent.unwrap_or("-").to_owned();

@@ -2,7 +2,7 @@
 
 use crate::house::{House, Plan, START, ids, letter, text};
 use crate::http::{Ask, strict};
-use crosstalk_protocol::relay::{RelayStore as _, State};
+use crosstalk_protocol::relay::{DeliveryState, RelayStore as _};
 use serde_json::{Value, json};
 
 const ME: &str = "claude://code/api";
@@ -92,7 +92,7 @@ fn an_entry_says_what_it_is() {
     house.take(&self::text("ANN", ME, "M2"));
     let two = house.get(&format!("/crosstalk/inbox?for={ME}"));
     let scan = crosstalk_envelope::scan(two.text(), crosstalk_envelope::Reading::Strict);
-    assert_eq!((scan.documents.len(), scan.refused.len()), (2, 0));
+    assert_eq!((scan.documents.len(), scan.rejected.len()), (2, 0));
     assert!(two.text().contains("[[END]]\n\n[["));
     let empty = house.get("/crosstalk/inbox?for=nobody://here");
     assert_eq!(
@@ -424,7 +424,11 @@ fn only_the_messages_of_the_answer_count_as_handed_out() {
         assert_eq!(state(&house, "Z99"), "delivered", "{accept}");
         for id in &short {
             let state = &store.deliveries(id).unwrap()[0].state;
-            assert_eq!(*state == State::Delivered, is_in(id), "{accept} {id}");
+            assert_eq!(
+                *state == DeliveryState::Delivered,
+                is_in(id),
+                "{accept} {id}"
+            );
         }
     }
 }

@@ -81,7 +81,7 @@ fn a_thread_is_a_tree_a_file_and_a_document() {
     assert_eq!(ids(&first["answers"][0]["answers"]), ["M3"]);
     let file = house.ask(&Ask::get("/crosstalk/threads/T1").accept("text/plain"));
     let found = scan(file.text(), Reading::Strict);
-    assert_eq!((found.documents.len(), found.refused.len()), (6, 0));
+    assert_eq!((found.documents.len(), found.rejected.len()), (6, 0));
     let document = house.ask(&Ask::get("/crosstalk/threads/T1").accept("text/markdown"));
     assert_eq!(
         document.header("content-type"),

@@ -96,7 +96,7 @@ fn it_ends_in_good_order() {
     house.end().unwrap();
     assert!(std::net::TcpStream::connect(house.addr).is_err());
     let store = house.store();
-    assert_eq!(store.filing().unwrap().left, 0);
+    assert_eq!(store.index_progress().unwrap().left, 0);
     assert!(store.message("M1").unwrap().is_some() && store.message("M2").unwrap().is_some());
 }
 

@@ -16,7 +16,7 @@ fn envelope(lines: &str, context: &str, intent: &str) -> String {
 fn settle(house: &House) {
     let store = house.store();
     wait_until("everything is indexed", || {
-        store.filing().unwrap().left == 0
+        store.index_progress().unwrap().left == 0
     });
 }
 

@@ -170,7 +170,7 @@ fn message_that_a_revoked_token_was_still_sending_is_refused() {
         line.send(rest);
         let answer = line.answer();
         assert_eq!(answer.status, 401, "{kind}: {}", answer.text());
-        assert!(house.store().taken_as("M1").unwrap().is_none());
+        assert!(house.store().record("M1").unwrap().is_none());
     }
 }
 

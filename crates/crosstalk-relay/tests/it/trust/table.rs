@@ -213,7 +213,7 @@ impl Evidence {
         let seen = self.house.ask(&look.token(&secret("ann"))).json();
         let wish = serde_json::json!({"digest": seen["digest"], "raw": seen["raw"], "decision": "approve"});
         let answer = self.ask(Ask::json("POST", "/crosstalk/approvals/H1", &wish));
-        let is_there = self.house.store().taken_as("H1").unwrap().is_some();
+        let is_there = self.house.store().record("H1").unwrap().is_some();
         assert_eq!(answer.status == 200, is_there, "{}", answer.text());
         is_there
     }

@@ -2,7 +2,7 @@
 //! were accepted.
 
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::audit::{Detail, Hash, Note, Tree, leaf_hash};
+use crosstalk_protocol::audit::{EventDetail, Hash, Note, Tree, leaf_hash};
 use rusqlite::{Connection, params};
 
 use super::{all_checkpoints, entry, tile};
@@ -40,7 +40,7 @@ fn entries(db: &Connection, found: &mut Vec<String>) -> SqlResult<Vec<Hash>> {
         let salt: Option<Vec<u8>> = row.get("salt")?;
         let detail: Option<String> = row.get("detail")?;
         let sealed = match (&salt, &detail) {
-            (Some(salt), Some(text)) => Detail::parse(text).map(|d| d.digest(salt)),
+            (Some(salt), Some(text)) => EventDetail::parse(text).map(|d| d.digest(salt)),
             // What was erased leaves its digest alone.
             (None, None) => leaf.detail,
             _ => None,

@@ -2,7 +2,9 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::audit::{Detail, EventKind, Hash, Leaf, LogEntry, LogQuery, leaf_hash};
+use crosstalk_protocol::audit::{
+    EventDetail, EventKind, Hash, Leaf, LogEntry, LogQuery, leaf_hash,
+};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
@@ -27,7 +29,7 @@ fn entry(row: &Row<'_>) -> SqlResult<LogEntry> {
     let salt: Option<Vec<u8>> = row.get("salt")?;
     let detail: Option<String> = row.get("detail")?;
     let detail = match detail {
-        Some(text) => Some(Detail::parse(&text).ok_or_else(|| unknown("detail", &text))?),
+        Some(text) => Some(EventDetail::parse(&text).ok_or_else(|| unknown("detail", &text))?),
         None => None,
     };
     Ok(LogEntry {
@@ -87,7 +89,7 @@ pub(super) fn entries(db: &Connection, asked: &LogQuery) -> SqlResult<Vec<LogEnt
         wanted.push(format!("l.kind IN ({})", kinds.join(", ")));
     }
     let order = if asked.newest { "DESC" } else { "ASC" };
-    let limit = number(asked.most);
+    let limit = number(asked.limit);
     let sql = format!(
         "SELECT {ENTRY} FROM log l WHERE {} ORDER BY l.place {order} LIMIT {limit}",
         wanted.join(" AND ")

@@ -2,7 +2,7 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::Intent;
-use crosstalk_protocol::relay::{Admission, Closing};
+use crosstalk_protocol::relay::{Admission, ConversationId};
 use crosstalk_protocol::store::{Arrival, party};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
@@ -13,10 +13,10 @@ use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::{Sql as _, time, value};
 
 /// A conversation in columns.
-fn key(conversation: &Closing) -> (i64, &str) {
+fn key(conversation: &ConversationId) -> (i64, &str) {
     match conversation {
-        Closing::Thread(id) => (0, id),
-        Closing::Session(name) => (1, name),
+        ConversationId::Thread(id) => (0, id),
+        ConversationId::Session(name) => (1, name),
     }
 }
 
@@ -27,13 +27,21 @@ pub(super) fn closed(db: &Connection, kind: i64, name: &str) -> SqlResult<Option
     Ok(time(at))
 }
 
-pub(super) fn closed_conversation(db: &Connection, what: &Closing) -> SqlResult<Option<Timestamp>> {
+pub(super) fn closed_conversation(
+    db: &Connection,
+    what: &ConversationId,
+) -> SqlResult<Option<Timestamp>> {
     let (kind, name) = key(what);
     closed(db, kind, name)
 }
 
 /// Records that a conversation is closed; the first time counts.
-pub(super) fn close(db: &Connection, what: &Closing, at: Timestamp, seq: i64) -> SqlResult<()> {
+pub(super) fn close(
+    db: &Connection,
+    what: &ConversationId,
+    at: Timestamp,
+    seq: i64,
+) -> SqlResult<()> {
     let (kind, name) = key(what);
     let sql = "INSERT OR IGNORE INTO closing (kind, name, at, seq) VALUES (?1, ?2, ?3, ?4)";
     db.run(sql, params![kind, name, at.as_millis(), seq])?;
@@ -54,7 +62,7 @@ pub(in crate::sqlite) fn follow(db: &Connection, arrival: &Arrival, thread: &str
 }
 
 /// The address that a conversation was handed to.
-pub(super) fn steward(db: &Connection, what: &Closing) -> SqlResult<Option<String>> {
+pub(super) fn steward(db: &Connection, what: &ConversationId) -> SqlResult<Option<String>> {
     let (kind, name) = key(what);
     let sql = "SELECT address FROM steward WHERE kind = ?1 AND name = ?2";
     db.find(sql, params![kind, name], value)
@@ -80,23 +88,31 @@ pub(super) fn hand_over(db: &Connection, admission: &Admission) -> SqlResult<()>
 }
 
 /// Whether somebody may hand a conversation over: a party of it, or who begins it.
-pub(super) fn may_hand_over(db: &Connection, what: &Closing, address: &str) -> SqlResult<bool> {
+pub(super) fn may_hand_over(
+    db: &Connection,
+    what: &ConversationId,
+    address: &str,
+) -> SqlResult<bool> {
     let (parties, is_known) = parties(db, what, &party(address))?;
     Ok(!is_known || parties.contains(&party(address)))
 }
 
 /// Whether somebody is a party of a conversation. By the rules of a thread: the sender who begins it is in it, and brings in
 /// those whom they write to.
-pub(super) fn is_party(db: &Connection, what: &Closing, address: &str) -> SqlResult<bool> {
+pub(super) fn is_party(db: &Connection, what: &ConversationId, address: &str) -> SqlResult<bool> {
     let (parties, _) = parties(db, what, &party(address))?;
     Ok(parties.contains(&party(address)))
 }
 
 /// Who is in a conversation, at least as far as it takes to find one of them; whether anything is known of it.
-fn parties(db: &Connection, what: &Closing, wanted: &str) -> SqlResult<(BTreeSet<String>, bool)> {
+fn parties(
+    db: &Connection,
+    what: &ConversationId,
+    wanted: &str,
+) -> SqlResult<(BTreeSet<String>, bool)> {
     let thread = match what {
-        Closing::Thread(id) => Some(id.clone()),
-        Closing::Session(name) => db.find(
+        ConversationId::Thread(id) => Some(id.clone()),
+        ConversationId::Session(name) => db.find(
             "SELECT thread FROM message WHERE session = ?1 ORDER BY counts DESC, seq DESC LIMIT 1",
             params![name],
             value,
@@ -110,8 +126,8 @@ fn parties(db: &Connection, what: &Closing, wanted: &str) -> SqlResult<(BTreeSet
         return Ok((parties, is_known));
     }
     let column = match what {
-        Closing::Thread(_) => "thread",
-        Closing::Session(_) => "session",
+        ConversationId::Thread(_) => "thread",
+        ConversationId::Session(_) => "session",
     };
     let sql =
         format!("SELECT {INTAKE_ROW} FROM intake WHERE seq > ?1 AND {column} = ?2 ORDER BY seq");

@@ -8,9 +8,9 @@ use crate::sqlite::sql::{
 };
 use crate::sqlite::{derive, log, quarantine};
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::audit::{Detail, Event, EventKind};
+use crosstalk_protocol::audit::{Event, EventDetail, EventKind};
 use crosstalk_protocol::relay::{
-    Admission, Attempt, DeadLetter, Delivery, Handler, Recipient, State, program_failure,
+    Admission, Attempt, DeadLetter, Delivery, DeliveryState, Handler, Recipient, program_failure,
 };
 use crosstalk_protocol::store::party;
 use rusqlite::{Connection, Row, params};
@@ -22,7 +22,7 @@ fn delivery(row: &Row<'_>) -> SqlResult<Delivery> {
     Ok(Delivery {
         to: row.get("address")?,
         by: row.member("handler", &Handler::ALL)?,
-        state: row.member("state", &State::ALL)?,
+        state: row.member("state", &DeliveryState::ALL)?,
         attempts: row.get("attempts")?,
         queued_at: row.time("queued_at")?,
         delivered_at: row.opt_time("delivered_at")?,
@@ -57,7 +57,7 @@ fn quarantined(db: &Connection, id: &str) -> SqlResult<Vec<Delivery>> {
         let arrival = derive::intake_row(row)?.arrival;
         let routes = read_recipients(&routes, &arrival.receiver)?;
         let one = |(address, by): (&str, Handler)| Delivery {
-            state: State::Quarantined,
+            state: DeliveryState::Quarantined,
             reason: Some("the relay could not index it; ask its operator".to_owned()),
             ..Delivery::queued(address, by, arrival.at)
         };
@@ -96,7 +96,7 @@ pub(super) fn mark(
     db: &Connection,
     address: &str,
     ids: &[String],
-    state: State,
+    state: DeliveryState,
     at: Timestamp,
 ) -> SqlResult<Vec<String>> {
     let party = party(address);
@@ -116,12 +116,12 @@ pub(super) fn advance(
     db: &Connection,
     seq: i64,
     party: &str,
-    state: State,
+    state: DeliveryState,
     at: Timestamp,
     reason: Option<&str>,
 ) -> SqlResult<bool> {
     let sql = "SELECT state FROM delivery WHERE seq = ?1 AND party = ?2";
-    let read = |row: &Row<'_>| row.member("state", &State::ALL);
+    let read = |row: &Row<'_>| row.member("state", &DeliveryState::ALL);
     let Some(now) = db.find(sql, params![seq, party], read)? else {
         return Ok(false);
     };
@@ -129,11 +129,15 @@ pub(super) fn advance(
         return Ok(true);
     }
     let times = match state {
-        State::Queued | State::Held | State::Quarantined => return Ok(true),
-        State::Delivered => "delivered_at = coalesce(delivered_at, ?4)",
-        State::Read => "delivered_at = coalesce(delivered_at, ?4), read_at = ?4",
-        State::Acknowledged => "delivered_at = coalesce(delivered_at, ?4), acknowledged_at = ?4",
-        State::Failed => "failed_at = ?4",
+        DeliveryState::Queued | DeliveryState::Held | DeliveryState::Quarantined => {
+            return Ok(true);
+        }
+        DeliveryState::Delivered => "delivered_at = coalesce(delivered_at, ?4)",
+        DeliveryState::Read => "delivered_at = coalesce(delivered_at, ?4), read_at = ?4",
+        DeliveryState::Acknowledged => {
+            "delivered_at = coalesce(delivered_at, ?4), acknowledged_at = ?4"
+        }
+        DeliveryState::Failed => "failed_at = ?4",
     };
     let sql = format!(
         "UPDATE delivery SET state = ?3, {times}, next_at = NULL, leased_at = NULL, reason = ?5 WHERE seq = ?1 AND party = ?2"
@@ -143,7 +147,7 @@ pub(super) fn advance(
         params![
             seq,
             party,
-            position(&State::ALL, state),
+            position(&DeliveryState::ALL, state),
             at.as_millis(),
             reason
         ],
@@ -163,7 +167,13 @@ pub(in crate::sqlite) fn cancel(
     let sql = "UPDATE delivery SET state = 4, failed_at = ?3, next_at = NULL, leased_at = NULL, \
         reason = ?4 WHERE seq = ?1 AND party = ?2";
     db.run(sql, params![seq, party, at.as_millis(), reason])?;
-    note(db, seq, party, (State::Queued, State::Failed), at)
+    note(
+        db,
+        seq,
+        party,
+        (DeliveryState::Queued, DeliveryState::Failed),
+        at,
+    )
 }
 
 /// Writes into the log that a message was delivered, or became a dead letter.
@@ -171,19 +181,19 @@ fn note(
     db: &Connection,
     seq: i64,
     party: &str,
-    (before, now): (State, State),
+    (before, now): (DeliveryState, DeliveryState),
     at: Timestamp,
 ) -> SqlResult<()> {
     let kind = match now {
-        State::Failed => EventKind::Failed,
-        _ if before == State::Queued => EventKind::Delivered,
+        DeliveryState::Failed => EventKind::Failed,
+        _ if before == DeliveryState::Queued => EventKind::Delivered,
         _ => return Ok(()),
     };
     let sql = "SELECT address, handler FROM delivery WHERE seq = ?1 AND party = ?2";
     let (address, handler): (String, i64) = db.one(sql, params![seq, party], tuple)?;
     let by = member("handler", &Handler::ALL, handler)?;
     // Not why: the words of a NACK go when it is erased, and what is in the log stays.
-    let detail = Detail::default()
+    let detail = EventDetail::default()
         .with("to", &address)
         .with("by", by.as_str());
     let event = Event {
@@ -213,8 +223,10 @@ pub(super) fn attempted(
         return Ok(false);
     }
     match attempt {
-        Attempt::Delivered => advance(db, seq, &party, State::Delivered, at, None),
-        Attempt::Failed { reason } => advance(db, seq, &party, State::Failed, at, Some(reason)),
+        Attempt::Delivered => advance(db, seq, &party, DeliveryState::Delivered, at, None),
+        Attempt::Failed { reason } => {
+            advance(db, seq, &party, DeliveryState::Failed, at, Some(reason))
+        }
         Attempt::Later { at: next, reason } => {
             let sql = "UPDATE delivery SET next_at = iif(handler > 1, ?3, NULL), leased_at = \
                 NULL, reason = ?4 WHERE seq = ?1 AND party = ?2";
@@ -234,8 +246,8 @@ pub(super) fn note_failure(
 ) -> SqlResult<Vec<String>> {
     let party = party(address);
     let state = match is_final {
-        true => State::Failed,
-        false => State::Delivered,
+        true => DeliveryState::Failed,
+        false => DeliveryState::Delivered,
     };
     let reason = program_failure(is_final);
     let mut changed = Vec::new();

@@ -6,13 +6,15 @@
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::ReceivedIds;
-use crosstalk_protocol::audit::{Detail, Event, EventKind};
+use crosstalk_protocol::audit::{Event, EventDetail, EventKind};
 use crosstalk_protocol::consent::{Assurance, Proof, Terms};
 use crosstalk_protocol::relay::{
-    Admission, Choice, Decided, Decision, Held, HeldMessage, HoldStore, Recipient, Ruling, Taken,
-    id_conflict,
+    AcceptOutcome, Admission, HeldMessage, HoldChoice, HoldDecided, HoldDecision, HoldReason,
+    HoldStore, Recipient, Ruling, id_conflict,
 };
-use crosstalk_protocol::store::{Arrival, Kept, Record, Side, StoreError, Way, is_same_party};
+use crosstalk_protocol::store::{
+    Arrival, Record, Side, StoreError, StoredMessage, Way, is_same_party,
+};
 use rusqlite::{Connection, Row, params};
 use std::collections::BTreeSet;
 
@@ -23,7 +25,7 @@ use crate::sqlite::course;
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::log;
 use crate::sqlite::sql::{Columns as _, Sql as _, number, time, to_u64, value};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 
 impl HoldStore for SqliteStore {
     fn waiting(&self, limit: usize) -> Result<Vec<HeldMessage>, StoreError> {
@@ -49,7 +51,7 @@ impl HoldStore for SqliteStore {
         })
     }
 
-    fn decide(&mut self, decision: &Decision) -> Result<Ruling, StoreError> {
+    fn decide(&mut self, decision: &HoldDecision) -> Result<Ruling, StoreError> {
         self.write(|db| decide(db, decision))
     }
 
@@ -92,8 +94,8 @@ fn message(row: &Row<'_>) -> SqlResult<HeldMessage> {
     let choice: Option<String> = row.get("choice")?;
     let decided = match choice {
         None => None,
-        Some(_) => Some(Decided {
-            choice: row.word("choice", Choice::parse)?,
+        Some(_) => Some(HoldDecided {
+            choice: row.word("choice", HoldChoice::parse)?,
             by: row.get("decided_by")?,
             at: row.time("decided_at")?,
             reason: row.get("reason")?,
@@ -103,7 +105,7 @@ fn message(row: &Row<'_>) -> SqlResult<HeldMessage> {
         raw: row.digest("raw")?,
         recipients: recipients.into_iter().map(recipient).collect(),
         peer: row.get("peer")?,
-        held: Held {
+        held: HoldReason {
             why: row.get("why")?,
             deciders: row.lines("deciders")?,
         },
@@ -121,11 +123,11 @@ fn message(row: &Row<'_>) -> SqlResult<HeldMessage> {
 }
 
 fn arrival(row: &Row<'_>) -> SqlResult<Arrival> {
-    Ok(Arrival::recall(Kept {
+    Ok(Arrival::recall(StoredMessage {
         text: row.get("text")?,
         received: None,
         truncated: false,
-        verdict: row.word("verdict", Word::parse)?,
+        verdict: row.word("verdict", VerdictWord::parse)?,
         pkid: row.opt_text("pkid")?,
         side: Side::Between,
         way: Way::Relayed,
@@ -135,7 +137,7 @@ fn arrival(row: &Row<'_>) -> SqlResult<Arrival> {
             false => None,
         },
         answers: None,
-        spare: ReceivedIds {
+        generated: ReceivedIds {
             thread: row.get("spare_thread")?,
             message: row.get("spare_message")?,
         },
@@ -148,7 +150,7 @@ pub(super) fn is_any(db: &Connection) -> SqlResult<bool> {
 }
 
 /// What a message gets for an answer that is or was held, or whose id belongs to one. Nothing if none has to do with it.
-pub(super) fn again(db: &Connection, admission: &Admission) -> SqlResult<Option<Taken>> {
+pub(super) fn again(db: &Connection, admission: &Admission) -> SqlResult<Option<AcceptOutcome>> {
     let arrival = &admission.arrival;
     let sql = match arrival.message {
         Some(_) => {
@@ -170,7 +172,7 @@ pub(super) fn again(db: &Connection, admission: &Admission) -> SqlResult<Option<
     let digest: [u8; 32] = row.get("digest")?;
     if digest == arrival.digest.0 {
         let since = row.time("at")?;
-        return Ok(Some(Taken::Held {
+        return Ok(Some(AcceptOutcome::Held {
             index: row.seq("entry")?,
             since,
             is_new: false,
@@ -182,7 +184,7 @@ pub(super) fn again(db: &Connection, admission: &Admission) -> SqlResult<Option<
     }
     let sender: String = row.get("sender")?;
     let spare: String = row.get("spare_message")?;
-    let verdict = row.word("verdict", Word::parse)?;
+    let verdict = row.word("verdict", VerdictWord::parse)?;
     let is_own = is_same_party(&sender, &arrival.sender);
     if is_own && arrival.displaces(verdict, Side::Between) && by_id(db, &spare)?.is_none() {
         let seq: i64 = row.get("seq")?;
@@ -190,16 +192,16 @@ pub(super) fn again(db: &Connection, admission: &Admission) -> SqlResult<Option<
         db.run(sql, params![seq, spare])?;
         return Ok(None);
     }
-    Ok(Some(Taken::Refused(id_conflict(arrival.id()))))
+    Ok(Some(AcceptOutcome::Rejected(id_conflict(arrival.id()))))
 }
 
 /// Holds a message. Nothing if another message has its id.
 pub(super) fn insert(
     db: &Connection,
     admission: &Admission,
-    held: &Held,
+    held: &HoldReason,
     terms: &Terms,
-) -> SqlResult<Option<Taken>> {
+) -> SqlResult<Option<AcceptOutcome>> {
     let a = &admission.arrival;
     if accept::by_id(db, a.id())?.is_some() {
         return Ok(None);
@@ -209,7 +211,7 @@ pub(super) fn insert(
         db,
         &Event {
             kind: EventKind::Held,
-            detail: Some(Detail::default().with("why", &held.why)),
+            detail: Some(EventDetail::default().with("why", &held.why)),
             ..log::accepted(a.id(), a, admission.raw)
         },
     )?;
@@ -232,7 +234,7 @@ pub(super) fn insert(
             a.at.as_millis(),
             a.verdict.as_str(),
             generated,
-            a.spare.message,
+            a.generated.message,
             a.thread.as_deref().unwrap_or(&generated),
             a.sender,
             a.receiver,
@@ -256,7 +258,7 @@ pub(super) fn insert(
         let sql = "INSERT OR IGNORE INTO held_consent (consent, seq) VALUES (?1, ?2)";
         db.run(sql, params![consent, seq])?;
     }
-    Ok(Some(Taken::Held {
+    Ok(Some(AcceptOutcome::Held {
         index,
         since: a.at,
         is_new: true,
@@ -268,14 +270,14 @@ pub(super) fn insert(
 }
 
 /// Carries a decision out. Only inside a transaction.
-fn decide(db: &Connection, decision: &Decision) -> SqlResult<Ruling> {
+fn decide(db: &Connection, decision: &HoldDecision) -> SqlResult<Ruling> {
     let Some(found) = by_id(db, &decision.id)? else {
         return Ok(Ruling::Unknown);
     };
     if let Err(ruling) = found.rule(decision) {
         return Ok(ruling);
     }
-    if decision.choice != Choice::Approve {
+    if decision.choice != HoldChoice::Approve {
         settle(db, &found, decision)?;
         queue::enqueue_notices(db, decision.report.clone())?;
         return Ok(Ruling::Done(None));
@@ -285,12 +287,12 @@ fn decide(db: &Connection, decision: &Decision) -> SqlResult<Ruling> {
     settle(db, &found, decision)?;
     let mut stale = BTreeSet::new();
     let taken = match intake::accept_one(db, &admission, &mut stale)? {
-        Taken::New { seq, .. } => Some((seq, admission)),
-        Taken::Refused(refusal) => {
+        AcceptOutcome::Accepted { seq, .. } => Some((seq, admission)),
+        AcceptOutcome::Rejected(refusal) => {
             db.execute_batch("ROLLBACK TO decision; RELEASE decision")?;
-            return Ok(Ruling::Not(refusal));
+            return Ok(Ruling::NotAllowed(refusal));
         }
-        Taken::Known { .. } | Taken::Held { .. } => None,
+        AcceptOutcome::Known { .. } | AcceptOutcome::Held { .. } => None,
     };
     for thread in &stale {
         course::recount(db, thread)?;
@@ -310,11 +312,11 @@ pub(in crate::sqlite) fn lapse_where(
     let sql = format!("SELECT h.* FROM held h WHERE h.choice IS NULL AND {which}");
     let chosen = db.all(&sql, [value], message)?;
     for found in &chosen {
-        let lapse = Decision {
+        let lapse = HoldDecision {
             id: found.record.id.clone(),
             digest: found.record.digest,
             raw: found.raw,
-            choice: Choice::Lapse,
+            choice: HoldChoice::Lapse,
             reason: Some(reason.to_owned()),
             by: ITSELF.to_owned(),
             at,
@@ -355,14 +357,14 @@ pub(in crate::sqlite) fn forget(db: &Connection, thread: &str) -> SqlResult<u64>
 }
 
 /// Puts a decision on record and into the log; the text is not kept.
-fn settle(db: &Connection, found: &HeldMessage, decision: &Decision) -> SqlResult<()> {
+fn settle(db: &Connection, found: &HeldMessage, decision: &HoldDecision) -> SqlResult<()> {
     let reason = decision.reason.as_deref();
-    let detail = Detail::default().with("by", &decision.by);
+    let detail = EventDetail::default().with("by", &decision.by);
     let event = Event {
         kind: match decision.choice {
-            Choice::Approve => EventKind::Approved,
-            Choice::Refuse => EventKind::Declined,
-            Choice::Lapse => EventKind::Failed,
+            HoldChoice::Approve => EventKind::Approved,
+            HoldChoice::Refuse => EventKind::Declined,
+            HoldChoice::Lapse => EventKind::Failed,
         },
         at: decision.at,
         id: Some(&decision.id),
@@ -377,8 +379,8 @@ fn settle(db: &Connection, found: &HeldMessage, decision: &Decision) -> SqlResul
     let seq = number(found.record.seq);
     match decision.choice {
         // The message that is taken refers to them from now on.
-        Choice::Approve => keep::release_held(db, seq)?,
-        Choice::Refuse | Choice::Lapse => keep::drop_held(db, seq)?,
+        HoldChoice::Approve => keep::release_held(db, seq)?,
+        HoldChoice::Refuse | HoldChoice::Lapse => keep::drop_held(db, seq)?,
     }
     let sql = "UPDATE held SET choice = ?2, decided_by = ?3, decided_at = ?4, reason = ?5, text \
         = '', ends = NULL WHERE seq = ?1";

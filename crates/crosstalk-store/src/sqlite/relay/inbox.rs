@@ -1,6 +1,6 @@
 //! Messages as their recipients ask for them, indexed or not.
 
-use crosstalk_protocol::relay::{Entry, Handler, Inbox, State};
+use crosstalk_protocol::relay::{DeliveryState, Handler, InboxEntry, InboxQuery};
 use crosstalk_protocol::store::{Record, party};
 use rusqlite::{Connection, Row, params};
 
@@ -9,7 +9,7 @@ use crate::sqlite::fault::SqlResult;
 use crate::sqlite::query::{self, RECORD};
 use crate::sqlite::sql::{Columns as _, Sql as _, number, position, value};
 
-pub(super) fn inbox_of(db: &Connection, inbox: &Inbox<'_>) -> SqlResult<Vec<Entry>> {
+pub(super) fn inbox_of(db: &Connection, inbox: &InboxQuery<'_>) -> SqlResult<Vec<InboxEntry>> {
     let sql = format!(
         "{RECORD}, d.address, d.handler, d.state FROM delivery d INDEXED BY delivery_inbox \
          CROSS JOIN message m ON m.seq = d.seq CROSS JOIN intake i ON i.seq = d.seq \
@@ -18,15 +18,15 @@ pub(super) fn inbox_of(db: &Connection, inbox: &Inbox<'_>) -> SqlResult<Vec<Entr
     let asked = params![
         party(inbox.address),
         inbox.after.map_or(0, super::number),
-        number(inbox.most),
+        number(inbox.limit),
         // A program can't acknowledge. What it has processed would come again to anyone who listens later.
         position(&Handler::ALL, Handler::Exec)
     ];
     db.all(&sql, asked, |row| {
-        Ok(Entry {
+        Ok(InboxEntry {
             to: row.get("address")?,
             by: row.member("handler", &Handler::ALL)?,
-            state: row.member("state", &State::ALL)?,
+            state: row.member("state", &DeliveryState::ALL)?,
             record: query::record(row)?,
         })
     })

@@ -6,7 +6,7 @@ use crate::sqlite::derive::{INTAKE_ROW, IntakeRow};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::{Sql as _, number, tuple, value};
 use crate::sqlite::{accept, derive, fault, quarantine};
-use crosstalk_protocol::relay::{Closing, Filing};
+use crosstalk_protocol::relay::{ConversationId, IndexProgress};
 use crosstalk_protocol::store::{Arrival, party};
 use rusqlite::{Connection, Row, params};
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ fn pending_row(row: &Row<'_>) -> SqlResult<PendingRow> {
 }
 
 /// Indexes the oldest that are not indexed. Only inside a transaction.
-pub(super) fn index_oldest(db: &Connection, limit: usize) -> SqlResult<Filing> {
+pub(super) fn index_oldest(db: &Connection, limit: usize) -> SqlResult<IndexProgress> {
     index_some(db, i64::MAX, limit)
 }
 
@@ -67,7 +67,7 @@ pub(super) fn unindexed(
     rows.into_iter().map(who).collect()
 }
 
-fn index_some(db: &Connection, place: i64, limit: usize) -> SqlResult<Filing> {
+fn index_some(db: &Connection, place: i64, limit: usize) -> SqlResult<IndexProgress> {
     let through = progress(db, INDEXED)?;
     // Messages that were erased before they were indexed have nothing to index.
     let sql = "SELECT seq, peer IS NOT NULL AND text <> '' FROM intake WHERE seq > ?1 AND \
@@ -134,7 +134,7 @@ fn index_one(db: &Connection, row: &mut PendingRow, stale: &mut BTreeSet<String>
     derive::index(db, seq, filed)?;
     let settled = accept::apply_effects(db, seq, filed, stale)?;
     if closes {
-        let thread = Closing::Thread(filed.thread.clone());
+        let thread = ConversationId::Thread(filed.thread.clone());
         close::close(db, &thread, filed.arrival.at, seq)?;
     }
     if let Some(id) = settled {
@@ -189,10 +189,10 @@ pub(super) fn last_seq(db: &Connection) -> SqlResult<i64> {
     db.one("SELECT coalesce(max(seq), 0) FROM intake", [], value)
 }
 
-pub(super) fn indexing(db: &Connection, filed: usize) -> SqlResult<Filing> {
+pub(super) fn indexing(db: &Connection, filed: usize) -> SqlResult<IndexProgress> {
     let through = progress(db, INDEXED)?;
     let left = last_seq(db)?.saturating_sub(through).max(0);
-    Ok(Filing {
+    Ok(IndexProgress {
         through: through.unsigned_abs(),
         left: left.unsigned_abs(),
         filed,

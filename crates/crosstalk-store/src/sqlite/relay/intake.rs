@@ -7,7 +7,8 @@ use crosstalk_envelope::registry::Intent;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::consent::Terms;
 use crosstalk_protocol::relay::{
-    Admission, Closing, Facts, Priority, Taken, id_conflict, is_accepted_after_close, report,
+    AcceptFacts, AcceptOutcome, Admission, ConversationId, Priority, id_conflict,
+    is_accepted_after_close, report,
 };
 use crosstalk_protocol::store::{Arrival, is_same_party};
 use rusqlite::{Connection, params};
@@ -23,7 +24,7 @@ use crate::sqlite::log;
 use crate::sqlite::sql::{Sql as _, position, tuple, value};
 
 /// Accepts messages. Only inside a transaction.
-pub(super) fn accept_all(db: &Connection, batch: &[Admission]) -> SqlResult<Vec<Taken>> {
+pub(super) fn accept_all(db: &Connection, batch: &[Admission]) -> SqlResult<Vec<AcceptOutcome>> {
     let mut stale = BTreeSet::new();
     let is_any_held = batch.iter().any(|a| a.held.is_some()) || hold::is_any(db)?;
     let taken = batch.iter().map(|admission| {
@@ -36,7 +37,7 @@ pub(super) fn accept_all(db: &Connection, batch: &[Admission]) -> SqlResult<Vec<
             None => accept_one(db, admission, &mut stale),
         }
     });
-    let taken = taken.collect::<SqlResult<Vec<Taken>>>()?;
+    let taken = taken.collect::<SqlResult<Vec<AcceptOutcome>>>()?;
     for thread in &stale {
         course::recount(db, thread)?;
     }
@@ -48,7 +49,7 @@ pub(super) fn accept_one(
     db: &Connection,
     admission: &Admission,
     stale: &mut BTreeSet<String>,
-) -> SqlResult<Taken> {
+) -> SqlResult<AcceptOutcome> {
     let arrival = &admission.arrival;
     if arrival.message.is_none()
         && let Some(found) = accept::by_content(db, arrival)?
@@ -68,7 +69,7 @@ pub(super) fn accept_one(
     }
     let terms = match ruled {
         Ok(terms) => terms,
-        Err(refusal) => return Ok(Taken::Refused(refusal)),
+        Err(refusal) => return Ok(AcceptOutcome::Rejected(refusal)),
     };
     let Some(found) = found else {
         return Err(rusqlite::Error::QueryReturnedNoRows);
@@ -81,7 +82,7 @@ pub(super) fn accept_one(
         let taken = keep(db, admission, &terms)?;
         return taken.ok_or(rusqlite::Error::QueryReturnedNoRows);
     }
-    Ok(Taken::Refused(id_conflict(arrival.id())))
+    Ok(AcceptOutcome::Rejected(id_conflict(arrival.id())))
 }
 
 /// A message that is there: kept is what is known better now.
@@ -90,11 +91,11 @@ fn again(
     found: &KnownMessage,
     arrival: &Arrival,
     stale: &mut BTreeSet<String>,
-) -> SqlResult<Taken> {
+) -> SqlResult<AcceptOutcome> {
     if arrival.improves(found.verdict) && !found.is_gone {
         accept::improve(db, found, arrival, stale)?;
     }
-    Ok(Taken::Known {
+    Ok(AcceptOutcome::Known {
         seq: found.seq.unsigned_abs(),
         index: log::known(db, found, arrival)?,
         since: found.since,
@@ -128,7 +129,7 @@ pub(in crate::sqlite) fn thread_of_parent(
     })?;
     let got = delivery::read_recipients(&routes, &parent.arrival.receiver)?;
     let got: Vec<&str> = got.into_iter().map(|(address, _)| address).collect();
-    let conversation = Closing::Thread(thread.clone());
+    let conversation = ConversationId::Thread(thread.clone());
     let has_part = arrival.has_part_in(&parent.arrival, &got)
         || close::is_party(db, &conversation, &arrival.sender)?;
     Ok(has_part.then_some(thread))
@@ -141,7 +142,7 @@ pub(super) fn generated_thread(db: &Connection, arrival: &Arrival) -> SqlResult<
         db.find(sql, params![name], value)
     };
     if arrival.thread.is_some() {
-        return Ok(arrival.spare.thread.clone());
+        return Ok(arrival.generated.thread.clone());
     }
     if let Some(thread) = thread_of_parent(db, arrival)? {
         return Ok(thread);
@@ -155,13 +156,13 @@ pub(super) fn generated_thread(db: &Connection, arrival: &Arrival) -> SqlResult<
             session,
         )?,
     };
-    Ok(of_session.unwrap_or_else(|| arrival.spare.thread.clone()))
+    Ok(of_session.unwrap_or_else(|| arrival.generated.thread.clone()))
 }
 
 /// What the rules ask about what came before.
-fn facts(db: &Connection, admission: &Admission) -> SqlResult<Facts> {
+fn facts(db: &Connection, admission: &Admission) -> SqlResult<AcceptFacts> {
     let arrival = &admission.arrival;
-    let mut facts = Facts::default();
+    let mut facts = AcceptFacts::default();
     if let Some(claim) = &admission.claim {
         facts.grants = ledger::named(db, claim.names(arrival.id()))?;
     }
@@ -203,7 +204,7 @@ fn meaning(db: &Connection, id: &str) -> SqlResult<Option<String>> {
 }
 
 /// Keeps a message, or holds it. Nothing if another message has its id.
-fn keep(db: &Connection, admission: &Admission, terms: &Terms) -> SqlResult<Option<Taken>> {
+fn keep(db: &Connection, admission: &Admission, terms: &Terms) -> SqlResult<Option<AcceptOutcome>> {
     match &admission.held {
         Some(held) => hold::insert(db, admission, held, terms),
         None => insert(db, admission, terms),
@@ -211,7 +212,11 @@ fn keep(db: &Connection, admission: &Admission, terms: &Terms) -> SqlResult<Opti
 }
 
 /// Keeps a message, with what the next ones are judged by. Nothing if another message has its id.
-fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> SqlResult<Option<Taken>> {
+fn insert(
+    db: &Connection,
+    admission: &Admission,
+    terms: &Terms,
+) -> SqlResult<Option<AcceptOutcome>> {
     let a = &admission.arrival;
     let generated = generated_thread(db, a)?;
     let sql = "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, \
@@ -231,7 +236,7 @@ fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> SqlResult<Op
             a.side.as_str(),
             a.verdict.as_str(),
             generated,
-            a.spare.message,
+            a.generated.message,
             a.thread.as_deref().unwrap_or(&generated),
             a.answers,
             a.text,
@@ -263,12 +268,12 @@ fn insert(db: &Connection, admission: &Admission, terms: &Terms) -> SqlResult<Op
     let withdrawn = match &terms.withdrawal {
         Some(withdrawal) => {
             let withdrawn = ledger::revoke(db, Some(seq), withdrawal)?;
-            queue::enqueue_notices(db, report::withdrawn(a, &withdrawn))?;
+            queue::enqueue_notices(db, report::revocation_notices(a, &withdrawn))?;
             Some(Box::new(withdrawn))
         }
         None => None,
     };
-    Ok(Some(Taken::New {
+    Ok(Some(AcceptOutcome::Accepted {
         seq: seq.unsigned_abs(),
         index,
         ids: ReceivedIds {
@@ -284,5 +289,9 @@ pub(super) fn closes_thread(db: &Connection, arrival: &Arrival, thread: &str) ->
     if arrival.meaning != Some(Intent::Close) || arrival.thread.as_deref() == Some(thread) {
         return Ok(false);
     }
-    close::is_party(db, &Closing::Thread(thread.to_owned()), &arrival.sender)
+    close::is_party(
+        db,
+        &ConversationId::Thread(thread.to_owned()),
+        &arrival.sender,
+    )
 }

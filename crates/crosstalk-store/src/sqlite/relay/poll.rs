@@ -16,7 +16,7 @@ pub(super) fn came(db: &Connection, admission: &Admission, seq: i64) -> SqlResul
     let thread = arrival.thread.as_deref();
     match arrival.meaning {
         Some(Intent::Poll) => {
-            let thread = thread.unwrap_or(&arrival.spare.thread);
+            let thread = thread.unwrap_or(&arrival.generated.thread);
             let ends = admission.answer_by.map(Timestamp::as_millis);
             let sql = "INSERT INTO poll (seq, thread, at, ends, touched) VALUES (?1, ?2, ?3, ?4, \
                 ?1)";

@@ -5,8 +5,8 @@ use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::{Sql as _, member, number, position, time, to_u64, tuple, value};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{
-    Due, Entry, Errand, Handler, INTERRUPTED, MAX_COUNTED, Priority, QueueDepth, State,
-    StoreGauges, report,
+    DeliveryState, DueDelivery, Errand, Handler, INTERRUPTED, InboxEntry, MAX_COUNTED, Priority,
+    QueueDepth, StoreGauges, report,
 };
 use rusqlite::{Connection, params};
 
@@ -19,8 +19,8 @@ pub(super) fn due(
     now: Timestamp,
     lease: Timestamp,
     limit: usize,
-) -> SqlResult<Vec<Due>> {
-    let mut given: Vec<Due> = Vec::new();
+) -> SqlResult<Vec<DueDelivery>> {
+    let mut given: Vec<DueDelivery> = Vec::new();
     for priority in Priority::ALL {
         let sql = "SELECT seq, party, address, handler, attempts FROM delivery \
             INDEXED BY delivery_due WHERE state = 0 AND handler > 1 AND priority = ?1 AND \
@@ -38,7 +38,7 @@ pub(super) fn due(
                 = ?2";
             db.run(sql, leased)?;
             if let Some(record) = inbox::at(db, seq)? {
-                given.push(Due {
+                given.push(DueDelivery {
                     to,
                     by: member("handler", &Handler::ALL, handler)?,
                     attempts,
@@ -75,7 +75,7 @@ pub(super) fn courier(
     db: &Connection,
     lets_carry: &dyn Fn(&Errand) -> bool,
     limit: usize,
-) -> SqlResult<Vec<Entry>> {
+) -> SqlResult<Vec<InboxEntry>> {
     let mut find = db.prepare_cached(
         "SELECT d.seq, d.address, m.sender, q.sender, EXISTS (SELECT 1 FROM message p CROSS JOIN delivery c \
          ON c.seq = p.seq AND c.party = d.party AND c.handler = 1 WHERE p.id = q.parent) \
@@ -98,10 +98,10 @@ pub(super) fn courier(
             && let Some(record) = inbox::at(db, row.get(0)?)?
         {
             let to = errand.to;
-            carried.push(Entry {
+            carried.push(InboxEntry {
                 to,
                 by: Handler::CopyPaste,
-                state: State::Queued,
+                state: DeliveryState::Queued,
                 record,
             });
         }

@@ -1,7 +1,7 @@
 //! Erasing what is too old or has expired. Its id and its digest stay: the same message is known when it comes again.
 
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::relay::{Retention, Retired};
+use crosstalk_protocol::relay::{Retention, RetiredCount};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
@@ -15,23 +15,23 @@ use crate::sqlite::{course, log, settle};
 const MANY: i64 = 20_000;
 
 /// Erases messages. Only inside a transaction.
-pub(super) fn retire(db: &Connection, what: &Retention) -> SqlResult<Retired> {
+pub(super) fn retire(db: &Connection, what: &Retention) -> SqlResult<RetiredCount> {
     let mut chosen = expired(db, what)?;
-    let mut more = chosen.len() > what.most;
-    chosen.truncate(what.most);
+    let mut more = chosen.len() > what.limit;
+    chosen.truncate(what.limit);
     for seq in &chosen {
         keep::let_go(db, *seq)?;
     }
     if let Some(before) = what.brief_before {
-        let room = what.most.saturating_sub(chosen.len());
+        let room = what.limit.saturating_sub(chosen.len());
         let times = (before.as_millis(), what.now.as_millis());
         chosen.extend(brief(db, times, room)?);
-        more |= chosen.len() >= what.most;
+        more |= chosen.len() >= what.limit;
     }
     if let Some(before) = what.before
         && !more
     {
-        let room = what.most.saturating_sub(chosen.len());
+        let room = what.limit.saturating_sub(chosen.len());
         more = aged(db, before.as_millis(), room, &mut chosen)?;
     }
     if let Some(before) = what.before {
@@ -44,7 +44,7 @@ pub(super) fn retire(db: &Connection, what: &Retention) -> SqlResult<Retired> {
     if !chosen.is_empty() && !more {
         tidy(db)?;
     }
-    Ok(Retired {
+    Ok(RetiredCount {
         messages: to_u64(chosen.len()),
         more,
     })
@@ -53,7 +53,7 @@ pub(super) fn retire(db: &Connection, what: &Retention) -> SqlResult<Retired> {
 /// Messages whose time has expired, one more than are wanted. What is not indexed yet is left for the next time.
 fn expired(db: &Connection, what: &Retention) -> SqlResult<Vec<i64>> {
     let filed = index::progress(db, index::INDEXED)?;
-    let limit = number(what.most.saturating_add(1));
+    let limit = number(what.limit.saturating_add(1));
     let sql = "SELECT seq FROM intake INDEXED BY intake_expires WHERE expires <= ?1 AND seq <= \
         ?2 ORDER BY expires LIMIT ?3";
     db.all(sql, params![what.now.as_millis(), filed, limit], |row| {

@@ -124,7 +124,7 @@ fn filled_as_a_relay() {
     let owned = store.own().unwrap();
     let one = |number: usize| parcel(letter(&format!("M{number:05}")).thread("T1"));
     let fill = |store: &mut SqliteStore, from: usize| {
-        let taken = (from..).take_while(|number| match store.take(&[one(*number)]) {
+        let taken = (from..).take_while(|number| match store.accept_batch(&[one(*number)]) {
             Ok(_) => true,
             Err(fault) => {
                 assert_eq!(fault.fault, StoreFault::Full, "{fault}");

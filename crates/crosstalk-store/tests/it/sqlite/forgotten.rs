@@ -2,7 +2,7 @@
 
 use super::Sqlite;
 use crate::letter::letter;
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::store::{Page, Search, Store as _, StoreFault};
 use crosstalk_store::SqliteStore;
 use std::path::Path;
@@ -58,7 +58,9 @@ fn nothing_of_a_thread_is_left_in_the_files() {
     }
     // One that was kept twice, the better text over the other.
     made.store
-        .accept(&[rare(3).verdict(Word::Verified, Some("ann")).arrival()])
+        .accept(&[rare(3)
+            .verdict(VerdictWord::Verified, Some("ann"))
+            .arrival()])
         .unwrap();
     for word in RARE {
         assert!(!files_with(&folder, word).is_empty(), "{word}");

@@ -5,8 +5,8 @@ use crate::at;
 use crate::letter::letter;
 use crate::parcel::{parcel, take_and_file};
 use crosstalk_envelope::{Algorithm, PrivateKey};
-use crosstalk_protocol::audit::{Checkpoint, Hash, LogStore as _, Sealed, extends};
-use crosstalk_protocol::relay::{RelayStore as _, State};
+use crosstalk_protocol::audit::{Checkpoint, Hash, LogStore as _, SignedCheckpoint, extends};
+use crosstalk_protocol::relay::{DeliveryState, RelayStore as _};
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::tier;
 use rusqlite::{Connection, params};
@@ -23,7 +23,7 @@ fn made() -> (Sqlite, u64, Hash) {
     take_and_file(&mut made.store, &parcels);
     let ids: Vec<String> = (0..MESSAGES).map(|n| format!("M{n:03}")).collect();
     made.store
-        .mark("CLAUDE", &ids, State::Read, at(9000))
+        .mark("CLAUDE", &ids, DeliveryState::Read, at(9000))
         .unwrap();
     while made.store.store_hashes(8).unwrap() {}
     let size = made.store.log_size().unwrap();
@@ -34,7 +34,7 @@ fn made() -> (Sqlite, u64, Hash) {
     let note = Checkpoint { origin, size, root }.sign(&key).unwrap();
     let at = at(9001);
     made.store
-        .keep_checkpoint(&Sealed {
+        .keep_checkpoint(&SignedCheckpoint {
             size,
             at,
             root,

@@ -3,11 +3,11 @@
 use super::Sqlite;
 use crate::letter::{Letter, letter, nameless};
 use crosstalk_envelope::{Intent, Timestamp};
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::store::{
-    Arrival, AskedMessage, CandidateQuestion, Link, Lookup, Meant, Moved, NamedIds, Outcome, Page,
-    Placement, Record, Relocation, Search, Side, Store, Thread, ThreadFilter, ThreadHints, Wait,
-    Way, may_answer, party, plan_relocation,
+    Arrival, AskedMessage, CandidateQuestion, Link, Lookup, Meant, Moved, NamedIds, Page,
+    Placement, Record, Relocation, Search, Side, Store, StoreOutcome, Thread, ThreadFilter,
+    ThreadHints, Wait, Way, may_answer, party, plan_relocation,
 };
 use crosstalk_testing::tier;
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ struct Course {
 }
 
 impl Model {
-    fn accept(&mut self, new: &Arrival) -> Outcome {
+    fn accept(&mut self, new: &Arrival) -> StoreOutcome {
         let by_id = |id: &str| self.rows.iter().position(|r| r.arrival.id() == id);
         let alike = |r: &Row| r.arrival.message.is_none() && r.arrival.digest == new.digest;
         let by_content = || self.rows.iter().position(alike);
@@ -46,12 +46,12 @@ impl Model {
         let mut displaced = None;
         if let Some(place) = place {
             let row = &self.rows[place];
-            let (verdict, spare) = (row.arrival.verdict, &row.arrival.spare.message);
+            let (verdict, spare) = (row.arrival.verdict, &row.arrival.generated.message);
             if row.arrival.digest == new.digest {
                 return self.again(place, new);
             }
             if !new.displaces(verdict, row.arrival.side) || by_id(spare).is_some() {
-                return Outcome::Conflict {
+                return StoreOutcome::Conflict {
                     id: row.arrival.id().to_owned(),
                     thread: row.thread.clone(),
                 };
@@ -86,7 +86,7 @@ impl Model {
         self.gather(self.rows.len() - 1);
         self.take_as_answer(self.rows.len() - 1);
         let is_settled = new.settles() && waited && !waits(self);
-        Outcome::Filed {
+        StoreOutcome::Filed {
             id: new.id().to_owned(),
             thread,
             settled: answered.filter(|_| is_settled),
@@ -234,7 +234,7 @@ impl Model {
         open.map(question).collect()
     }
 
-    fn again(&mut self, place: usize, new: &Arrival) -> Outcome {
+    fn again(&mut self, place: usize, new: &Arrival) -> StoreOutcome {
         let improved = new.improves(self.rows[place].arrival.verdict);
         if improved {
             let old = &mut self.rows[place].arrival;
@@ -243,7 +243,7 @@ impl Model {
             self.take_as_answer(place);
         }
         let row = &self.rows[place];
-        Outcome::Known {
+        StoreOutcome::Known {
             id: row.arrival.id().to_owned(),
             thread: row.thread.clone(),
             since: row.arrival.at,
@@ -260,7 +260,8 @@ impl Model {
         let session = |r: &&Row| r.arrival.session.is_some() && r.arrival.session == new.session;
         let sessions = || self.rows.iter().rev().filter(session);
         let answer = self.rows.iter().filter(|r| {
-            let leads = new.verdict != Word::Verified || r.arrival.verdict == Word::Verified;
+            let leads =
+                new.verdict != VerdictWord::Verified || r.arrival.verdict == VerdictWord::Verified;
             r.arrival.answered() == Some(new.id()) && !is_named(r) && leads
         });
         ThreadHints {
@@ -282,7 +283,7 @@ impl Model {
             self.rows[place].arrival.id().to_owned(),
             self.rows[place].thread.clone(),
         );
-        let is_verified = |n: usize| self.rows[n].arrival.verdict == Word::Verified;
+        let is_verified = |n: usize| self.rows[n].arrival.verdict == VerdictWord::Verified;
         if !self.rows[place].arrival.counts() {
             return;
         }
@@ -331,7 +332,7 @@ impl Model {
                 Some(Intent::Close) if is_mine || parties.contains(&party(&a.sender)) => {
                     course.closed_at = course.closed_at.or(Some(a.at));
                     course.closed = Some(n);
-                    if is_mine || a.verdict == Word::Verified {
+                    if is_mine || a.verdict == VerdictWord::Verified {
                         course.firm = Some(n);
                     }
                 }
@@ -339,7 +340,7 @@ impl Model {
                 _ if is_mine => course.closed_at = None,
                 _ => {}
             }
-            let is_sure = is_mine || (a.verdict == Word::Verified && a.way != Way::Relayed);
+            let is_sure = is_mine || (a.verdict == VerdictWord::Verified && a.way != Way::Relayed);
             let begins = parties.is_empty() && a.meaning != Some(Intent::Close);
             if is_sure || begins || parties.contains(&party(&a.sender)) {
                 let names = [&a.sender, &a.receiver].into_iter().chain(&a.targets);
@@ -360,7 +361,7 @@ impl Model {
         let senders: BTreeSet<String> = answers.map(|(_, r)| party(&r.arrival.sender)).collect();
         let course = self.course(&row.thread);
         let closed = match row.arrival.verdict {
-            Word::Verified => course.firm,
+            VerdictWord::Verified => course.firm,
             _ => course.closed,
         };
         let is_closed = closed.is_some_and(|last| last > place);
@@ -574,16 +575,16 @@ fn a_letter() -> impl Strategy<Value = Letter> {
                 one = one.targets(&NAMES[targets..]);
             }
             let word = [
-                Word::Unsigned,
-                Word::Unsigned,
-                Word::Unsigned,
-                Word::Verified,
-                Word::FirstContact,
-                Word::NotVerified,
-                Word::Damaged,
+                VerdictWord::Unsigned,
+                VerdictWord::Unsigned,
+                VerdictWord::Unsigned,
+                VerdictWord::Verified,
+                VerdictWord::FirstContact,
+                VerdictWord::NotVerified,
+                VerdictWord::Damaged,
             ][word];
             let key = ["k1", "k2"][at as usize % 2];
-            one = one.verdict(word, (word < Word::Unsigned).then_some(key));
+            one = one.verdict(word, (word < VerdictWord::Unsigned).then_some(key));
             one = match other {
                 0 => one.own_id(&format!("own-{at}")),
                 1 => one.answers(&format!("M{}", at % 8)),
@@ -620,16 +621,16 @@ fn choose(answer: &mut Arrival, open: &[CandidateQuestion]) -> Vec<String> {
 
 /// What is told of a message at once. Whether an answer that joined in the same batch had closed the thread is not: threads
 /// are gone through once for a batch.
-fn within_a_batch(outcome: Outcome) -> Outcome {
+fn within_a_batch(outcome: StoreOutcome) -> StoreOutcome {
     match outcome {
-        Outcome::Filed {
+        StoreOutcome::Filed {
             id,
             thread,
             settled,
             displaced,
             candidates,
             ..
-        } => Outcome::Filed {
+        } => StoreOutcome::Filed {
             id,
             thread,
             settled,
@@ -652,10 +653,10 @@ proptest! {
             match deed {
                 Deed::Accept(letters) => {
                     let batch: Vec<Arrival> = letters.iter().map(Letter::arrival).collect();
-                    let wanted: Vec<Outcome> = batch.iter().map(|a| model.accept(a)).collect();
+                    let wanted: Vec<StoreOutcome> = batch.iter().map(|a| model.accept(a)).collect();
                     let outcomes = made.store.accept(&batch).unwrap();
-                    let outcomes: Vec<Outcome> = outcomes.into_iter().map(within_a_batch).collect();
-                    let wanted: Vec<Outcome> = wanted.into_iter().map(within_a_batch).collect();
+                    let outcomes: Vec<StoreOutcome> = outcomes.into_iter().map(within_a_batch).collect();
+                    let wanted: Vec<StoreOutcome> = wanted.into_iter().map(within_a_batch).collect();
                     assert_eq!(outcomes, wanted);
                 }
                 Deed::Dismiss(number) => {

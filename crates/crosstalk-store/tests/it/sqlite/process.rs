@@ -3,7 +3,7 @@
 use super::Sqlite;
 use crate::again;
 use crate::letter::letter;
-use crosstalk_protocol::store::{Outcome, Page, Search, Store as _, StoreFault, Way};
+use crosstalk_protocol::store::{Page, Search, Store as _, StoreFault, StoreOutcome, Way};
 use crosstalk_store::{Home, SqliteStore};
 use crosstalk_testing::tier;
 use std::io::{BufRead as _, BufReader};
@@ -54,7 +54,7 @@ fn written() {
         assert!(
             !outcomes
                 .iter()
-                .any(|o| matches!(o, Outcome::Conflict { .. }))
+                .any(|o| matches!(o, StoreOutcome::Conflict { .. }))
         );
         store.inbox(Page::first(3)).unwrap();
     }

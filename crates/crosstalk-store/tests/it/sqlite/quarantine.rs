@@ -4,7 +4,7 @@ use super::Sqlite;
 use crate::at;
 use crate::letter::letter;
 use crate::parcel::{file_all, inbox, parcel, take_new};
-use crosstalk_protocol::relay::{RelayStore as _, Retention, State};
+use crosstalk_protocol::relay::{DeliveryState, RelayStore as _, Retention};
 use crosstalk_protocol::store::Store as _;
 use crosstalk_store::SqliteStore;
 use rusqlite::Connection;
@@ -43,10 +43,10 @@ fn message_that_cannot_be_indexed_is_quarantined_and_the_others_go_on() {
     assert_eq!((one.id.as_str(), one.seq), ("M2", 3));
     assert!(one.reason.contains("UNIQUE"), "{}", one.reason);
     let deliveries = made.store.deliveries("M2").unwrap();
-    let states: Vec<State> = deliveries.iter().map(|d| d.state).collect();
-    assert_eq!(states, [State::Quarantined]);
+    let states: Vec<DeliveryState> = deliveries.iter().map(|d| d.state).collect();
+    assert_eq!(states, [DeliveryState::Quarantined]);
     // Its text is kept, and the message is found by its id.
-    let kept = made.store.taken_as("M2").unwrap().unwrap();
+    let kept = made.store.record("M2").unwrap().unwrap();
     assert_eq!((kept.id.as_str(), kept.seq), ("M2", 3));
 }
 
@@ -72,7 +72,7 @@ fn erasing_a_quarantined_message_leaves_a_sound_store() {
         before: Some(at(1_000_000)),
         now: at(1_000_000),
         brief_before: None,
-        most: 9,
+        limit: 9,
     };
     assert_eq!(made.store.retire(&what).unwrap().messages, 4);
     assert_eq!(quarantined(&made.store), [""; 0]);
@@ -86,6 +86,6 @@ fn forgetting_a_thread_takes_its_quarantined_messages_along() {
     rename(&made, "M2", "M0");
     assert_eq!(made.store.forget("T1").unwrap(), 3);
     assert_eq!(quarantined(&made.store), [""; 0]);
-    assert!(made.store.taken_as("M2").unwrap().is_none());
+    assert!(made.store.record("M2").unwrap().is_none());
     assert_eq!(made.store.check().unwrap(), [""; 0]);
 }

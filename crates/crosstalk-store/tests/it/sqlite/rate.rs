@@ -3,7 +3,7 @@
 use super::Sqlite;
 use crate::letter::letter;
 use crate::parcel::parcel;
-use crosstalk_protocol::relay::{Admission, Inbox, RelayStore as _, State};
+use crosstalk_protocol::relay::{Admission, DeliveryState, InboxQuery, RelayStore as _};
 use std::time::Instant;
 
 const WORDS: [&str; 12] = [
@@ -60,12 +60,12 @@ fn rate() {
         count += 156 * 64;
         let (begin, cpu) = (Instant::now(), spent());
         for batch in &all {
-            store.take(batch).unwrap();
+            store.accept_batch(batch).unwrap();
         }
         let took = begin.elapsed().as_secs_f64();
         cpu_taking += spent() - cpu;
         let (begin, cpu) = (Instant::now(), spent());
-        while store.file(512).unwrap().left > 0 {}
+        while store.index(512).unwrap().left > 0 {}
         let filed = begin.elapsed().as_secs_f64();
         cpu_filing += spent() - cpu;
         (taking, filing) = (taking + took, filing + filed);
@@ -90,14 +90,14 @@ fn rate() {
     let again = parcels(0, 1000);
     let begin = Instant::now();
     for _ in 0..10 {
-        store.take(&again).unwrap();
+        store.accept_batch(&again).unwrap();
     }
     let replayed = begin.elapsed().as_secs_f64();
     println!("take again: {:.0} a second", 10_000.0 / replayed);
-    let asked = Inbox {
+    let asked = InboxQuery {
         address: "KALLE",
         after: None,
-        most: 100,
+        limit: 100,
     };
     let begin = Instant::now();
     let mut acknowledged = 0;
@@ -108,7 +108,7 @@ fn rate() {
         let ids: Vec<String> = entries.into_iter().map(|e| e.record.id).collect();
         let now = crate::at(1_000_000);
         acknowledged += store
-            .mark("KALLE", &ids, State::Acknowledged, now)
+            .mark("KALLE", &ids, DeliveryState::Acknowledged, now)
             .unwrap()
             .len();
     }

@@ -5,7 +5,7 @@ use crate::again;
 use crate::at;
 use crate::letter::letter;
 use crate::parcel::{Parcel as _, file_all, inbox, parcel, take_and_file, take_new};
-use crosstalk_protocol::relay::{Handler, RelayStore as _, Retention, State};
+use crosstalk_protocol::relay::{DeliveryState, Handler, RelayStore as _, Retention};
 use crosstalk_protocol::store::{Page, Search, Store as _, StoreFault, ThreadFilter};
 use crosstalk_store::{Home, SqliteStore};
 use crosstalk_testing::tier;
@@ -40,10 +40,15 @@ fn killed() {
         );
         println!("taken {id}");
         match number % 4 {
-            1 => drop(store.file(3).unwrap()),
+            1 => drop(store.index(3).unwrap()),
             2 => {
                 store
-                    .mark("ANN", std::slice::from_ref(&id), State::Acknowledged, at(9))
+                    .mark(
+                        "ANN",
+                        std::slice::from_ref(&id),
+                        DeliveryState::Acknowledged,
+                        at(9),
+                    )
                     .unwrap();
                 println!("marked {id}");
             }
@@ -86,12 +91,9 @@ fn what_was_taken_is_filed_once_whenever_it_is_killed() {
         lines.for_each(&mut note);
         assert!(!taken.is_empty(), "round {round}");
         let store = &mut made.store;
-        let unfiled = store.filing().unwrap().left;
+        let unfiled = store.index_progress().unwrap().left;
         for id in &taken {
-            assert!(
-                store.taken_as(id).unwrap().is_some(),
-                "{id}, {unfiled} left"
-            );
+            assert!(store.record(id).unwrap().is_some(), "{id}, {unfiled} left");
         }
         file_all(store);
         for id in &taken {
@@ -103,7 +105,9 @@ fn what_was_taken_is_filed_once_whenever_it_is_killed() {
         for id in &marked {
             let deliveries = store.deliveries(id).unwrap();
             assert!(
-                deliveries.iter().any(|d| d.state == State::Acknowledged),
+                deliveries
+                    .iter()
+                    .any(|d| d.state == DeliveryState::Acknowledged),
                 "{id}"
             );
         }
@@ -199,7 +203,10 @@ fn a_copy_is_made_while_others_write() {
     assert_eq!(copied.check().unwrap(), Vec::<String>::new());
     assert_eq!(file_all(&mut copied).left, 0);
     assert_eq!(copied.thread("T1").unwrap().unwrap().messages, 2001);
-    assert_eq!(made.store.filing().unwrap().left as usize, 1 + steps);
+    assert_eq!(
+        made.store.index_progress().unwrap().left as usize,
+        1 + steps
+    );
     let names = crate::all_names(made.place.path());
     assert!(!names.iter().any(|n| n.contains("tmp")), "{names:?}");
     #[cfg(unix)]
@@ -317,7 +324,7 @@ fn nothing_of_an_erased_message_is_left_in_the_files() {
         before: None,
         now: at(50),
         brief_before: None,
-        most: 100,
+        limit: 100,
     };
     assert_eq!(made.store.retire(&what).unwrap().messages, 60);
     for word in rare {
@@ -363,7 +370,7 @@ fn the_log_of_a_relay_stays_short() {
         let parcels: Vec<_> = (0..64)
             .map(|n| parcel(letter(&format!("M{batch}-{n}")).body(&body)))
             .collect();
-        made.store.take(&parcels).unwrap();
+        made.store.accept_batch(&parcels).unwrap();
         most = most.max(std::fs::metadata(&log).unwrap().len());
     }
     // About 40 MB were written.

@@ -6,12 +6,12 @@ use crate::parcel::{Parcel as _, file_all, inbox, parcel, refused, take_and_file
 use crate::{Place, again};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::relay::{
-    PollState, RelayStore as _, Role, Taken, TokenCounts, TokenRecord,
+    AcceptOutcome, PollState, RelayStore as _, Role, TokenCounts, TokenRecord,
 };
 use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter, Wait, Way};
-use crosstalk_store::{Home, Opened, SqliteStore};
+use crosstalk_store::{Home, SqliteStore, StoreOpening};
 use rusqlite::Connection;
 use std::path::Path;
 
@@ -223,7 +223,7 @@ fn an_old_store_is_brought_up_with_a_backup_beside_it() {
     std::fs::write(place.path().join("crosstalk.db.v1.backup"), "mine").unwrap();
     let store = SqliteStore::open_existing(&path).unwrap().unwrap();
     let backup = place.path().join("crosstalk.db.v1.backup.2");
-    let opened = Opened {
+    let opened = StoreOpening {
         migrated_from: Some(1),
         backup: Some(backup.clone()),
     };
@@ -249,7 +249,7 @@ fn an_old_store_is_brought_up_with_a_backup_beside_it() {
     }
     drop(store);
     let store = SqliteStore::open(&path).unwrap();
-    assert_eq!(*store.opened(), Opened::default());
+    assert_eq!(*store.opened(), StoreOpening::default());
     // The backup is a store of its own, and can be opened as one.
     let store = SqliteStore::open(&backup).unwrap();
     assert_eq!(store.opened().migrated_from, Some(1));
@@ -273,7 +273,7 @@ fn a_store_without_a_relay_gets_one() {
     drop(db);
     let mut store = SqliteStore::open(&path).unwrap();
     assert_eq!(store.opened().migrated_from, Some(2));
-    let filing = store.filing().unwrap();
+    let filing = store.index_progress().unwrap();
     assert_eq!((filing.through, filing.left), (2, 0));
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
     let late = parcel(letter("M3").thread("T1"));
@@ -305,11 +305,14 @@ fn a_relay_without_a_log_gets_one() {
     assert_eq!(store.opened().migrated_from, Some(3));
     for (place, parcel) in (0..).zip(&parcels) {
         let taken = crate::parcel::take(&mut store, parcel);
-        assert!(matches!(taken, Taken::Known { index, .. } if index == place));
+        assert!(matches!(taken, AcceptOutcome::Known { index, .. } if index == place));
     }
     // What a person took in is the relay's when the relay takes it.
     let taken = crate::parcel::take(&mut store, &parcel(letter("M0").thread("T0")));
-    assert!(matches!(taken, Taken::Known { index: 2, .. }), "{taken:?}");
+    assert!(
+        matches!(taken, AcceptOutcome::Known { index: 2, .. }),
+        "{taken:?}"
+    );
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
 
@@ -541,7 +544,7 @@ fn an_empty_file_is_a_new_store_and_no_file_is_none() {
     assert!(crate::all_names(place.path()).is_empty());
     std::fs::write(&path, "").unwrap();
     let mut store = SqliteStore::open(&path).unwrap();
-    assert_eq!(*store.opened(), Opened::default());
+    assert_eq!(*store.opened(), StoreOpening::default());
     store.accept(&[letter("M1").arrival()]).unwrap();
 }
 
@@ -602,9 +605,9 @@ fn names_that_are_the_same_by_case_folding_become_one_party() {
         assert_eq!(store.message(id).unwrap().unwrap().wait, wait, "{id}");
     }
     for (id, verdict) in [
-        ("M1", Word::Unsigned),
-        ("M8", Word::UnknownKey),
-        ("M9", Word::Verified),
+        ("M1", VerdictWord::Unsigned),
+        ("M8", VerdictWord::UnknownKey),
+        ("M9", VerdictWord::Verified),
     ] {
         assert_eq!(store.message(id).unwrap().unwrap().verdict, verdict, "{id}");
     }

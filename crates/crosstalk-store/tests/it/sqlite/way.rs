@@ -5,7 +5,7 @@ use crate::at;
 use crate::letter::letter;
 use crate::parcel::{Parcel as _, file_all, inbox, parcel};
 use crosstalk_protocol::relay::{
-    Admission, Attempt, Handler, Priority, RelayStore as _, State, Taken,
+    AcceptOutcome, Admission, Attempt, DeliveryState, Handler, Priority, RelayStore as _,
 };
 use crosstalk_protocol::store::Store as _;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ const NAMES: [&str; 3] = ["ANN", "BOB", "EVE"];
 enum Act {
     Take(Vec<(usize, Admission)>),
     File(usize),
-    Mark(usize, usize, State),
+    Mark(usize, usize, DeliveryState),
     Due(usize),
     Attempted(usize, usize, u8),
     Requeue(usize),
@@ -49,7 +49,7 @@ fn message() -> impl Strategy<Value = (usize, Admission)> {
 }
 
 fn act() -> impl Strategy<Value = Act> {
-    let state = prop::sample::select(State::ALL.to_vec());
+    let state = prop::sample::select(DeliveryState::ALL.to_vec());
     prop_oneof![
         4 => prop::collection::vec(message(), 1..4).prop_map(Act::Take),
         3 => (1..4_usize).prop_map(Act::File),
@@ -65,7 +65,7 @@ fn act() -> impl Strategy<Value = Act> {
 struct Way {
     to: String,
     by: Handler,
-    state: State,
+    state: DeliveryState,
     attempts: u32,
     /// Until when it is leased, or when it is tried again.
     next: i64,
@@ -110,7 +110,7 @@ impl Model {
         let way = |r: &crosstalk_protocol::relay::Recipient| Way {
             to: r.address.clone(),
             by: r.by,
-            state: State::Queued,
+            state: DeliveryState::Queued,
             attempts: 0,
             next: 0,
         };
@@ -136,7 +136,7 @@ impl Model {
         let mut due = Vec::new();
         for (place, row) in self.rows.iter().enumerate().take(self.filed) {
             for (number, way) in row.ways.iter().enumerate() {
-                if way.by.is_active() && way.state == State::Queued && way.next <= now {
+                if way.by.is_active() && way.state == DeliveryState::Queued && way.next <= now {
                     due.push((row.priority, way.next, place, way.to.clone(), number));
                 }
             }
@@ -161,19 +161,19 @@ fn run(acts: Vec<Act>) {
         match act {
             Act::Take(batch) => {
                 let parcels: Vec<Admission> = batch.iter().map(|(_, p)| p.clone()).collect();
-                let taken = store.take(&parcels).unwrap();
-                let shape = |t: &Taken| match t {
-                    Taken::New { .. } => "new",
-                    Taken::Known { .. } => "known",
-                    Taken::Held { .. } => "held",
-                    Taken::Refused(_) => "refused",
+                let taken = store.accept_batch(&parcels).unwrap();
+                let shape = |t: &AcceptOutcome| match t {
+                    AcceptOutcome::Accepted { .. } => "new",
+                    AcceptOutcome::Known { .. } => "known",
+                    AcceptOutcome::Held { .. } => "held",
+                    AcceptOutcome::Rejected(_) => "refused",
                 };
                 let taken: Vec<&str> = taken.iter().map(shape).collect();
                 let expected: Vec<&str> = batch.iter().map(|(n, p)| model.take(*n, p)).collect();
                 assert_eq!(taken, expected);
             }
             Act::File(most) => {
-                let filed = store.file(most).unwrap().filed;
+                let filed = store.index(most).unwrap().filed;
                 assert_eq!(filed, most.min(model.rows.len() - model.filed));
                 model.filed += filed;
             }
@@ -207,13 +207,13 @@ fn run(acts: Vec<Act>) {
                 };
                 let counted = store.attempted(&id, name, &attempt, at(now)).unwrap();
                 let way = model.way(&id, name);
-                let way = way.filter(|w| w.state == State::Queued);
+                let way = way.filter(|w| w.state == DeliveryState::Queued);
                 assert_eq!(counted, way.is_some());
                 if let Some(way) = way {
                     way.attempts += 1;
                     match kind {
-                        0 => way.state = State::Delivered,
-                        1 => way.state = State::Failed,
+                        0 => way.state = DeliveryState::Delivered,
+                        1 => way.state = DeliveryState::Failed,
                         _ => way.next = now + 3,
                     }
                 }
@@ -224,10 +224,11 @@ fn run(acts: Vec<Act>) {
                 model.way(&id, "");
                 let row = model.rows.iter_mut().find(|r| r.id == id);
                 let ways = row.into_iter().flat_map(|r| &mut r.ways);
-                let dead: Vec<&mut Way> = ways.filter(|w| w.state == State::Failed).collect();
+                let dead: Vec<&mut Way> =
+                    ways.filter(|w| w.state == DeliveryState::Failed).collect();
                 assert_eq!(count as usize, dead.len());
                 for way in dead {
-                    (way.state, way.attempts, way.next) = (State::Queued, 0, now);
+                    (way.state, way.attempts, way.next) = (DeliveryState::Queued, 0, now);
                 }
             }
             Act::Rebuild => {
@@ -252,8 +253,9 @@ fn run(acts: Vec<Act>) {
         assert_eq!(kept.collect::<Vec<_>>(), ways, "{}", row.id);
     }
     for name in NAMES {
-        let is_processed = |w: &Way| w.by == Handler::Exec && w.state != State::Queued;
-        let is_in = |w: &Way| w.to == name && w.state < State::Acknowledged && !is_processed(w);
+        let is_processed = |w: &Way| w.by == Handler::Exec && w.state != DeliveryState::Queued;
+        let is_in =
+            |w: &Way| w.to == name && w.state < DeliveryState::Acknowledged && !is_processed(w);
         let rows = model.rows.iter().filter(|r| r.ways.iter().any(is_in));
         let expected: Vec<&str> = rows.map(|r| r.id.as_str()).collect();
         assert_eq!(inbox(store, name), expected, "{name}");

@@ -3,7 +3,9 @@
 use crate::at;
 use crate::letter::letter;
 use crate::parcel::{Parcel as _, inbox, parcel, take_and_file, take_new};
-use crosstalk_protocol::relay::{Admission, Attempt, Errand, Handler, Priority, RelayStore, State};
+use crosstalk_protocol::relay::{
+    Admission, Attempt, DeliveryState, Errand, Handler, Priority, RelayStore,
+};
 
 fn posted(id: &str, seconds: i64) -> Admission {
     parcel(letter(id).thread("T1").at(seconds)).to(&[("CLAUDE", Handler::Http)])
@@ -58,7 +60,10 @@ pub(crate) fn what_is_leased_is_not_given_out(store: &mut dyn RelayStore) {
     assert!(due(store, 39, 99, 9).is_empty());
     assert_eq!(due(store, 40, 70, 9), ["M1"]);
     // The lease says nothing about the state.
-    assert_eq!(store.deliveries("M1").unwrap()[0].state, State::Queued);
+    assert_eq!(
+        store.deliveries("M1").unwrap()[0].state,
+        DeliveryState::Queued
+    );
     assert!(
         store
             .attempted("M1", "claude", &Attempt::Delivered, at(41))
@@ -67,7 +72,10 @@ pub(crate) fn what_is_leased_is_not_given_out(store: &mut dyn RelayStore) {
     assert!(due(store, 1000, 1001, 9).is_empty());
     assert_eq!(store.next_due().unwrap(), None);
     let delivery = store.deliveries("M1").unwrap().remove(0);
-    assert_eq!((delivery.state, delivery.attempts), (State::Delivered, 1));
+    assert_eq!(
+        (delivery.state, delivery.attempts),
+        (DeliveryState::Delivered, 1)
+    );
     assert_eq!(
         (delivery.delivered_at, delivery.next_at),
         (Some(at(41)), None)
@@ -140,7 +148,7 @@ pub(crate) fn attempts_are_counted(store: &mut dyn RelayStore) {
         let delivery = store.deliveries("M1").unwrap().remove(0);
         assert_eq!(
             (delivery.attempts, delivery.state),
-            (attempt, State::Queued)
+            (attempt, DeliveryState::Queued)
         );
         assert_eq!(delivery.next_at, Some(at(now + 100)));
         assert_eq!(delivery.reason.as_deref(), Some("connection refused"));
@@ -150,7 +158,10 @@ pub(crate) fn attempts_are_counted(store: &mut dyn RelayStore) {
     let failed = Attempt::Failed { reason };
     assert!(store.attempted("M1", "CLAUDE", &failed, at(500)).unwrap());
     let delivery = store.deliveries("M1").unwrap().remove(0);
-    assert_eq!((delivery.state, delivery.attempts), (State::Failed, 4));
+    assert_eq!(
+        (delivery.state, delivery.attempts),
+        (DeliveryState::Failed, 4)
+    );
     assert_eq!(
         (delivery.failed_at, delivery.next_at),
         (Some(at(500)), None)
@@ -164,7 +175,7 @@ pub(crate) fn a_delivery_that_is_over_is_not_attempted(store: &mut dyn RelayStor
     assert_eq!(due(store, 10, 40, 9), ["M1"]);
     // Meanwhile, the recipient has looked for it.
     store
-        .mark("CLAUDE", &["M1".to_owned()], State::Read, at(20))
+        .mark("CLAUDE", &["M1".to_owned()], DeliveryState::Read, at(20))
         .unwrap();
     let before = store.deliveries("M1").unwrap();
     for attempt in [
@@ -200,7 +211,7 @@ pub(crate) fn dead_letters_are_queued_again(store: &mut dyn RelayStore) {
                 .unwrap()
         );
     }
-    let dead = store.dead(9).unwrap();
+    let dead = store.dead_letters(9).unwrap();
     let ids: Vec<&str> = dead.iter().map(|d| d.id.as_str()).collect();
     assert_eq!(ids, ["M1", "M2", "M3"]);
     assert_eq!(
@@ -208,15 +219,15 @@ pub(crate) fn dead_letters_are_queued_again(store: &mut dyn RelayStore) {
         ("KALLE", Some("reason 1"))
     );
     assert_eq!(dead[1].delivery, store.deliveries("M2").unwrap()[0]);
-    assert_eq!(store.dead(2).unwrap().len(), 2);
+    assert_eq!(store.dead_letters(2).unwrap().len(), 2);
     assert_eq!(store.requeue("M2", at(200)).unwrap(), 1);
     assert_eq!(store.requeue("M2", at(200)).unwrap(), 0);
     assert_eq!(store.requeue("M9", at(200)).unwrap(), 0);
-    assert_eq!(store.dead(9).unwrap().len(), 2);
+    assert_eq!(store.dead_letters(9).unwrap().len(), 2);
     let again = store.deliveries("M2").unwrap().remove(0);
     assert_eq!(
         (again.state, again.attempts, again.failed_at),
-        (State::Queued, 0, None)
+        (DeliveryState::Queued, 0, None)
     );
     assert_eq!(due(store, 200, 230, 9), ["M2"]);
 }
@@ -269,7 +280,7 @@ pub(crate) fn questions_run_out_once(store: &mut dyn RelayStore) {
     assert_eq!(store.overdue(at(60), 9).unwrap(), 0);
     assert_eq!(store.next_deadline().unwrap(), Some(at(90)));
 
-    let owed = store.owed(9).unwrap();
+    let owed = store.notices(9).unwrap();
     let of = |id: &str| format!("parent: {id}\n");
     assert_eq!(owed.len(), 3);
     for ((_, text), id) in owed.iter().zip(["M2", "M4", "M1"]) {
@@ -279,8 +290,8 @@ pub(crate) fn questions_run_out_once(store: &mut dyn RelayStore) {
         );
     }
     let places: Vec<u64> = owed.iter().map(|(place, _)| *place).collect();
-    store.settle(&places[..2]).unwrap();
-    assert_eq!(store.owed(9).unwrap(), owed[2..]);
+    store.drop_notices(&places[..2]).unwrap();
+    assert_eq!(store.notices(9).unwrap(), owed[2..]);
 }
 
 pub(crate) fn an_answer_in_time_ends_the_wait(store: &mut dyn RelayStore) {
@@ -298,7 +309,7 @@ pub(crate) fn an_answer_in_time_ends_the_wait(store: &mut dyn RelayStore) {
         ],
     );
     assert_eq!(store.overdue(at(60), 9).unwrap(), 1);
-    let owed = store.owed(9).unwrap();
+    let owed = store.notices(9).unwrap();
     assert!(owed[0].1.contains("parent: M2\n"), "{owed:?}");
     assert_eq!(store.next_deadline().unwrap(), None);
 }
@@ -306,13 +317,13 @@ pub(crate) fn an_answer_in_time_ends_the_wait(store: &mut dyn RelayStore) {
 /// What the relay has to say is kept until it was said.
 pub(crate) fn notices_are_owed_until_they_are_said(store: &mut dyn RelayStore) {
     let texts = ["one", "two"].map(str::to_owned);
-    store.owe(&texts).unwrap();
-    store.owe(&[]).unwrap();
-    let owed = store.owed(9).unwrap();
+    store.enqueue_notices(&texts).unwrap();
+    store.enqueue_notices(&[]).unwrap();
+    let owed = store.notices(9).unwrap();
     let said: Vec<&str> = owed.iter().map(|(_, text)| text.as_str()).collect();
     assert_eq!(said, ["one", "two"]);
-    store.settle(&[owed[0].0]).unwrap();
-    assert_eq!(store.owed(9).unwrap(), owed[1..]);
+    store.drop_notices(&[owed[0].0]).unwrap();
+    assert_eq!(store.notices(9).unwrap(), owed[1..]);
 }
 
 /// An answer says whose question it answers, and whether that one is a chat that a person carries for.
@@ -354,16 +365,19 @@ pub(crate) fn failures_of_a_recipient_are_counted(store: &mut dyn RelayStore) {
     );
     let ids = ["M1", "M2", "M3", "H1", "X"].map(str::to_owned);
     store
-        .mark("CLAUDE", &ids[2..3], State::Acknowledged, at(2))
+        .mark("CLAUDE", &ids[2..3], DeliveryState::Acknowledged, at(2))
         .unwrap();
     let changed = store.note_failure("claude", &ids, false, at(3)).unwrap();
     assert_eq!(changed, ["M1", "M2"]);
     let way = |store: &dyn RelayStore, id: &str| store.deliveries(id).unwrap().remove(0);
     let delivery = way(store, "M1");
-    assert_eq!((delivery.state, delivery.attempts), (State::Delivered, 1));
+    assert_eq!(
+        (delivery.state, delivery.attempts),
+        (DeliveryState::Delivered, 1)
+    );
     assert!(delivery.reason.unwrap().contains("retried"));
     assert_eq!(way(store, "M3").attempts, 0);
-    assert_eq!(way(store, "H1").state, State::Queued);
+    assert_eq!(way(store, "H1").state, DeliveryState::Queued);
     assert!(
         store
             .note_failure("BOB", &ids, true, at(4))
@@ -375,9 +389,12 @@ pub(crate) fn failures_of_a_recipient_are_counted(store: &mut dyn RelayStore) {
         .unwrap();
     assert_eq!(given_up, ["M1"]);
     let delivery = way(store, "M1");
-    assert_eq!((delivery.state, delivery.attempts), (State::Failed, 2));
+    assert_eq!(
+        (delivery.state, delivery.attempts),
+        (DeliveryState::Failed, 2)
+    );
     assert!(delivery.reason.unwrap().starts_with("E-ROUTE: "));
-    assert_eq!(store.dead(9).unwrap()[0].id, "M1");
+    assert_eq!(store.dead_letters(9).unwrap()[0].id, "M1");
     assert!(
         store
             .note_failure("CLAUDE", &ids[..1], true, at(6))
@@ -386,12 +403,12 @@ pub(crate) fn failures_of_a_recipient_are_counted(store: &mut dyn RelayStore) {
     );
     // It worked in the end.
     store
-        .mark("CLAUDE", &ids[1..2], State::Acknowledged, at(7))
+        .mark("CLAUDE", &ids[1..2], DeliveryState::Acknowledged, at(7))
         .unwrap();
     let delivery = way(store, "M2");
     assert_eq!(
         (delivery.state, delivery.reason),
-        (State::Acknowledged, None)
+        (DeliveryState::Acknowledged, None)
     );
 }
 
@@ -400,7 +417,12 @@ pub(crate) fn an_inbox_that_was_read_is_known(store: &mut dyn RelayStore) {
     take_and_file(store, &[waits("M1"), waits("M2")]);
     assert!(!store.was_handed_out("CLAUDE", "CLAUDE").unwrap());
     store
-        .mark("CLAUDE", &["M1".to_owned()], State::Acknowledged, at(2))
+        .mark(
+            "CLAUDE",
+            &["M1".to_owned()],
+            DeliveryState::Acknowledged,
+            at(2),
+        )
         .unwrap();
     assert!(store.was_handed_out("claude", "Claude").unwrap());
     assert!(!store.was_handed_out("BOB", "BOB").unwrap());

@@ -5,12 +5,13 @@ use crate::letter::{Letter, letter};
 use crate::parcel::{Parcel as _, file_all, parcel, refused, take, take_and_file, take_new};
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_protocol::consent::{
-    self, Assurance, Claim, Grant, GrantFilter, Party, Proof, Terms, Withdrawn,
+    self, Assurance, Claim, Grant, GrantFilter, Party, Proof, RevocationResult, Terms,
 };
 use crosstalk_protocol::relay::{
-    Admission, Choice, Decision, Handler, Held, RelayStore, Ruling, State, Taken,
+    AcceptOutcome, Admission, DeliveryState, Handler, HoldChoice, HoldDecision, HoldReason,
+    RelayStore, Ruling,
 };
-use crosstalk_protocol::store::{Arrival, Outcome, Search};
+use crosstalk_protocol::store::{Arrival, Search, StoreOutcome};
 
 /// A consent to `medical` under a name.
 fn yes(id: &str) -> Claim {
@@ -64,9 +65,9 @@ pub(crate) fn revoke(id: &str, consents: &[&str]) -> Admission {
     }
 }
 
-pub(crate) fn withdrawn(store: &mut dyn RelayStore, revoke: &Admission) -> Withdrawn {
+pub(crate) fn withdrawn(store: &mut dyn RelayStore, revoke: &Admission) -> RevocationResult {
     match take(store, revoke) {
-        Taken::New {
+        AcceptOutcome::Accepted {
             withdrawn: Some(withdrawn),
             ..
         } => *withdrawn,
@@ -146,9 +147,9 @@ pub(crate) fn a_withdrawal_takes_everything_with_it(store: &mut dyn RelayStore) 
     );
     assert_eq!(found.unwrap().items.len(), 1);
     for id in ["M1", "M2", "M3", "M5"] {
-        assert!(store.taken_as(id).unwrap().is_none(), "{id}");
+        assert!(store.record(id).unwrap().is_none(), "{id}");
     }
-    assert!(store.taken_as("M4").unwrap().is_some());
+    assert!(store.record("M4").unwrap().is_some());
     // The REVOKE goes where the message went.
     let due = store.due(at(4000), at(5000), 9).unwrap();
     let due: Vec<(&str, &str)> = due
@@ -157,7 +158,7 @@ pub(crate) fn a_withdrawal_takes_everything_with_it(store: &mut dyn RelayStore) 
         .collect();
     assert_eq!(due, [("R1", far[0].0)]);
     let failed = store.deliveries("M2").unwrap().remove(0);
-    assert_eq!(failed.state, State::Failed);
+    assert_eq!(failed.state, DeliveryState::Failed);
     assert!(failed.reason.unwrap().starts_with("E-CONSENT"));
     while !store.scrub().unwrap() {}
 }
@@ -165,9 +166,9 @@ pub(crate) fn a_withdrawal_takes_everything_with_it(store: &mut dyn RelayStore) 
 /// Everybody who has to hear of a withdrawal is owed a word, in its transaction.
 pub(crate) fn a_withdrawal_is_owed_a_word(store: &mut dyn RelayStore) {
     take_and_file(store, &[with(letter("M1"), yes("C1"))]);
-    assert_eq!(store.owed(9).unwrap(), []);
+    assert_eq!(store.notices(9).unwrap(), []);
     withdrawn(store, &revoke("R1", &["C1"]));
-    let owed = store.owed(9).unwrap();
+    let owed = store.notices(9).unwrap();
     let parents = ["parent: M1\n", "parent: R1\n"];
     assert_eq!(owed.len(), parents.len());
     for ((_, text), parent) in owed.iter().zip(parents) {
@@ -176,9 +177,9 @@ pub(crate) fn a_withdrawal_is_owed_a_word(store: &mut dyn RelayStore) {
     // Who says it twice withdraws nothing anew.
     assert!(matches!(
         take(store, &revoke("R1", &["C1"])),
-        Taken::Known { .. }
+        AcceptOutcome::Known { .. }
     ));
-    assert_eq!(store.owed(9).unwrap(), owed);
+    assert_eq!(store.notices(9).unwrap(), owed);
 }
 
 pub(crate) fn what_was_withdrawn_stays_so(store: &mut dyn RelayStore) {
@@ -195,8 +196,8 @@ pub(crate) fn what_was_withdrawn_stays_so(store: &mut dyn RelayStore) {
     ] {
         assert_eq!(refused(store, &with(letter(id), claim)).0, "E-CONSENT");
     }
-    assert!(matches!(take(store, &first), Taken::Known { .. }));
-    assert!(store.taken_as("M1").unwrap().is_none());
+    assert!(matches!(take(store, &first), AcceptOutcome::Known { .. }));
+    assert!(store.record("M1").unwrap().is_none());
     // Another REVOKE finds nothing to do.
     file_all(store);
     for id in ["R2", "R3", "R4"] {
@@ -214,7 +215,7 @@ fn judged(
     arrival: &Arrival,
     claim: &Claim,
     known: &[Grant],
-) -> Result<Terms, crosstalk_envelope::reply::Refusal> {
+) -> Result<Terms, crosstalk_envelope::reply::Rejection> {
     let to = [arrival.receiver.clone()];
     let party = Party {
         sender: &arrival.sender,
@@ -234,7 +235,7 @@ fn judged(
         digest: arrival.digest,
         at: arrival.at,
     };
-    let withdrawal = consent::withdraw(claim, &party, known, false)?;
+    let withdrawal = consent::plan_revocation(claim, &party, known, false)?;
     match withdrawal {
         Some(_) => Ok(Terms {
             withdrawal,
@@ -249,7 +250,7 @@ pub(crate) fn accept(
     store: &mut dyn RelayStore,
     letter: Letter,
     claim: &Claim,
-) -> Result<(Outcome, Withdrawn), String> {
+) -> Result<(StoreOutcome, RevocationResult), String> {
     let arrival = letter.arrival();
     let judge = |known: &[Grant]| judged(&arrival, claim, known);
     let ruled = store.accept_ruled(&arrival, claim, &judge).unwrap();
@@ -260,9 +261,9 @@ pub(crate) fn accept(
 pub(crate) fn a_person_keeps_by_the_same_record(store: &mut dyn RelayStore) {
     let one = letter("M1").body("plums");
     let kept = accept(store, one.clone(), &yes("C1")).unwrap();
-    assert!(matches!(kept.0, Outcome::Filed { .. }));
+    assert!(matches!(kept.0, StoreOutcome::Filed { .. }));
     let again = accept(store, one.clone(), &yes("C1")).unwrap();
-    assert!(matches!(again.0, Outcome::Known { .. }));
+    assert!(matches!(again.0, StoreOutcome::Known { .. }));
     assert_eq!(store.under("C1").unwrap(), [("M1".to_owned(), true)]);
 
     let (_, end) = accept(store, letter("R1").intent("REVOKE"), &no(&["C1"])).unwrap();
@@ -278,7 +279,7 @@ pub(crate) fn a_person_keeps_by_the_same_record(store: &mut dyn RelayStore) {
     );
     assert!(store.message("M2").unwrap().is_none());
     // A person is not told by a relay.
-    assert_eq!(store.owed(9).unwrap(), []);
+    assert_eq!(store.notices(9).unwrap(), []);
 }
 
 /// A REVOKE that a person let go on withdraws as if it came then.
@@ -288,17 +289,17 @@ pub(crate) fn a_revoke_that_waited_counts(store: &mut dyn RelayStore) {
     let text = letter("R1").intent("REVOKE\nmeta: revocation\nConsent-ID: C1");
     let waits = Admission {
         arrival: text.arrival(),
-        held: Some(Held::default()),
+        held: Some(HoldReason::default()),
         ..revoke("R1", &["C1"])
     };
-    assert!(matches!(take(store, &waits), Taken::Held { .. }));
+    assert!(matches!(take(store, &waits), AcceptOutcome::Held { .. }));
     assert_eq!(store.grant("C1").unwrap().unwrap().revoked, None);
     let held = store.held("R1").unwrap().unwrap();
-    let approval = Decision {
+    let approval = HoldDecision {
         id: "R1".into(),
         digest: held.record.digest,
         raw: held.raw,
-        choice: Choice::Approve,
+        choice: HoldChoice::Approve,
         reason: None,
         by: "ann".into(),
         at: at(900),
@@ -307,6 +308,6 @@ pub(crate) fn a_revoke_that_waited_counts(store: &mut dyn RelayStore) {
     let ruling = store.decide(&approval).unwrap();
     assert!(matches!(ruling, Ruling::Done(Some(_))), "{ruling:?}");
     assert!(store.grant("C1").unwrap().unwrap().revoked.is_some());
-    assert!(store.taken_as("M1").unwrap().is_none());
-    assert_eq!(store.owed(9).unwrap().len(), 2);
+    assert!(store.record("M1").unwrap().is_none());
+    assert_eq!(store.notices(9).unwrap().len(), 2);
 }

@@ -3,7 +3,7 @@
 use crate::at;
 use crate::letter::letter;
 use crate::parcel::{Parcel as _, file_all, inbox, parcel, take_and_file, take_new};
-use crosstalk_protocol::relay::{Delivery, Handler, Inbox, RelayStore, State};
+use crosstalk_protocol::relay::{Delivery, DeliveryState, Handler, InboxQuery, RelayStore};
 
 fn only(store: &dyn RelayStore, id: &str) -> Delivery {
     let mut deliveries = store.deliveries(id).unwrap();
@@ -22,10 +22,10 @@ pub(crate) fn an_inbox_has_what_is_not_acknowledged(store: &mut dyn RelayStore) 
     take_and_file(store, &[posted]);
     assert_eq!(inbox(store, "Claude"), ["M0", "M1", "M2", "M3", "M4", "M5"]);
     for (id, state) in [
-        ("M0", State::Delivered),
-        ("M1", State::Read),
-        ("M2", State::Acknowledged),
-        ("M3", State::Failed),
+        ("M0", DeliveryState::Delivered),
+        ("M1", DeliveryState::Read),
+        ("M2", DeliveryState::Acknowledged),
+        ("M3", DeliveryState::Failed),
     ] {
         assert_eq!(
             store.mark("CLAUDE", &ids(&[id]), state, at(900)).unwrap(),
@@ -33,16 +33,21 @@ pub(crate) fn an_inbox_has_what_is_not_acknowledged(store: &mut dyn RelayStore) 
         );
     }
     assert_eq!(inbox(store, "Claude"), ["M0", "M1", "M4", "M5"]);
-    let asked = Inbox {
+    let asked = InboxQuery {
         address: "CLAUDE",
         after: None,
-        most: 9,
+        limit: 9,
     };
     let entries = store.inbox_of(&asked).unwrap();
-    let states: Vec<State> = entries.iter().map(|e| e.state).collect();
+    let states: Vec<DeliveryState> = entries.iter().map(|e| e.state).collect();
     assert_eq!(
         states,
-        [State::Delivered, State::Read, State::Queued, State::Queued]
+        [
+            DeliveryState::Delivered,
+            DeliveryState::Read,
+            DeliveryState::Queued,
+            DeliveryState::Queued
+        ]
     );
     assert_eq!(
         (entries[3].by, entries[3].to.as_str()),
@@ -56,14 +61,19 @@ pub(crate) fn an_inbox_is_read_page_by_page(store: &mut dyn RelayStore) {
     let one = |n: usize| parcel(letter(&format!("M{n}")).thread("T1"));
     take_and_file(store, &(0..10).map(one).collect::<Vec<_>>());
     store
-        .mark("CLAUDE", &ids(&["M1", "M5"]), State::Acknowledged, at(900))
+        .mark(
+            "CLAUDE",
+            &ids(&["M1", "M5"]),
+            DeliveryState::Acknowledged,
+            at(900),
+        )
         .unwrap();
     let (mut after, mut seen) = (None, Vec::new());
     loop {
-        let asked = Inbox {
+        let asked = InboxQuery {
             address: "CLAUDE",
             after,
-            most: 3,
+            limit: 3,
         };
         let entries = store.inbox_of(&asked).unwrap();
         let Some(last) = entries.last() else { break };
@@ -76,8 +86,8 @@ pub(crate) fn an_inbox_is_read_page_by_page(store: &mut dyn RelayStore) {
 
 /// Every state after every other one.
 pub(crate) fn states_never_go_back(store: &mut dyn RelayStore) {
-    for (a, first) in State::ALL.into_iter().enumerate() {
-        for (b, then) in State::ALL.into_iter().enumerate() {
+    for (a, first) in DeliveryState::ALL.into_iter().enumerate() {
+        for (b, then) in DeliveryState::ALL.into_iter().enumerate() {
             let id = format!("M{a}{b}");
             take_and_file(store, &[parcel(letter(&id).thread("T1").at(1))]);
             let mark = |store: &mut dyn RelayStore, state, seconds| {
@@ -94,9 +104,9 @@ pub(crate) fn states_never_go_back(store: &mut dyn RelayStore) {
                 assert_eq!(after, before);
             }
             let times = [
-                (State::Read, after.read_at),
-                (State::Acknowledged, after.acknowledged_at),
-                (State::Failed, after.failed_at),
+                (DeliveryState::Read, after.read_at),
+                (DeliveryState::Acknowledged, after.acknowledged_at),
+                (DeliveryState::Failed, after.failed_at),
             ];
             for (state, time) in times {
                 let expected = match state {
@@ -107,8 +117,12 @@ pub(crate) fn states_never_go_back(store: &mut dyn RelayStore) {
                 assert_eq!(time, expected, "{state:?} of {first:?}, {then:?}");
             }
             assert_eq!(after.queued_at, at(1));
-            let is_out =
-                |s: State| matches!(s, State::Delivered | State::Read | State::Acknowledged);
+            let is_out = |s: DeliveryState| {
+                matches!(
+                    s,
+                    DeliveryState::Delivered | DeliveryState::Read | DeliveryState::Acknowledged
+                )
+            };
             assert_eq!(
                 after.delivered_at.is_some(),
                 is_out(first) || is_out(after.state)
@@ -125,7 +139,7 @@ pub(crate) fn what_is_not_filed_can_be_marked(store: &mut dyn RelayStore) {
         .mark(
             "claude",
             &ids(&["M1", "M3", "M9"]),
-            State::Acknowledged,
+            DeliveryState::Acknowledged,
             at(9),
         )
         .unwrap();
@@ -144,23 +158,23 @@ pub(crate) fn a_mark_is_for_one_recipient(store: &mut dyn RelayStore) {
     take_and_file(store, &[parcel(poll).to(&both)]);
     assert!(
         store
-            .mark("CLAUDE", &ids(&["M1"]), State::Read, at(9))
+            .mark("CLAUDE", &ids(&["M1"]), DeliveryState::Read, at(9))
             .unwrap()
             .is_empty()
     );
     assert_eq!(
         store
-            .mark("ann", &ids(&["M1"]), State::Acknowledged, at(9))
+            .mark("ann", &ids(&["M1"]), DeliveryState::Acknowledged, at(9))
             .unwrap(),
         ["M1"]
     );
-    let states: Vec<State> = store
+    let states: Vec<DeliveryState> = store
         .deliveries("M1")
         .unwrap()
         .iter()
         .map(|d| d.state)
         .collect();
-    assert_eq!(states, [State::Acknowledged, State::Queued]);
+    assert_eq!(states, [DeliveryState::Acknowledged, DeliveryState::Queued]);
     assert!(inbox(store, "ANN").is_empty());
     assert_eq!(inbox(store, "BOB"), ["M1"]);
 }
@@ -178,18 +192,23 @@ pub(crate) fn acknowledgements_and_refusals_change_the_state(store: &mut dyn Rel
     // In the same batch as the messages, and later.
     take_and_file(store, &[word("A1", "M1", "ACK"), word("A2", "M2", "NACK")]);
     let first = only(store, "M1");
-    assert_eq!(first.state, State::Acknowledged);
+    assert_eq!(first.state, DeliveryState::Acknowledged);
     assert!(first.acknowledged_at.is_some() && first.reason.is_none());
     let second = only(store, "M2");
-    assert_eq!(second.state, State::Failed);
+    assert_eq!(second.state, DeliveryState::Failed);
     assert_eq!(second.reason.as_deref(), Some("NACK: Not my table."));
     assert_eq!(inbox(store, "chatgpt://thread/x"), ["M3"]);
     store
-        .mark("chatgpt://thread/x", &ids(&["M3"]), State::Read, at(9))
+        .mark(
+            "chatgpt://thread/x",
+            &ids(&["M3"]),
+            DeliveryState::Read,
+            at(9),
+        )
         .unwrap();
     take_and_file(store, &[word("A3", "M3", "NACK")]);
     // What was read did arrive.
-    assert_eq!(only(store, "M3").state, State::Read);
+    assert_eq!(only(store, "M3").state, DeliveryState::Read);
     assert_eq!(inbox(store, "ANN"), ["A1", "A2", "A3"]);
 }
 
@@ -205,7 +224,7 @@ pub(crate) fn a_stranger_acknowledges_nothing(store: &mut dyn RelayStore) {
             take_and_file(store, &[parcel(word.intent(intent).between(from, "BOB"))]);
         }
     }
-    assert_eq!(only(store, "M1").state, State::Queued);
+    assert_eq!(only(store, "M1").state, DeliveryState::Queued);
 }
 
 pub(crate) fn every_target_has_a_delivery(store: &mut dyn RelayStore) {
@@ -226,7 +245,10 @@ pub(crate) fn every_target_has_a_delivery(store: &mut dyn RelayStore) {
     assert_eq!(seen, ways);
     for delivery in &deliveries {
         assert_eq!(delivery.next_at.is_some(), delivery.by.is_active());
-        assert_eq!((delivery.state, delivery.attempts), (State::Queued, 0));
+        assert_eq!(
+            (delivery.state, delivery.attempts),
+            (DeliveryState::Queued, 0)
+        );
         assert_eq!(delivery.queued_at, poll.arrival.at);
     }
     for (address, _) in ways {
@@ -240,7 +262,7 @@ pub(crate) fn what_is_forgotten_is_in_no_inbox(store: &mut dyn RelayStore) {
     assert_eq!(store.forget("T1").unwrap(), 2);
     assert!(inbox(store, "CLAUDE").is_empty() && store.deliveries("M1").unwrap().is_empty());
     assert_eq!(store.next_deadline().unwrap(), None);
-    assert_eq!(store.taken_as("M2").unwrap(), None);
+    assert_eq!(store.record("M2").unwrap(), None);
     take_and_file(store, &[parcel(letter("M3").thread("T1"))]);
     assert_eq!(inbox(store, "CLAUDE"), ["M3"]);
 }

@@ -3,8 +3,8 @@
 use super::{file, ids, put, thread_of};
 use crate::at;
 use crate::letter::{Letter, letter, nameless};
-use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Outcome, Page, Side, Store, ThreadFilter, Wait, Way};
+use crosstalk_protocol::VerdictWord;
+use crosstalk_protocol::store::{Page, Side, Store, StoreOutcome, ThreadFilter, Wait, Way};
 
 pub(crate) fn a_message_is_kept_with_all_that_is_known(store: &mut dyn Store) {
     let message = letter("M1")
@@ -14,13 +14,13 @@ pub(crate) fn a_message_is_kept_with_all_that_is_known(store: &mut dyn Store) {
         .between("agent://ann", "BOB")
         .user("ann")
         .intent("QUESTION")
-        .verdict(Word::Verified, Some("ann@example"))
+        .verdict(VerdictWord::Verified, Some("ann@example"))
         .side(Side::ToMe)
         .at(7);
     let mut arrival = message.arrival();
     arrival.received = Some("> as it came\n\u{0}".to_owned());
     let outcome = store.accept(&[arrival.clone()]).unwrap();
-    let filed = Outcome::Filed {
+    let filed = StoreOutcome::Filed {
         id: "M1".to_owned(),
         thread: "T1".to_owned(),
         settled: None,
@@ -41,7 +41,7 @@ pub(crate) fn a_message_is_kept_with_all_that_is_known(store: &mut dyn Store) {
     assert_eq!(record.context.as_deref(), Some("auth"));
     let who = (record.sender.as_str(), record.receiver.as_str());
     assert_eq!(who, ("agent://ann", "BOB"));
-    assert_eq!((record.verdict, record.at), (Word::Verified, at(7)));
+    assert_eq!((record.verdict, record.at), (VerdictWord::Verified, at(7)));
     assert_eq!(record.pkid.as_deref(), Some("ann@example"));
     assert_eq!((record.side, record.way), (Side::ToMe, Way::Pasted));
     assert_eq!((record.wait, record.carries_id), (Wait::Me, true));
@@ -63,7 +63,7 @@ pub(crate) fn a_person_says_what_it_answers(store: &mut dyn Store) {
     );
     assert_eq!(super::wait(store, "M2"), Wait::Them);
     // Whatever is found out about it later.
-    put(store, &reply.verdict(Word::Verified, Some("claude")));
+    put(store, &reply.verdict(VerdictWord::Verified, Some("claude")));
     let record = store.message("A1").unwrap().unwrap();
     assert_eq!(record.parent.as_deref(), Some("M1"));
     assert_eq!(store.forget("T1").unwrap(), 2);
@@ -90,7 +90,7 @@ pub(crate) fn made_up_threads_of_answers_give_way_to_the_session(store: &mut dyn
     let imported = by("B1", "RESPOND").way(Way::Imported);
     for (one, thread) in [
         (
-            by("B0", "RESPOND").verdict(Word::NotVerified, None),
+            by("B0", "RESPOND").verdict(VerdictWord::NotVerified, None),
             first.as_str(),
         ),
         (imported, made_up),
@@ -98,7 +98,7 @@ pub(crate) fn made_up_threads_of_answers_give_way_to_the_session(store: &mut dyn
         assert_eq!(file(store, &one), thread);
     }
     assert_eq!(store.forget(made_up).unwrap(), 1);
-    let signed = by("B2", "RESPOND").verdict(Word::FirstContact, Some("bob"));
+    let signed = by("B2", "RESPOND").verdict(VerdictWord::FirstContact, Some("bob"));
     assert_eq!(file(store, &signed), made_up);
     // Now that thread is known.
     assert_eq!(file(store, &by("B3", "RESPOND")), made_up);
@@ -115,7 +115,7 @@ pub(crate) fn made_up_parents_are_none(store: &mut dyn Store) {
     };
     file(store, &ask("M1"));
     file(store, &ask("O1").between("KALLE", "BOB"));
-    let signed = by("A1").verdict(Word::Verified, Some("claude"));
+    let signed = by("A1").verdict(VerdictWord::Verified, Some("claude"));
     assert_eq!(super::settled(store, &signed), None);
     assert_eq!(super::settled(store, &by("A2").way(Way::Imported)), None);
     assert_eq!(super::settled(store, &by("A3").intent("NACK")), None);
@@ -142,7 +142,7 @@ pub(crate) fn a_message_belongs_to_the_thread_of_its_parent(store: &mut dyn Stor
     assert_eq!(ids(store, "T1"), ["M1", "M2", "M3"]);
     // The parent is the one that has the id.
     let signed = letter("M1").thread("T7").body("x");
-    file(store, &signed.verdict(Word::Verified, Some("ann")));
+    file(store, &signed.verdict(VerdictWord::Verified, Some("ann")));
     assert_eq!(file(store, &letter("M5").parent("M1")), "T7");
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn a_message_that_does_not_count_leads_no_session_away(store: &mut dy
     let forged = letter("M1")
         .session("S")
         .thread("01J9J3D3M6A4M3WQX8G1ZQ0S7K");
-    file(store, &forged.verdict(Word::NotVerified, None));
+    file(store, &forged.verdict(VerdictWord::NotVerified, None));
     assert_eq!(file(store, &nameless().session("S").body("2")), first);
 }
 
@@ -192,10 +192,10 @@ pub(crate) fn within_a_batch_later_messages_see_earlier_ones(store: &mut dyn Sto
     ];
     let outcomes = store.accept(&batch).unwrap();
     assert!(
-        matches!(&outcomes[1], Outcome::Filed { thread, settled: Some(s), .. } if thread == "T1" && s == "M1")
+        matches!(&outcomes[1], StoreOutcome::Filed { thread, settled: Some(s), .. } if thread == "T1" && s == "M1")
     );
-    assert!(matches!(outcomes[2], Outcome::Known { .. }));
-    assert!(matches!(outcomes[3], Outcome::Conflict { .. }));
+    assert!(matches!(outcomes[2], StoreOutcome::Known { .. }));
+    assert!(matches!(outcomes[3], StoreOutcome::Conflict { .. }));
 }
 
 pub(crate) fn a_batch_has_an_outcome_for_each(store: &mut dyn Store) {
@@ -204,7 +204,7 @@ pub(crate) fn a_batch_has_an_outcome_for_each(store: &mut dyn Store) {
         .collect();
     let outcomes = store.accept(&batch).unwrap();
     for (arrival, outcome) in batch.iter().zip(&outcomes) {
-        assert!(matches!(outcome, Outcome::Filed { id, .. } if id == arrival.id()));
+        assert!(matches!(outcome, StoreOutcome::Filed { id, .. } if id == arrival.id()));
     }
     assert_eq!((outcomes.len(), ids(store, "T1").len()), (300, 300));
 }
@@ -261,23 +261,28 @@ pub(crate) fn nobody_moves_answers_who_must_not(store: &mut dyn Store) {
     file(store, &letter("M1").thread("T1"));
     file(store, &letter("M2").parent("M1"));
     let second = letter("M1").thread("T2").body("mine");
-    let second = put(store, &second.verdict(Word::FirstContact, Some("eve")));
-    assert!(matches!(second, Outcome::Conflict { .. }));
+    let second = put(
+        store,
+        &second.verdict(VerdictWord::FirstContact, Some("eve")),
+    );
+    assert!(matches!(second, StoreOutcome::Conflict { .. }));
     assert_eq!(thread_of(store, "M2"), "T1");
     // Nor does one that must not be acted on.
     file(store, &letter("N2").parent("N1").spare("apart"));
-    let forged = letter("N1").thread("T3").verdict(Word::NotVerified, None);
+    let forged = letter("N1")
+        .thread("T3")
+        .verdict(VerdictWord::NotVerified, None);
     file(store, &forged);
     assert_eq!(thread_of(store, "N2"), "apart");
     let real = letter("N1")
         .thread("T4")
-        .verdict(Word::Verified, Some("ann"));
+        .verdict(VerdictWord::Verified, Some("ann"));
     file(store, &real.body("real"));
     assert_eq!(thread_of(store, "N2"), "T4");
 }
 
 pub(crate) fn what_nobody_signed_moves_nothing_that_is_verified(store: &mut dyn Store) {
-    let signed = |one: Letter| one.verdict(Word::Verified, Some("ann"));
+    let signed = |one: Letter| one.verdict(VerdictWord::Verified, Some("ann"));
     file(store, &signed(letter("M2").parent("M1").spare("apart")));
     file(store, &signed(letter("M3").parent("M2")));
     file(store, &letter("M4").parent("M1").spare("loose"));

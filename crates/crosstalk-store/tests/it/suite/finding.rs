@@ -2,12 +2,12 @@
 
 use super::{file, ids, put, wait};
 use crate::letter::letter;
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::store::{
-    Found, Outcome, Page, Side, Store, ThreadFilter, ThreadState, Wait,
+    Page, ReferenceMatch, Side, Store, StoreOutcome, ThreadFilter, ThreadState, Wait,
 };
 
-fn found(store: &dyn Store, reference: &str) -> Found {
+fn found(store: &dyn Store, reference: &str) -> ReferenceMatch {
     store.find(reference).unwrap()
 }
 
@@ -17,15 +17,18 @@ pub(crate) fn an_id_is_found_by_its_beginning(store: &mut dyn Store) {
     file(store, &letter("mess-two-more").thread("thread-x"));
     assert_eq!(
         found(store, "mess-o"),
-        Found::Message("mess-one".to_owned())
+        ReferenceMatch::Message("mess-one".to_owned())
     );
     assert_eq!(
         found(store, "mess-two"),
-        Found::Message("mess-two".to_owned())
+        ReferenceMatch::Message("mess-two".to_owned())
     );
-    assert_eq!(found(store, "thre"), Found::Thread("thread-x".to_owned()));
+    assert_eq!(
+        found(store, "thre"),
+        ReferenceMatch::Thread("thread-x".to_owned())
+    );
     let both = vec!["mess-two".to_owned(), "mess-two-more".to_owned()];
-    assert_eq!(found(store, "mess-tw"), Found::Several(both));
+    assert_eq!(found(store, "mess-tw"), ReferenceMatch::Several(both));
     for nothing in [
         "mess-x",
         "mess-one-",
@@ -35,25 +38,38 @@ pub(crate) fn an_id_is_found_by_its_beginning(store: &mut dyn Store) {
         "mess\u{0}",
         "messé",
     ] {
-        assert_eq!(found(store, nothing), Found::Nothing, "{nothing:?}");
+        assert_eq!(
+            found(store, nothing),
+            ReferenceMatch::Nothing,
+            "{nothing:?}"
+        );
     }
 }
 
 pub(crate) fn a_beginning_of_thread_and_its_messages_means_the_thread(store: &mut dyn Store) {
     file(store, &letter("01KA-0002").thread("01KA-0001"));
     file(store, &letter("01KA-0003").thread("01KA-0001"));
-    assert_eq!(found(store, "01KA"), Found::Thread("01KA-0001".to_owned()));
+    assert_eq!(
+        found(store, "01KA"),
+        ReferenceMatch::Thread("01KA-0001".to_owned())
+    );
     assert_eq!(
         found(store, "01KA-0003"),
-        Found::Message("01KA-0003".to_owned())
+        ReferenceMatch::Message("01KA-0003".to_owned())
     );
     file(store, &letter("01KA-0004").thread("other"));
     let several = ["01KA-0001", "01KA-0004"].map(str::to_owned).to_vec();
-    assert_eq!(found(store, "01KA"), Found::Several(several));
+    assert_eq!(found(store, "01KA"), ReferenceMatch::Several(several));
     // A thread that is called like its first message.
     file(store, &letter("same-id").thread("same-id"));
-    assert_eq!(found(store, "same-id"), Found::Thread("same-id".to_owned()));
-    assert_eq!(found(store, "same"), Found::Thread("same-id".to_owned()));
+    assert_eq!(
+        found(store, "same-id"),
+        ReferenceMatch::Thread("same-id".to_owned())
+    );
+    assert_eq!(
+        found(store, "same"),
+        ReferenceMatch::Thread("same-id".to_owned())
+    );
 }
 
 pub(crate) fn several_are_at_most_ten(store: &mut dyn Store) {
@@ -65,7 +81,7 @@ pub(crate) fn several_are_at_most_ten(store: &mut dyn Store) {
     }
     for prefix in ["mess-", "thread-"] {
         match found(store, prefix) {
-            Found::Several(some) => assert_eq!(some.len(), 10),
+            ReferenceMatch::Several(some) => assert_eq!(some.len(), 10),
             other => panic!("{other:?}"),
         }
     }
@@ -73,25 +89,34 @@ pub(crate) fn several_are_at_most_ten(store: &mut dyn Store) {
 
 pub(crate) fn short_beginnings_find_nothing(store: &mut dyn Store) {
     file(store, &letter("M1x").thread("abcdef"));
-    assert_eq!(found(store, "abc"), Found::Nothing);
-    assert_eq!(found(store, "abcd"), Found::Thread("abcdef".to_owned()));
-    assert_eq!(found(store, "M1"), Found::Nothing);
-    assert_eq!(found(store, "M1x"), Found::Message("M1x".to_owned()));
+    assert_eq!(found(store, "abc"), ReferenceMatch::Nothing);
+    assert_eq!(
+        found(store, "abcd"),
+        ReferenceMatch::Thread("abcdef".to_owned())
+    );
+    assert_eq!(found(store, "M1"), ReferenceMatch::Nothing);
+    assert_eq!(
+        found(store, "M1x"),
+        ReferenceMatch::Message("M1x".to_owned())
+    );
 }
 
 pub(crate) fn lower_case_finds_capitals(store: &mut dyn Store) {
     let ulid = "01J9J3D3M6A4M3WQX8G1ZQ0S7K";
     file(store, &letter("M1").thread(ulid));
-    assert_eq!(found(store, "01j9j3d3"), Found::Thread(ulid.to_owned()));
+    assert_eq!(
+        found(store, "01j9j3d3"),
+        ReferenceMatch::Thread(ulid.to_owned())
+    );
     assert_eq!(
         found(store, &ulid.to_lowercase()),
-        Found::Thread(ulid.to_owned())
+        ReferenceMatch::Thread(ulid.to_owned())
     );
     // What is there as it was typed comes first.
     file(store, &letter("01j9j3d3-x").thread("T1"));
     assert_eq!(
         found(store, "01j9j3d3"),
-        Found::Message("01j9j3d3-x".to_owned())
+        ReferenceMatch::Message("01j9j3d3-x".to_owned())
     );
 }
 
@@ -114,7 +139,7 @@ pub(crate) fn the_shortest_beginning_tells_neighbours_apart(store: &mut dyn Stor
         let start: String = id.chars().take(needed).collect();
         assert_eq!(
             found(store, &start),
-            Found::Message((*id).to_owned()),
+            ReferenceMatch::Message((*id).to_owned()),
             "{id}"
         );
     }
@@ -126,19 +151,26 @@ pub(crate) fn the_shortest_beginning_tells_neighbours_apart(store: &mut dyn Stor
 
 pub(crate) fn an_id_is_there_once(store: &mut dyn Store) {
     let words = [
-        (Word::FirstContact, "b", "b", true),
-        (Word::Verified, "c", "c", true),
-        (Word::Verified, "d", "d", false),
+        (VerdictWord::FirstContact, "b", "b", true),
+        (VerdictWord::Verified, "c", "c", true),
+        (VerdictWord::Verified, "d", "d", false),
     ];
     for (word, key, own, is_kept) in words {
         let one = letter("M1").thread("T1").body(key).spare_message(own);
         let outcome = put(store, &one.verdict(word, Some(key)));
-        assert_eq!(matches!(outcome, Outcome::Filed { .. }), is_kept, "{key}");
+        assert_eq!(
+            matches!(outcome, StoreOutcome::Filed { .. }),
+            is_kept,
+            "{key}"
+        );
     }
     let first = store.message("M1").unwrap().unwrap();
     assert_eq!(first.pkid.as_deref(), Some("c"));
     assert_eq!(ids(store, "T1"), ["b", "M1"]);
-    assert_eq!(store.find("M1").unwrap(), Found::Message("M1".to_owned()));
+    assert_eq!(
+        store.find("M1").unwrap(),
+        ReferenceMatch::Message("M1".to_owned())
+    );
 }
 
 fn listed(store: &dyn Store, filter: &ThreadFilter) -> Vec<String> {

@@ -4,16 +4,16 @@ use crate::at;
 use crate::letter::{letter, nameless};
 use crate::parcel::{Parcel as _, file_all, inbox, parcel, refused, take, take_and_file, take_new};
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::relay::{
-    Admission, Choice, Closing, Decision, Handler, Held, RelayStore, Retention, Ruling, State,
-    Taken, Upload,
+    AcceptOutcome, Admission, ConversationId, DeliveryState, Handler, HoldChoice, HoldDecision,
+    HoldReason, RelayStore, Retention, Ruling, Upload,
 };
 use crosstalk_protocol::store::{Page, Search, ThreadFilter};
 
 /// The same message, which waits.
 fn held(mut parcel: Admission) -> Admission {
-    parcel.held = Some(Held {
+    parcel.held = Some(HoldReason {
         why: "by exec".to_owned(),
         deciders: vec!["human://acme.example/ann".to_owned()],
     });
@@ -24,14 +24,14 @@ fn held(mut parcel: Admission) -> Admission {
 fn wait(store: &mut dyn RelayStore, parcel: Admission) {
     let taken = take(store, &held(parcel));
     assert!(
-        matches!(taken, Taken::Held { is_new: true, .. }),
+        matches!(taken, AcceptOutcome::Held { is_new: true, .. }),
         "{taken:?}"
     );
 }
 
-fn decision(store: &dyn RelayStore, id: &str, choice: Choice, seconds: i64) -> Decision {
+fn decision(store: &dyn RelayStore, id: &str, choice: HoldChoice, seconds: i64) -> HoldDecision {
     let held = store.held(id).unwrap().unwrap();
-    Decision {
+    HoldDecision {
         id: id.to_owned(),
         digest: held.record.digest,
         raw: held.raw,
@@ -43,7 +43,7 @@ fn decision(store: &dyn RelayStore, id: &str, choice: Choice, seconds: i64) -> D
     }
 }
 
-fn decide(store: &mut dyn RelayStore, id: &str, choice: Choice) -> Ruling {
+fn decide(store: &mut dyn RelayStore, id: &str, choice: HoldChoice) -> Ruling {
     let decision = decision(store, id, choice, 50);
     store.decide(&decision).unwrap()
 }
@@ -53,9 +53,9 @@ fn is_seen(store: &dyn RelayStore, id: &str, word: &str) -> bool {
     let page = Page { limit: 10, skip: 0 };
     let threads = store.threads(&ThreadFilter::default(), page).unwrap();
     let found = store.search(&Search::parse(word).unwrap(), page).unwrap();
-    let unfiled = store.unfiled(0, 10).unwrap();
-    let is_taken = store.taken_as(id).unwrap().is_some();
-    let by_place = store.taken(&(1..9).collect::<Vec<_>>()).unwrap();
+    let unfiled = store.unindexed(0, 10).unwrap();
+    let is_taken = store.record(id).unwrap().is_some();
+    let by_place = store.records_at(&(1..9).collect::<Vec<_>>()).unwrap();
     is_taken
         || inbox(store, "CLAUDE").iter().any(|i| i == id)
         || threads.items.iter().any(|t| t.id == "T1")
@@ -64,7 +64,7 @@ fn is_seen(store: &dyn RelayStore, id: &str, word: &str) -> bool {
         || by_place.iter().any(|r| r.id == id)
         || !store.courier(&|_| true, 10).unwrap().is_empty()
         || !store.deliveries(id).unwrap().is_empty()
-        || !store.dead(10).unwrap().is_empty()
+        || !store.dead_letters(10).unwrap().is_empty()
         || store.next_due().unwrap().is_some()
         || store.next_deadline().unwrap().is_some()
 }
@@ -82,7 +82,7 @@ pub(crate) fn what_waits_is_nowhere_else(store: &mut dyn RelayStore) {
     assert!(!is_seen(store, "M1", "plums"));
     assert_eq!(store.due(at(1000), at(2000), 9).unwrap(), []);
     assert_eq!(store.overdue(at(1000), 9).unwrap(), 0);
-    for state in State::ALL {
+    for state in DeliveryState::ALL {
         let marked = store.mark("CLAUDE", &["M1".into()], state, at(9)).unwrap();
         assert!(marked.is_empty());
     }
@@ -92,10 +92,10 @@ pub(crate) fn what_waits_is_nowhere_else(store: &mut dyn RelayStore) {
     assert_eq!(waiting[0].raw, Digest::of(one().arrival.text.as_bytes()));
     assert_eq!(waiting[0].record.text, one().arrival.text);
     assert_eq!(waiting[0].recipients.len(), 3);
-    let states: Vec<State> = waiting[0].deliveries().iter().map(|d| d.state).collect();
-    assert_eq!(states, [State::Held; 3]);
+    let states: Vec<DeliveryState> = waiting[0].deliveries().iter().map(|d| d.state).collect();
+    assert_eq!(states, [DeliveryState::Held; 3]);
 
-    let ruling = decide(store, "M1", Choice::Approve);
+    let ruling = decide(store, "M1", HoldChoice::Approve);
     assert!(
         matches!(&ruling, Ruling::Done(Some((_, a))) if a.recipients.len() == 3),
         "{ruling:?}"
@@ -113,14 +113,14 @@ pub(crate) fn what_waits_is_nowhere_else(store: &mut dyn RelayStore) {
 pub(crate) fn what_is_approved_comes_last(store: &mut dyn RelayStore) {
     wait(store, parcel(letter("M1").thread("T1")));
     let places = take_new(store, &[parcel(letter("M2").thread("T2"))]);
-    let Ruling::Done(Some((place, _))) = decide(store, "M1", Choice::Approve) else {
+    let Ruling::Done(Some((place, _))) = decide(store, "M1", HoldChoice::Approve) else {
         panic!("not taken");
     };
     assert!(place > places[0]);
 }
 
 pub(crate) fn a_decision_is_made_once(store: &mut dyn RelayStore) {
-    let choices = [Choice::Approve, Choice::Refuse];
+    let choices = [HoldChoice::Approve, HoldChoice::Refuse];
     for (number, (first, second)) in choices
         .into_iter()
         .flat_map(|a| choices.map(|b| (a, b)))
@@ -132,7 +132,7 @@ pub(crate) fn a_decision_is_made_once(store: &mut dyn RelayStore) {
         let late = decision(store, &id, second, 60);
         let ruling = decide(store, &id, first);
         assert!(matches!(ruling, Ruling::Done(_)), "{ruling:?}");
-        let Ruling::Before(decided) = store.decide(&late).unwrap() else {
+        let Ruling::AlreadyDecided(decided) = store.decide(&late).unwrap() else {
             panic!("{first:?}, {second:?}");
         };
         assert_eq!((decided.choice, decided.at), (first, at(50)));
@@ -143,32 +143,32 @@ pub(crate) fn a_decision_is_made_once(store: &mut dyn RelayStore) {
         let kept = store.held(&id).unwrap().unwrap();
         assert_eq!(kept.decided, Some(decided));
         assert_eq!(kept.record.text, "");
-        let is_there = store.taken_as(&id).unwrap().is_some();
-        assert_eq!(is_there, first == Choice::Approve);
+        let is_there = store.record(&id).unwrap().is_some();
+        assert_eq!(is_there, first == HoldChoice::Approve);
     }
 }
 
 pub(crate) fn a_decision_is_about_this_text(store: &mut dyn RelayStore) {
     wait(store, parcel(letter("M1").thread("T1")));
-    let right = decision(store, "M1", Choice::Approve, 50);
+    let right = decision(store, "M1", HoldChoice::Approve, 50);
     for wrong in [
-        Decision {
+        HoldDecision {
             digest: Digest::of(b"x"),
             ..right.clone()
         },
-        Decision {
+        HoldDecision {
             raw: Digest::of(b"x"),
             ..right.clone()
         },
-        Decision {
-            choice: Choice::Refuse,
+        HoldDecision {
+            choice: HoldChoice::Refuse,
             raw: right.digest,
             ..right.clone()
         },
     ] {
-        assert_eq!(store.decide(&wrong).unwrap(), Ruling::Other);
+        assert_eq!(store.decide(&wrong).unwrap(), Ruling::DigestMismatch);
     }
-    let unknown = Decision {
+    let unknown = HoldDecision {
         id: "M2".to_owned(),
         ..right.clone()
     };
@@ -187,19 +187,22 @@ pub(crate) fn what_has_ended_is_not_approved(store: &mut dyn RelayStore) {
     assert_eq!(store.next_lapse().unwrap(), Some(at(100)));
     assert_eq!(store.lapsed(at(99), 9).unwrap(), []);
     for (id, end, code) in [("M1", 100, "E-CONSENT"), ("M2", 200, "E-TIMEOUT")] {
-        let early = decision(store, id, Choice::Lapse, end - 1);
-        assert!(matches!(store.decide(&early).unwrap(), Ruling::Not(_)));
-        let late = decision(store, id, Choice::Approve, end);
+        let early = decision(store, id, HoldChoice::Lapse, end - 1);
+        assert!(matches!(
+            store.decide(&early).unwrap(),
+            Ruling::NotAllowed(_)
+        ));
+        let late = decision(store, id, HoldChoice::Approve, end);
         let ruling = store.decide(&late).unwrap();
         assert!(
-            matches!(&ruling, Ruling::Not(r) if r.code.as_str() == code),
+            matches!(&ruling, Ruling::NotAllowed(r) if r.code.as_str() == code),
             "{ruling:?}"
         );
         let lapsed = store.lapsed(at(end), 9).unwrap();
         assert_eq!(lapsed.len(), 1);
-        let lapse = decision(store, &lapsed[0].record.id, Choice::Lapse, end);
+        let lapse = decision(store, &lapsed[0].record.id, HoldChoice::Lapse, end);
         assert_eq!(store.decide(&lapse).unwrap(), Ruling::Done(None));
-        assert!(store.taken_as(id).unwrap().is_none());
+        assert!(store.record(id).unwrap().is_none());
     }
     assert_eq!(store.next_lapse().unwrap(), None);
     assert_eq!(store.waiting(9).unwrap().len(), 1);
@@ -208,25 +211,28 @@ pub(crate) fn what_has_ended_is_not_approved(store: &mut dyn RelayStore) {
 /// What the sender is told is owed in the same transaction.
 pub(crate) fn a_refusal_is_told(store: &mut dyn RelayStore) {
     wait(store, parcel(letter("M1").thread("T1")));
-    let mut refusal = decision(store, "M1", Choice::Refuse, 50);
+    let mut refusal = decision(store, "M1", HoldChoice::Refuse, 50);
     refusal.report = Some("no".into());
     assert_eq!(store.decide(&refusal).unwrap(), Ruling::Done(None));
-    assert!(matches!(store.decide(&refusal).unwrap(), Ruling::Before(_)));
-    assert_eq!(store.owed(9).unwrap(), [(1, "no".to_owned())]);
-    store.settle(&[1]).unwrap();
-    assert_eq!(store.owed(9).unwrap(), []);
+    assert!(matches!(
+        store.decide(&refusal).unwrap(),
+        Ruling::AlreadyDecided(_)
+    ));
+    assert_eq!(store.notices(9).unwrap(), [(1, "no".to_owned())]);
+    store.drop_notices(&[1]).unwrap();
+    assert_eq!(store.notices(9).unwrap(), []);
     let kept = store.held("M1").unwrap().unwrap();
     let delivery = kept.deliveries().remove(0);
     assert_eq!(
         (delivery.state, delivery.failed_at),
-        (State::Failed, Some(at(50)))
+        (DeliveryState::Failed, Some(at(50)))
     );
     assert_eq!(delivery.reason.as_deref(), Some("refused: because"));
 }
 
 pub(crate) fn what_waits_is_known(store: &mut dyn RelayStore) {
     let since = at(3);
-    let again = |index, ids| Taken::Held {
+    let again = |index, ids| AcceptOutcome::Held {
         index,
         since,
         is_new: false,
@@ -255,12 +261,12 @@ pub(crate) fn what_waits_is_known(store: &mut dyn RelayStore) {
         assert_eq!(refused(store, &parcel).0, "E-PERM");
     }
     // The answer stays the first one, whatever is decided.
-    decide(store, "M1", Choice::Approve);
+    decide(store, "M1", HoldChoice::Approve);
     file_all(store);
     assert_eq!(take(store, &one()), again(0, ids[0].clone()));
     assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
     let bare = store.waiting(9).unwrap().remove(0);
-    decide(store, &bare.record.id, Choice::Refuse);
+    decide(store, &bare.record.id, HoldChoice::Refuse);
     assert_eq!(
         take(store, &parcel(letter("M1").thread("T1").at(3))),
         again(0, ids[0].clone())
@@ -269,14 +275,16 @@ pub(crate) fn what_waits_is_known(store: &mut dyn RelayStore) {
     take_and_file(store, &[parcel(letter("M5").thread("T5"))]);
     assert!(matches!(
         take(store, &held(parcel(letter("M5").thread("T5")))),
-        Taken::Known { .. }
+        AcceptOutcome::Known { .. }
     ));
     assert!(store.waiting(9).unwrap().is_empty());
 }
 
 pub(crate) fn a_verified_one_takes_the_id_of_one_that_waits(store: &mut dyn RelayStore) {
     wait(store, parcel(letter("M1").thread("T1").body("Unsigned.")));
-    let signed = letter("M1").thread("T1").verdict(Word::Verified, Some("k"));
+    let signed = letter("M1")
+        .thread("T1")
+        .verdict(VerdictWord::Verified, Some("k"));
     take_and_file(store, &[parcel(signed)]);
     assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
     let waiting = store.waiting(9).unwrap();
@@ -284,7 +292,7 @@ pub(crate) fn a_verified_one_takes_the_id_of_one_that_waits(store: &mut dyn Rela
     assert_ne!(waiting[0].record.id, "M1");
     let id = waiting[0].record.id.clone();
     assert!(matches!(
-        decide(store, &id, Choice::Approve),
+        decide(store, &id, HoldChoice::Approve),
         Ruling::Done(Some(_))
     ));
     // Nobody else takes it.
@@ -292,7 +300,7 @@ pub(crate) fn a_verified_one_takes_the_id_of_one_that_waits(store: &mut dyn Rela
     let thief = letter("M2")
         .thread("T1")
         .between("EVE", "CLAUDE")
-        .verdict(Word::Verified, Some("e"));
+        .verdict(VerdictWord::Verified, Some("e"));
     assert_eq!(refused(store, &parcel(thief)).0, "E-PERM");
 }
 
@@ -302,7 +310,7 @@ pub(crate) fn what_waits_does_nothing(store: &mut dyn RelayStore) {
     let note = |id: &str| parcel(letter(id).thread("T1").intent("BROADCAST"));
     wait(store, parcel(letter("C1").thread("T1").intent("CLOSE")));
     wait(store, note("N0"));
-    let thread = Closing::Thread("T9".to_owned());
+    let thread = ConversationId::Thread("T9".to_owned());
     wait(
         store,
         parcel(
@@ -315,22 +323,22 @@ pub(crate) fn what_waits_does_nothing(store: &mut dyn RelayStore) {
     assert!(!store.is_party(&thread, "BOB").unwrap());
     take_new(store, &[note("N1")]);
     assert!(matches!(
-        decide(store, "C1", Choice::Approve),
+        decide(store, "C1", HoldChoice::Approve),
         Ruling::Done(Some(_))
     ));
     assert_eq!(refused(store, &note("N2")).0, "E-PERM");
     // What came before the end and waits comes too late as well.
-    let ruling = decide(store, "N0", Choice::Approve);
+    let ruling = decide(store, "N0", HoldChoice::Approve);
     assert!(
-        matches!(&ruling, Ruling::Not(r) if r.code.as_str() == "E-PERM"),
+        matches!(&ruling, Ruling::NotAllowed(r) if r.code.as_str() == "E-PERM"),
         "{ruling:?}"
     );
     assert!(matches!(
-        decide(store, "N0", Choice::Refuse),
+        decide(store, "N0", HoldChoice::Refuse),
         Ruling::Done(None)
     ));
     assert!(matches!(
-        decide(store, "H1", Choice::Approve),
+        decide(store, "H1", HoldChoice::Approve),
         Ruling::Done(Some(_))
     ));
     file_all(store);
@@ -347,7 +355,7 @@ pub(crate) fn attachments_wait_with_their_message(store: &mut dyn RelayStore) {
     wait(store, parcel(letter("M1").thread("T1")).blob(one).blob(two));
     upload(store, two, 3);
     assert_eq!(store.drop_blobs(at(9999), 9).unwrap(), []);
-    decide(store, "M1", Choice::Approve);
+    decide(store, "M1", HoldChoice::Approve);
     assert_eq!(store.drop_blobs(at(9999), 9).unwrap(), []);
     // What it referred to is what it refers to once it is taken.
     assert_eq!(store.referring(one, 9).unwrap().len(), 1);
@@ -356,7 +364,7 @@ pub(crate) fn attachments_wait_with_their_message(store: &mut dyn RelayStore) {
         parcel(letter("M2").thread("T1")).blob(Digest::of(b"three")),
     );
     upload(store, Digest::of(b"three"), 5);
-    decide(store, "M2", Choice::Refuse);
+    decide(store, "M2", HoldChoice::Refuse);
     assert_eq!(
         store.drop_blobs(at(9999), 9).unwrap(),
         [Digest::of(b"three")]
@@ -370,16 +378,16 @@ pub(crate) fn what_waits_too_long_is_erased(store: &mut dyn RelayStore) {
         before: Some(at(20)),
         now: at(99),
         brief_before: None,
-        most: 9,
+        limit: 9,
     };
     store.retire(&what).unwrap();
     let gone = store.held("M1").unwrap().unwrap();
     assert_eq!(gone.record.text, "");
-    assert_eq!(gone.decided.unwrap().choice, Choice::Lapse);
+    assert_eq!(gone.decided.unwrap().choice, HoldChoice::Lapse);
     assert_eq!(store.waiting(9).unwrap()[0].record.id, "M2");
     assert!(matches!(
-        decide(store, "M1", Choice::Approve),
-        Ruling::Before(_)
+        decide(store, "M1", HoldChoice::Approve),
+        Ruling::AlreadyDecided(_)
     ));
     take_and_file(store, &[parcel(letter("M3").thread("T1").at(30))]);
     assert_eq!(store.forget("T1").unwrap(), 2);

@@ -6,7 +6,7 @@ use crate::parcel::{Parcel as _, file_all, inbox, parcel, refused, take, take_an
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::{
-    Admission, Agent, RelayStore, Retention, Retired, Role, Taken, TokenRecord, Upload,
+    AcceptOutcome, Admission, Agent, RelayStore, Retention, RetiredCount, Role, TokenRecord, Upload,
 };
 use crosstalk_protocol::store::{Page, Search, Wait};
 
@@ -162,12 +162,12 @@ fn upload(store: &mut dyn RelayStore, digest: Digest, size: u64, at: Timestamp) 
     store.add_blob(&Upload { digest, size, by }, at).unwrap();
 }
 
-fn retire(store: &mut dyn RelayStore, before: Option<i64>, now: i64, most: usize) -> Retired {
+fn retire(store: &mut dyn RelayStore, before: Option<i64>, now: i64, most: usize) -> RetiredCount {
     let what = Retention {
         before: before.map(at),
         now: at(now),
         brief_before: None,
-        most,
+        limit: most,
     };
     store.retire(&what).unwrap()
 }
@@ -188,12 +188,12 @@ pub(crate) fn what_is_too_old_is_erased(store: &mut dyn RelayStore) {
         store,
         &[one("M1", 10), answer, alone, one("M4", 30)].map(parcel),
     );
-    assert_eq!(retire(store, None, 99, 9), Retired::default());
+    assert_eq!(retire(store, None, 99, 9), RetiredCount::default());
     let gone = retire(store, Some(30), 99, 9);
     assert_eq!((gone.messages, gone.more), (3, false));
     for id in ["M1", "M2", "M3"] {
         assert_eq!(store.message(id).unwrap(), None, "{id}");
-        assert_eq!(store.taken_as(id).unwrap(), None, "{id}");
+        assert_eq!(store.record(id).unwrap(), None, "{id}");
         assert!(store.deliveries(id).unwrap().is_empty(), "{id}");
     }
     assert_eq!(inbox(store, "CLAUDE"), ["M4"]);
@@ -205,7 +205,7 @@ pub(crate) fn what_is_too_old_is_erased(store: &mut dyn RelayStore) {
         (thread.messages, thread.waiting, thread.first_at),
         (1, 1, at(30))
     );
-    assert_eq!(retire(store, Some(30), 99, 9), Retired::default());
+    assert_eq!(retire(store, Some(30), 99, 9), RetiredCount::default());
 }
 
 pub(crate) fn what_has_run_out_is_erased(store: &mut dyn RelayStore) {
@@ -219,7 +219,7 @@ pub(crate) fn what_has_run_out_is_erased(store: &mut dyn RelayStore) {
         ],
     );
     take_new(store, &[one("M4").expires(50)]);
-    assert_eq!(retire(store, None, 49, 9), Retired::default());
+    assert_eq!(retire(store, None, 49, 9), RetiredCount::default());
     // What is not filed yet has its turn when it is.
     assert_eq!(retire(store, None, 50, 9).messages, 1);
     assert_eq!(store.message("M2").unwrap(), None);
@@ -228,7 +228,7 @@ pub(crate) fn what_has_run_out_is_erased(store: &mut dyn RelayStore) {
     assert_eq!(retire(store, None, 99, 9).messages, 2);
     assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
     assert_eq!(store.next_deadline().unwrap(), None);
-    assert_eq!(retire(store, None, 99, 9), Retired::default());
+    assert_eq!(retire(store, None, 99, 9), RetiredCount::default());
 }
 
 pub(crate) fn what_is_erased_is_known(store: &mut dyn RelayStore) {
@@ -245,7 +245,7 @@ pub(crate) fn what_is_erased_is_known(store: &mut dyn RelayStore) {
         let ids = parcel.arrival.ids();
         assert_eq!(
             take(store, parcel),
-            Taken::Known {
+            AcceptOutcome::Known {
                 seq,
                 index,
                 since,
@@ -258,13 +258,13 @@ pub(crate) fn what_is_erased_is_known(store: &mut dyn RelayStore) {
     // Not even a better copy brings it back.
     let verified = letter("M1")
         .thread("T1")
-        .verdict(crosstalk_protocol::Word::Verified, None);
+        .verdict(crosstalk_protocol::VerdictWord::Verified, None);
     assert!(matches!(
         take(store, &parcel(verified)),
-        Taken::Known { .. }
+        AcceptOutcome::Known { .. }
     ));
     assert_eq!(file_all(store).filed, 0);
-    assert_eq!(store.taken(&places).unwrap(), []);
+    assert_eq!(store.records_at(&places).unwrap(), []);
     assert_eq!(store.thread("T1").unwrap(), None);
 }
 
@@ -272,19 +272,22 @@ pub(crate) fn erasing_goes_on_where_it_ended(store: &mut dyn RelayStore) {
     let one = |n: i64| parcel(letter(&format!("M{n}")).thread("T1").at(n)).expires(70 + n);
     take_and_file(store, &(0..10).map(one).collect::<Vec<_>>());
     for (messages, more) in [(3, true), (3, true), (2, false), (0, false)] {
-        assert_eq!(retire(store, Some(8), 0, 3), Retired { messages, more });
+        assert_eq!(
+            retire(store, Some(8), 0, 3),
+            RetiredCount { messages, more }
+        );
     }
     assert_eq!(inbox(store, "CLAUDE"), ["M8", "M9"]);
     assert_eq!(
         retire(store, Some(9), 79, 1),
-        Retired {
+        RetiredCount {
             messages: 1,
             more: true
         }
     );
     assert_eq!(
         retire(store, Some(9), 79, 1),
-        Retired {
+        RetiredCount {
             messages: 1,
             more: false
         }

@@ -3,13 +3,13 @@
 use super::{file, ids, put, thread_of};
 use crate::at;
 use crate::letter::{letter, nameless};
-use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Outcome, Side, Store, Wait};
+use crosstalk_protocol::VerdictWord;
+use crosstalk_protocol::store::{Side, Store, StoreOutcome, Wait};
 
 pub(crate) fn the_same_again_is_known(store: &mut dyn Store) {
     let first = letter("M1").thread("T1").at(1);
     file(store, &first);
-    let known = Outcome::Known {
+    let known = StoreOutcome::Known {
         id: "M1".to_owned(),
         thread: "T1".to_owned(),
         since: at(1),
@@ -23,7 +23,7 @@ pub(crate) fn the_same_again_is_known(store: &mut dyn Store) {
 pub(crate) fn another_content_under_an_id_is_refused(store: &mut dyn Store) {
     let first = letter("M1").thread("T1");
     file(store, &first);
-    let conflict = Outcome::Conflict {
+    let conflict = StoreOutcome::Conflict {
         id: "M1".to_owned(),
         thread: "T1".to_owned(),
     };
@@ -42,8 +42,8 @@ pub(crate) fn a_copy_that_nobody_signed_is_in_nobodys_way(store: &mut dyn Store)
     let signed = letter("M1")
         .thread("T1")
         .side(Side::ToMe)
-        .verdict(Word::Verified, Some("ann"));
-    let filed = Outcome::Filed {
+        .verdict(VerdictWord::Verified, Some("ann"));
+    let filed = StoreOutcome::Filed {
         id: "M1".to_owned(),
         thread: "T1".to_owned(),
         settled: None,
@@ -57,17 +57,17 @@ pub(crate) fn a_copy_that_nobody_signed_is_in_nobodys_way(store: &mut dyn Store)
     assert_eq!((own.text, own.carries_id), (forged.text(), false));
     assert_eq!(ids(store, "T1"), ["own", "A1", "M1"]);
     let copy = letter("M1").thread("T1");
-    assert!(matches!(put(store, &copy), Outcome::Known { .. }));
+    assert!(matches!(put(store, &copy), StoreOutcome::Known { .. }));
     // It is known where it is, and can't come back under that id.
-    assert!(matches!(put(store, &forged), Outcome::Conflict { .. }));
+    assert!(matches!(put(store, &forged), StoreOutcome::Conflict { .. }));
     let known = put(store, &forged.clone().own_id("other"));
-    assert!(matches!(known, Outcome::Known { id, .. } if id == "own"));
-    for word in [Word::FirstContact, Word::Verified] {
+    assert!(matches!(known, StoreOutcome::Known { id, .. } if id == "own"));
+    for word in [VerdictWord::FirstContact, VerdictWord::Verified] {
         let other_signer = letter("M1").thread("T1").body("mine");
         let other_signer = other_signer.verdict(word, Some("bob"));
         assert!(matches!(
             put(store, &other_signer),
-            Outcome::Conflict { .. }
+            StoreOutcome::Conflict { .. }
         ));
     }
     assert_eq!(store.thread("T1").unwrap().unwrap().messages, 3);
@@ -84,7 +84,7 @@ pub(crate) fn answers_stay_with_the_id(store: &mut dyn Store) {
     file(store, &mine.side(Side::Mine));
     assert_eq!(super::wait(store, "M1"), Wait::Nobody);
     let real = letter("M1").thread("T2").side(Side::ToMe);
-    file(store, &real.verdict(Word::Verified, Some("ann")));
+    file(store, &real.verdict(VerdictWord::Verified, Some("ann")));
     let waits = (super::wait(store, "own"), super::wait(store, "M1"));
     assert_eq!(waits, (Wait::Me, Wait::Nobody));
     assert_eq!(
@@ -96,34 +96,34 @@ pub(crate) fn answers_stay_with_the_id(store: &mut dyn Store) {
 pub(crate) fn what_is_mine_keeps_its_id(store: &mut dyn Store) {
     file(store, &letter("M1").thread("T1").side(Side::Mine));
     let other = letter("M1").thread("T1").body("x");
-    let other = other.verdict(Word::Verified, Some("ann"));
-    assert!(matches!(put(store, &other), Outcome::Conflict { .. }));
+    let other = other.verdict(VerdictWord::Verified, Some("ann"));
+    assert!(matches!(put(store, &other), StoreOutcome::Conflict { .. }));
     // Nor does one move whose own id is taken.
     file(store, &letter("M2").thread("T1").spare_message("M1"));
     let other = letter("M2").thread("T1").body("x");
-    let other = other.verdict(Word::Verified, Some("ann"));
-    assert!(matches!(put(store, &other), Outcome::Conflict { .. }));
+    let other = other.verdict(VerdictWord::Verified, Some("ann"));
+    assert!(matches!(put(store, &other), StoreOutcome::Conflict { .. }));
     assert_eq!(store.thread("T1").unwrap().unwrap().messages, 2);
 }
 
 pub(crate) fn a_message_stays_under_an_id_of_its_own(store: &mut dyn Store) {
     file(store, &letter("M1").thread("T1").body("first"));
     let second = letter("M1").thread("T1").body("second");
-    assert!(matches!(put(store, &second), Outcome::Conflict { .. }));
+    assert!(matches!(put(store, &second), StoreOutcome::Conflict { .. }));
     file(store, &second.clone().own_id("own-1"));
     let record = store.message("own-1").unwrap().unwrap();
     assert_eq!((record.text, record.carries_id), (second.text(), false));
     // A better verdict leaves it there.
     let better = second.clone().own_id("own-2");
-    let better = better.verdict(Word::FirstContact, Some("ann"));
+    let better = better.verdict(VerdictWord::FirstContact, Some("ann"));
     let known = put(store, &better);
-    assert!(matches!(known, Outcome::Known { id, improved: true, .. } if id == "own-1"));
+    assert!(matches!(known, StoreOutcome::Known { id, improved: true, .. } if id == "own-1"));
     assert_eq!(ids(store, "T1"), ["M1", "own-1"]);
     assert!(!store.message("own-1").unwrap().unwrap().carries_id);
     // It is known by its content where nothing has the id that it carries.
     let third = letter("M3").thread("T1");
     file(store, &third.clone().own_id("own-3"));
-    assert!(matches!(put(store, &third), Outcome::Known { id, .. } if id == "own-3"));
+    assert!(matches!(put(store, &third), StoreOutcome::Known { id, .. } if id == "own-3"));
 }
 
 pub(crate) fn placeholders_are_no_ids(store: &mut dyn Store) {
@@ -132,7 +132,7 @@ pub(crate) fn placeholders_are_no_ids(store: &mut dyn Store) {
     assert_eq!(file(store, &one), "new");
     let record = store.message("own").unwrap().unwrap();
     assert_eq!((record.parent, record.carries_id), (None, false));
-    assert!(matches!(put(store, &one), Outcome::Known { .. }));
+    assert!(matches!(put(store, &one), StoreOutcome::Known { .. }));
     // Another one with the same words in the place of an id is another message.
     let two = letter("<message id>").body("two").spare("newer");
     assert_eq!(file(store, &two), "newer");
@@ -148,16 +148,16 @@ pub(crate) fn more_is_known_when_the_signature_comes(store: &mut dyn Store) {
     let bare = letter("M1").thread("T1").at(1);
     file(store, &bare);
     for (word, improves) in [
-        (Word::NotVerified, false),
-        (Word::FirstContact, true),
-        (Word::FirstContact, false),
-        (Word::Verified, true),
-        (Word::Verified, false),
-        (Word::Unsigned, false),
+        (VerdictWord::NotVerified, false),
+        (VerdictWord::FirstContact, true),
+        (VerdictWord::FirstContact, false),
+        (VerdictWord::Verified, true),
+        (VerdictWord::Verified, false),
+        (VerdictWord::Unsigned, false),
     ] {
-        let holds = word < Word::Unsigned;
+        let holds = word < VerdictWord::Unsigned;
         let again = bare.clone().verdict(word, holds.then_some("ann")).at(2);
-        let known = Outcome::Known {
+        let known = StoreOutcome::Known {
             id: "M1".to_owned(),
             thread: "T1".to_owned(),
             since: at(1),
@@ -166,7 +166,7 @@ pub(crate) fn more_is_known_when_the_signature_comes(store: &mut dyn Store) {
         assert_eq!(put(store, &again), known, "{word:?}");
     }
     let record = store.message("M1").unwrap().unwrap();
-    assert_eq!(record.verdict, Word::Verified);
+    assert_eq!(record.verdict, VerdictWord::Verified);
     assert_eq!(record.pkid.as_deref(), Some("ann"));
     assert!(record.text.contains("pkid=ann"));
     assert_eq!(
@@ -179,13 +179,13 @@ pub(crate) fn a_stripped_copy_does_not_replace_a_signed_one(store: &mut dyn Stor
     let bare = letter("M1").thread("T1");
     let mut unknown = bare
         .clone()
-        .verdict(Word::UnknownKey, Some("ann"))
+        .verdict(VerdictWord::UnknownKey, Some("ann"))
         .arrival();
     unknown.pkid = None;
     store.accept(&[unknown.clone()]).unwrap();
     assert!(matches!(
         put(store, &bare),
-        Outcome::Known {
+        StoreOutcome::Known {
             improved: false,
             ..
         }
@@ -196,10 +196,10 @@ pub(crate) fn a_stripped_copy_does_not_replace_a_signed_one(store: &mut dyn Stor
 pub(crate) fn one_key_signs_one_message_under_an_id(store: &mut dyn Store) {
     let one = letter("M1").thread("T1");
     let two = one.clone().body("Which door?");
-    file(store, &two.verdict(Word::Verified, Some("ann")));
-    let also = one.clone().verdict(Word::Verified, Some("ann"));
-    assert!(matches!(put(store, &also), Outcome::Conflict { .. }));
-    assert!(matches!(put(store, &one), Outcome::Conflict { .. }));
+    file(store, &two.verdict(VerdictWord::Verified, Some("ann")));
+    let also = one.clone().verdict(VerdictWord::Verified, Some("ann"));
+    assert!(matches!(put(store, &also), StoreOutcome::Conflict { .. }));
+    assert!(matches!(put(store, &one), StoreOutcome::Conflict { .. }));
 }
 
 pub(crate) fn messages_without_an_id_are_known_by_their_content(store: &mut dyn Store) {
@@ -210,7 +210,7 @@ pub(crate) fn messages_without_an_id_are_known_by_their_content(store: &mut dyn 
     // The same text gets other spare ids when it comes again.
     let again = nameless().session("S1").at(2);
     match put(store, &again) {
-        Outcome::Known {
+        StoreOutcome::Known {
             id,
             thread: t,
             since,

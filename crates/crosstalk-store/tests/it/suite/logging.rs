@@ -4,16 +4,19 @@ use crate::at;
 use crate::letter::letter;
 use crate::parcel::{Parcel as _, file_all, parcel, take, take_and_file, take_new};
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::audit::{
-    Detail, Event, EventKind, LogEntry, LogQuery, Sealed, Tree, extends, is_included, leaf_hash,
+    Event, EventDetail, EventKind, LogEntry, LogQuery, SignedCheckpoint, Tree, extends,
+    is_included, leaf_hash,
 };
-use crosstalk_protocol::relay::{Attempt, Handler, RelayStore, Retention, State, Taken};
+use crosstalk_protocol::relay::{
+    AcceptOutcome, Attempt, DeliveryState, Handler, RelayStore, Retention,
+};
 use crosstalk_protocol::store::Side;
 
 fn everything() -> LogQuery {
     LogQuery {
-        most: usize::MAX,
+        limit: usize::MAX,
         texts: Some(at(0)),
         ..LogQuery::default()
     }
@@ -46,11 +49,16 @@ pub(crate) fn what_happens_to_messages_is_written_down(store: &mut dyn RelayStor
     let second = parcel(letter("M2").thread("T1")).to(&[("agent://x", Handler::Http)]);
     take_and_file(store, &[first.clone(), second]);
     store
-        .mark("CLAUDE", &["M1".into()], State::Read, at(900))
+        .mark("CLAUDE", &["M1".into()], DeliveryState::Read, at(900))
         .unwrap();
     // Read after it was delivered: that is no second delivery.
     store
-        .mark("CLAUDE", &["M1".into()], State::Acknowledged, at(901))
+        .mark(
+            "CLAUDE",
+            &["M1".into()],
+            DeliveryState::Acknowledged,
+            at(901),
+        )
         .unwrap();
     let failed = Attempt::Failed {
         reason: "the words of somebody".into(),
@@ -62,7 +70,7 @@ pub(crate) fn what_happens_to_messages_is_written_down(store: &mut dyn RelayStor
         before: Some(at(1_000_000)),
         now: at(903),
         brief_before: None,
-        most: 9,
+        limit: 9,
     };
     assert_eq!(store.retire(&what).unwrap().messages, 2);
     let all = entries(store);
@@ -85,7 +93,10 @@ pub(crate) fn what_happens_to_messages_is_written_down(store: &mut dyn RelayStor
     assert!(!detail.to_string().contains("words"));
     assert_eq!(all[3].leaf.detail, Some(detail.digest(&salt)));
     // What is erased is known under its index, and a receipt of it can be given.
-    assert!(matches!(take(store, &first), Taken::Known { index: 0, .. }));
+    assert!(matches!(
+        take(store, &first),
+        AcceptOutcome::Known { index: 0, .. }
+    ));
     assert_eq!(store.log_index("M1").unwrap(), Some(0));
 }
 
@@ -113,13 +124,20 @@ pub(crate) fn texts_are_shown_until_their_end(store: &mut dyn RelayStore) {
 pub(crate) fn a_better_text_is_an_entry_of_its_own(store: &mut dyn RelayStore) {
     let plain = parcel(letter("M1").thread("T1"));
     take_new(store, std::slice::from_ref(&plain));
-    let mut signed = parcel(letter("M1").thread("T1").verdict(Word::Verified, Some("k")));
+    let mut signed = parcel(
+        letter("M1")
+            .thread("T1")
+            .verdict(VerdictWord::Verified, Some("k")),
+    );
     // The same message, in other bytes.
     signed.arrival.text = signed.arrival.text.replace("body: |\n", "\nbody: |\n");
     assert_eq!(signed.arrival.digest, plain.arrival.digest);
     for _ in 0..2 {
         let again = take(store, &signed);
-        assert!(matches!(again, Taken::Known { index: 0, .. }), "{again:?}");
+        assert!(
+            matches!(again, AcceptOutcome::Known { index: 0, .. }),
+            "{again:?}"
+        );
     }
     let all = entries(store);
     assert_eq!(kinds(&all), [("accepted", "M1"), ("accepted", "M1")]);
@@ -152,10 +170,17 @@ pub(crate) fn entries_are_found(store: &mut dyn RelayStore) {
     take_new(store, &parcels);
     file_all(store);
     let ids = ["M1".into(), "M2".into(), "M3".into()];
-    store.mark("CLAUDE", &ids, State::Read, at(40)).unwrap();
+    store
+        .mark("CLAUDE", &ids, DeliveryState::Read, at(40))
+        .unwrap();
     let found = |query: LogQuery| {
-        let most = if query.most == 0 { 99 } else { query.most };
-        let entries = store.log_entries(&LogQuery { most, ..query }).unwrap();
+        let most = if query.limit == 0 { 99 } else { query.limit };
+        let entries = store
+            .log_entries(&LogQuery {
+                limit: most,
+                ..query
+            })
+            .unwrap();
         entries.iter().map(|e| e.index).collect::<Vec<u64>>()
     };
     let all = LogQuery::default;
@@ -167,9 +192,9 @@ pub(crate) fn entries_are_found(store: &mut dyn RelayStore) {
         ..all()
     };
     assert_eq!(found(part), [1, 2]);
-    assert_eq!(found(LogQuery { most: 2, ..all() }), [0, 1]);
+    assert_eq!(found(LogQuery { limit: 2, ..all() }), [0, 1]);
     let last = LogQuery {
-        most: 2,
+        limit: 2,
         newest: true,
         ..all()
     };
@@ -271,7 +296,7 @@ pub(crate) fn proofs_come_from_stored_hashes(store: &mut dyn RelayStore) {
 
 pub(crate) fn the_latest_checkpoint_is_kept_and_one_an_hour(store: &mut dyn RelayStore) {
     assert_eq!(store.checkpoint().unwrap(), None);
-    let sealed = |size: u64| Sealed {
+    let sealed = |size: u64| SignedCheckpoint {
         size,
         at: at(i64::try_from(size).unwrap() * 600),
         root: [7; 32],
@@ -293,7 +318,9 @@ pub(crate) fn the_latest_checkpoint_is_kept_and_one_an_hour(store: &mut dyn Rela
 }
 
 pub(crate) fn details_are_kept_beside(store: &mut dyn RelayStore) {
-    let detail = Detail::default().with("peer", "ann").with("code", "E-PERM");
+    let detail = EventDetail::default()
+        .with("peer", "ann")
+        .with("code", "E-PERM");
     let event = || Event {
         detail: Some(detail.clone()),
         ..Event::new(EventKind::Refused, at(1))

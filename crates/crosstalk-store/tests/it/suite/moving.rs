@@ -2,8 +2,10 @@
 
 use super::{file, ids, put, settled, wait};
 use crate::letter::{Letter, letter, nameless};
-use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Moved, Outcome, Page, Placement, Search, Side, Store, Wait, Way};
+use crosstalk_protocol::VerdictWord;
+use crosstalk_protocol::store::{
+    Moved, Page, Placement, Search, Side, Store, StoreOutcome, Wait, Way,
+};
 
 fn ask(id: &str, thread: &str) -> Letter {
     letter(id).thread(thread).side(Side::Mine)
@@ -35,7 +37,7 @@ pub(crate) fn several_open_questions_are_told(store: &mut dyn Store) {
     file(store, &ask("M2", "T2"));
     let lost = answer("A1").thread("made-up").parent("nobody-knows");
     match put(store, &lost) {
-        Outcome::Filed {
+        StoreOutcome::Filed {
             thread, candidates, ..
         } => {
             assert_eq!(thread, "made-up");
@@ -47,7 +49,7 @@ pub(crate) fn several_open_questions_are_told(store: &mut dyn Store) {
     // A thread in which nothing was asked is not where the next one belongs, either.
     let again = answer("A2").thread("made-up").parent("nobody-knows");
     let outcome = put(store, &again.body("more"));
-    assert!(matches!(outcome, Outcome::Filed { candidates, .. } if candidates.len() == 2));
+    assert!(matches!(outcome, StoreOutcome::Filed { candidates, .. } if candidates.len() == 2));
     store.relocate("A2", Some("M2")).unwrap();
     let moved = store.relocate("A1", Some("M1")).unwrap();
     assert!(matches!(moved, Moved::Done { settled: Some(s), .. } if s == "M1"));
@@ -68,7 +70,7 @@ pub(crate) fn ids_in_the_wrong_place_are_understood(store: &mut dyn Store) {
 pub(crate) fn signed_ids_say_what_they_say(store: &mut dyn Store) {
     file(store, &ask("M1", "T1"));
     let signed = answer("A1").thread("T9").parent("M9");
-    let signed = signed.verdict(crosstalk_protocol::Word::Verified, Some("claude"));
+    let signed = signed.verdict(crosstalk_protocol::VerdictWord::Verified, Some("claude"));
     assert_eq!(file(store, &signed), "T9");
     assert_eq!(wait(store, "M1"), Wait::Them);
 }
@@ -105,7 +107,7 @@ pub(crate) fn an_answer_moves_and_moves_back(store: &mut dyn Store) {
     assert_eq!(store.relocate("A1", Some("M2")).unwrap(), Moved::Stays);
     // The same message again stays where the person put it.
     let again = put(store, &answer("A1").thread("T1").parent("M1"));
-    assert!(matches!(again, Outcome::Known { thread, .. } if thread == "T2"));
+    assert!(matches!(again, StoreOutcome::Known { thread, .. } if thread == "T2"));
     let back = Moved::Done {
         from: "T2".to_owned(),
         to: to("T1", "M1"),
@@ -189,7 +191,7 @@ pub(crate) fn an_answer_without_a_known_intent_settles(store: &mut dyn Store) {
     let eve = answer("A8").between("EVE", "KALLE").intent("ANTWORT");
     assert_eq!(settled(store, &eve.thread("T9").parent("M9")), None);
     let signed = answer("A9").intent("ANTWORT").thread("T9").parent("M9");
-    let signed = signed.verdict(Word::Verified, Some("claude"));
+    let signed = signed.verdict(VerdictWord::Verified, Some("claude"));
     assert_eq!(settled(store, &signed), None);
     assert_eq!(wait(store, "M9"), Wait::Them);
 }
@@ -235,7 +237,7 @@ pub(crate) fn a_message_that_comes_back_from_an_inbox_waits_for_me(store: &mut d
     let question = ask("M1", "T1").between("KALLE", "human://localhost/ops");
     file(store, &question);
     let fetched = question.clone().side(Side::ToMe).way(Way::Relayed);
-    assert!(matches!(put(store, &fetched), Outcome::Known { .. }));
+    assert!(matches!(put(store, &fetched), StoreOutcome::Known { .. }));
     assert_eq!(wait(store, "M1"), Wait::Me);
     assert_eq!(store.inbox(Page::first(9)).unwrap().items.len(), 1);
     let reply = letter("A1").between("human://localhost/ops", "KALLE");
@@ -268,7 +270,7 @@ pub(crate) fn a_corrected_message_takes_the_place_of_the_one_before(store: &mut 
 
 /// The id of a truncated message goes to no other sender, and the id of a signed one to nobody.
 pub(crate) fn only_its_sender_completes_a_truncated_message(store: &mut dyn Store) {
-    let cut = |id: &str, verdict: Word| {
+    let cut = |id: &str, verdict: VerdictWord| {
         let mut arrival = letter(id)
             .between("CLAUDE", "KALLE")
             .body("Which")
@@ -277,23 +279,23 @@ pub(crate) fn only_its_sender_completes_a_truncated_message(store: &mut dyn Stor
         arrival.verdict = verdict;
         arrival
     };
-    store.accept(&[cut("A1", Word::Unsigned)]).unwrap();
+    store.accept(&[cut("A1", VerdictWord::Unsigned)]).unwrap();
     let whole = letter("A1")
         .between("EVE", "KALLE")
         .body("Which one?")
         .arrival();
     let outcome = store.accept(std::slice::from_ref(&whole)).unwrap();
     assert!(
-        matches!(outcome[..], [Outcome::Conflict { .. }]),
+        matches!(outcome[..], [StoreOutcome::Conflict { .. }]),
         "{outcome:?}"
     );
     // The same text, whole and verified: it is cut off no more, and its id is not free.
-    let mut verified = cut("A1", Word::Verified);
+    let mut verified = cut("A1", VerdictWord::Verified);
     verified.truncated = false;
     store.accept(&[verified]).unwrap();
     assert!(!store.message("A1").unwrap().unwrap().truncated);
     // Nor is that of a signed one that is cut off.
-    store.accept(&[cut("A2", Word::Verified)]).unwrap();
+    store.accept(&[cut("A2", VerdictWord::Verified)]).unwrap();
     for id in ["A1", "A2"] {
         let again = letter(id)
             .between("CLAUDE", "KALLE")
@@ -301,7 +303,7 @@ pub(crate) fn only_its_sender_completes_a_truncated_message(store: &mut dyn Stor
             .arrival();
         let outcome = store.accept(std::slice::from_ref(&again)).unwrap();
         assert!(
-            matches!(outcome[..], [Outcome::Conflict { .. }]),
+            matches!(outcome[..], [StoreOutcome::Conflict { .. }]),
             "{id}: {outcome:?}"
         );
     }
@@ -312,7 +314,7 @@ pub(crate) fn a_whole_message_takes_the_place_of_a_truncated_one(store: &mut dyn
     let cut = answer("A1").thread("T1").parent("M1").body("All went");
     let mut arrival = cut.arrival();
     arrival.truncated = true;
-    arrival.spare.message = "own".to_owned();
+    arrival.generated.message = "own".to_owned();
     store.accept(&[arrival]).unwrap();
     assert!(store.message("A1").unwrap().unwrap().truncated);
     let whole = answer("A1")
@@ -320,7 +322,7 @@ pub(crate) fn a_whole_message_takes_the_place_of_a_truncated_one(store: &mut dyn
         .parent("M1")
         .body("All went well.");
     let outcome = put(store, &whole);
-    assert!(matches!(outcome, Outcome::Filed { displaced: Some(d), .. } if d == "own"));
+    assert!(matches!(outcome, StoreOutcome::Filed { displaced: Some(d), .. } if d == "own"));
     assert!(!store.message("A1").unwrap().unwrap().truncated);
     assert_eq!(store.message("own").unwrap(), None);
     assert_eq!(ids(store, "T1"), ["M1", "A1"]);
@@ -347,7 +349,7 @@ pub(crate) fn a_whole_message_without_an_id_takes_the_place_of_a_truncated_one(
     let other = put(store, &said("Nothing went well.").spare_message("other"));
     assert!(matches!(
         other,
-        Outcome::Filed {
+        StoreOutcome::Filed {
             displaced: None,
             ..
         }
@@ -355,7 +357,7 @@ pub(crate) fn a_whole_message_without_an_id_takes_the_place_of_a_truncated_one(
     let whole = said("All went well.").spare_message("whole");
     let outcome = put(store, &whole);
     assert!(
-        matches!(outcome, Outcome::Filed { id, displaced: Some(d), .. } if id == "cut" && d == "whole")
+        matches!(outcome, StoreOutcome::Filed { id, displaced: Some(d), .. } if id == "cut" && d == "whole")
     );
     let record = store.message("cut").unwrap().unwrap();
     assert!(!record.truncated);
@@ -364,7 +366,7 @@ pub(crate) fn a_whole_message_without_an_id_takes_the_place_of_a_truncated_one(
         (Some("M1"), "T1")
     );
     assert_eq!(store.message("whole").unwrap(), None);
-    assert!(matches!(put(store, &whole), Outcome::Known { id, .. } if id == "cut"));
+    assert!(matches!(put(store, &whole), StoreOutcome::Known { id, .. } if id == "cut"));
 }
 
 /// A text that carries nothing but the ids of the primer may answer two questions.
@@ -383,7 +385,7 @@ pub(crate) fn the_same_words_with_the_ids_of_the_example_answer_the_next_questio
     };
     file(store, &ask("M1", "T1"));
     assert_eq!(settled(store, &said("A1")).as_deref(), Some("M1"));
-    assert!(matches!(put(store, &said("A2")), Outcome::Known { id, .. } if id == "A1"));
+    assert!(matches!(put(store, &said("A2")), StoreOutcome::Known { id, .. } if id == "A1"));
     file(store, &ask("M2", "T2"));
     // A chat that was copied as a whole has it again.
     let chat = [
@@ -391,7 +393,7 @@ pub(crate) fn the_same_words_with_the_ids_of_the_example_answer_the_next_questio
         answer("A4").thread("T2").parent("M2").arrival(),
     ];
     let outcomes = store.accept(&chat[..]).unwrap();
-    assert!(matches!(&outcomes[0], Outcome::Known { id, .. } if id == "A1"));
+    assert!(matches!(&outcomes[0], StoreOutcome::Known { id, .. } if id == "A1"));
     file(store, &ask("M3", "T3"));
     assert_eq!(settled(store, &said("A5")).as_deref(), Some("M3"));
     assert_eq!(ids(store, "T3"), ["M3", "A5"]);
@@ -425,7 +427,7 @@ pub(crate) fn an_empty_answer_settles_nothing(store: &mut dyn Store) {
     let full = answer("A1").thread("T1").parent("M1").body("Yes.");
     assert!(matches!(
         put(store, &full),
-        Outcome::Filed {
+        StoreOutcome::Filed {
             displaced: Some(_),
             ..
         }

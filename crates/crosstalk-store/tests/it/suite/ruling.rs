@@ -3,7 +3,7 @@
 use crate::at;
 use crate::letter::{Letter, letter};
 use crate::parcel::{Parcel as _, file_all, parcel, refused, take, take_and_file, take_new};
-use crosstalk_protocol::relay::{Closing, Handler, RelayStore, Taken};
+use crosstalk_protocol::relay::{AcceptOutcome, ConversationId, Handler, RelayStore};
 use crosstalk_protocol::store::Side;
 
 fn close(id: &str) -> Letter {
@@ -37,7 +37,7 @@ pub(crate) fn nothing_comes_into_a_closed_thread(store: &mut dyn RelayStore) {
         }
         assert!(matches!(
             take(store, &parcel(letter("M9").thread("T2"))),
-            Taken::New { .. } | Taken::Known { .. }
+            AcceptOutcome::Accepted { .. } | AcceptOutcome::Known { .. }
         ));
     });
     let also = ["ACK", "ERROR", "REVOKE"];
@@ -85,7 +85,7 @@ pub(crate) fn what_is_known_stays_known_after_the_end(store: &mut dyn RelayStore
     take_new(store, &[one.clone(), end.clone()]);
     twice(store, |store| {
         for parcel in [&one, &end] {
-            assert!(matches!(take(store, parcel), Taken::Known { .. }));
+            assert!(matches!(take(store, parcel), AcceptOutcome::Known { .. }));
         }
     });
 }
@@ -100,8 +100,8 @@ pub(crate) fn only_a_party_closes(store: &mut dyn RelayStore) {
         for (what, name) in [("thread", "T1"), ("session", "s")] {
             let end = close(&format!("C-{name}")).between("MALLORY", "BOB");
             let (end, what) = match what {
-                "thread" => (end.thread(name), Closing::Thread(name.to_owned())),
-                _ => (end.session(name), Closing::Session(name.to_owned())),
+                "thread" => (end.thread(name), ConversationId::Thread(name.to_owned())),
+                _ => (end.session(name), ConversationId::Session(name.to_owned())),
             };
             let (code, detail) = refused(store, &parcel(end));
             assert!(
@@ -135,7 +135,7 @@ pub(crate) fn only_a_party_closes(store: &mut dyn RelayStore) {
 }
 
 pub(crate) fn nobody_closes_what_has_not_begun(store: &mut dyn RelayStore) {
-    let what = Closing::Thread("T1".to_owned());
+    let what = ConversationId::Thread("T1".to_owned());
     assert!(!store.is_party(&what, "KALLE").unwrap());
     let closes = parcel(close("M1").thread("T1"));
     assert_eq!(refused(store, &closes).0, "E-PERM");
@@ -230,7 +230,7 @@ pub(crate) fn who_got_it_instead_is_a_party(store: &mut dyn RelayStore) {
         .intent("ESCALATE")
         .between("BOT", "SUPPORT");
     take_new(store, &[parcel(asked).to(&[(person, Handler::Inbox)])]);
-    let what = Closing::Thread("T1".to_owned());
+    let what = ConversationId::Thread("T1".to_owned());
     twice(store, |store| {
         assert!(store.is_party(&what, person).unwrap())
     });

@@ -2,7 +2,7 @@
 
 use super::{file, put};
 use crate::letter::letter;
-use crosstalk_protocol::Word;
+use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::store::{Field, Page, Search, Store, Term};
 
 fn found(store: &dyn Store, typed: &str) -> Vec<String> {
@@ -213,7 +213,7 @@ pub(crate) fn what_is_forgotten_is_not_found(store: &mut dyn Store) {
 pub(crate) fn a_better_text_is_searched(store: &mut dyn Store) {
     let one = letter("M1").thread("T1").body("quicksilver");
     file(store, &one);
-    put(store, &one.verdict(Word::Verified, Some("ann")));
+    put(store, &one.verdict(VerdictWord::Verified, Some("ann")));
     assert_eq!(found(store, "quicksilver"), ["M1"]);
     assert_eq!(store.forget("T1").unwrap(), 1);
     assert!(found(store, "quicksilver").is_empty());

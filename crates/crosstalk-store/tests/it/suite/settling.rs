@@ -3,8 +3,8 @@
 use super::{file, put, settled, wait};
 use crate::at;
 use crate::letter::{Letter, letter, nameless};
-use crosstalk_protocol::Word;
-use crosstalk_protocol::store::{Outcome, Page, Side, Store, Wait};
+use crosstalk_protocol::VerdictWord;
+use crosstalk_protocol::store::{Page, Side, Store, StoreOutcome, Wait};
 
 fn answer(id: &str, to: &str) -> Letter {
     let from_other = letter(id).thread("T1").between("CLAUDE", "KALLE");
@@ -63,9 +63,13 @@ pub(crate) fn an_answer_that_came_first_settles(store: &mut dyn Store) {
 
 pub(crate) fn what_must_not_be_acted_on_settles_nothing(store: &mut dyn Store) {
     file(store, &request("M1"));
-    for (n, word) in [Word::Damaged, Word::NotVerified, Word::Revoked]
-        .into_iter()
-        .enumerate()
+    for (n, word) in [
+        VerdictWord::Damaged,
+        VerdictWord::NotVerified,
+        VerdictWord::Revoked,
+    ]
+    .into_iter()
+    .enumerate()
     {
         let by = answer(&format!("N{n}"), "M1").verdict(word, None);
         assert_eq!(settled(store, &by), None);
@@ -135,7 +139,7 @@ pub(crate) fn an_answer_without_a_parent_settles_the_only_one(store: &mut dyn St
         let from_other = nameless().session("S1").between("Claude", "KALLE");
         from_other.intent("ANSWER")
     };
-    let forged = reply().verdict(Word::NotVerified, None).body("no");
+    let forged = reply().verdict(VerdictWord::NotVerified, None).body("no");
     assert_eq!(settled(store, &forged), None);
     assert_eq!(settled(store, &reply()), Some(id.clone()));
     assert_eq!(wait(store, &id), Wait::Nobody);
@@ -169,7 +173,7 @@ pub(crate) fn an_answer_without_a_parent_settles_none_of_two(store: &mut dyn Sto
 }
 
 pub(crate) fn only_who_was_asked_settles(store: &mut dyn Store) {
-    let signed = |id: &str| request(id).verdict(Word::Verified, Some("kalle"));
+    let signed = |id: &str| request(id).verdict(VerdictWord::Verified, Some("kalle"));
     file(store, &signed("M1"));
     for (n, intent) in ["RESPOND", "NACK", "ERROR", "ESCALATE", "HANDOFF", "CLOSE"]
         .into_iter()
@@ -182,7 +186,7 @@ pub(crate) fn only_who_was_asked_settles(store: &mut dyn Store) {
         assert_eq!(settled(store, &copy), None, "{intent}");
     }
     assert_eq!(wait(store, "M1"), Wait::Me);
-    let copy = answer("A1", "M1").verdict(Word::Verified, Some("claude"));
+    let copy = answer("A1", "M1").verdict(VerdictWord::Verified, Some("claude"));
     assert_eq!(settled(store, &copy).as_deref(), Some("M1"));
     file(store, &signed("M2"));
     let mine = answer("A2", "M2").side(Side::Mine);
@@ -201,15 +205,21 @@ pub(crate) fn only_who_was_asked_settles(store: &mut dyn Store) {
 
 pub(crate) fn an_answer_counts_when_its_verdict_does(store: &mut dyn Store) {
     // Signed by a key that somebody vouches for later.
-    file(store, &request("M1").verdict(Word::Verified, Some("kalle")));
-    let copy = answer("A1", "M1").verdict(Word::FirstContact, Some("claude"));
+    file(
+        store,
+        &request("M1").verdict(VerdictWord::Verified, Some("kalle")),
+    );
+    let copy = answer("A1", "M1").verdict(VerdictWord::FirstContact, Some("claude"));
     assert_eq!(settled(store, &copy), None);
-    put(store, &copy.verdict(Word::Verified, Some("claude")));
+    put(store, &copy.verdict(VerdictWord::Verified, Some("claude")));
     assert_eq!(wait(store, "M1"), Wait::Nobody);
     // A question that turns out to be signed waits again.
     file(store, &request("M2"));
     assert!(settled(store, &answer("A2", "M2")).is_some());
-    put(store, &request("M2").verdict(Word::Verified, Some("kalle")));
+    put(
+        store,
+        &request("M2").verdict(VerdictWord::Verified, Some("kalle")),
+    );
     assert_eq!(wait(store, "M2"), Wait::Me);
 }
 
@@ -222,10 +232,13 @@ pub(crate) fn only_a_party_closes_a_thread(store: &mut dyn Store) {
     // Its own CLOSE makes nobody a party, and neither does what must not be acted on.
     file(store, &end("E0", "MALLORY"));
     assert_eq!(closed(store), None);
-    file(store, &request("M1").verdict(Word::Verified, Some("kalle")));
+    file(
+        store,
+        &request("M1").verdict(VerdictWord::Verified, Some("kalle")),
+    );
     file(store, &request("M2"));
     let forged = request("M3").between("EVE", "CLAUDE");
-    file(store, &forged.verdict(Word::NotVerified, None));
+    file(store, &forged.verdict(VerdictWord::NotVerified, None));
     file(store, &end("E1", "EVE"));
     assert_eq!((closed(store), wait(store, "M2")), (None, Wait::Me));
     // A party's word that nobody signed does not speak for who signed.
@@ -244,7 +257,7 @@ pub(crate) fn only_a_party_closes_a_thread(store: &mut dyn Store) {
     );
     put(
         store,
-        &end("E2", "Kalle").verdict(Word::Verified, Some("kalle")),
+        &end("E2", "Kalle").verdict(VerdictWord::Verified, Some("kalle")),
     );
     assert_eq!(wait(store, "M1"), Wait::Nobody);
 }
@@ -258,7 +271,7 @@ pub(crate) fn a_message_of_mine_opens_a_thread_again(store: &mut dyn Store) {
     assert_eq!(open(store), Some(at(50)));
     let mine = letter("M3").thread("T1").intent("NOTE").side(Side::Mine);
     match put(store, &mine) {
-        Outcome::Filed { closed, .. } => assert_eq!(closed, Some(at(50))),
+        StoreOutcome::Filed { closed, .. } => assert_eq!(closed, Some(at(50))),
         other => panic!("{other:?}"),
     }
     // What was settled stays so.
@@ -308,7 +321,7 @@ pub(crate) fn a_batch_settles_as_its_messages_would_one_by_one(store: &mut dyn S
             false => vec![put(store, &news), put(store, &reply)],
         };
         assert!(
-            matches!(&told[1], Outcome::Filed { settled: None, .. }),
+            matches!(&told[1], StoreOutcome::Filed { settled: None, .. }),
             "{told:?}"
         );
         assert_eq!(wait(store, &id("Q")), Wait::Nobody);
@@ -319,7 +332,7 @@ pub(crate) fn what_comes_after_a_close_waits(store: &mut dyn Store) {
     let end = letter("M1").thread("T1").intent("CLOSE").at(5);
     file(store, &end.side(Side::Mine));
     match put(store, &request("M2")) {
-        Outcome::Filed { closed, .. } => assert_eq!(closed, Some(at(5))),
+        StoreOutcome::Filed { closed, .. } => assert_eq!(closed, Some(at(5))),
         other => panic!("{other:?}"),
     }
     assert_eq!(wait(store, "M2"), Wait::Me);
@@ -330,17 +343,17 @@ pub(crate) fn what_comes_after_a_close_waits(store: &mut dyn Store) {
 pub(crate) fn a_better_verdict_takes_effect(store: &mut dyn Store) {
     file(store, &letter("M3").parent("N1").spare("apart"));
     file(store, &request("M1"));
-    let by = answer("N1", "M1").verdict(Word::NotVerified, None);
+    let by = answer("N1", "M1").verdict(VerdictWord::NotVerified, None);
     file(store, &by);
-    let asks = request("M2").verdict(Word::NotVerified, None);
+    let asks = request("M2").verdict(VerdictWord::NotVerified, None);
     file(store, &asks);
     assert_eq!(
         (wait(store, "M1"), wait(store, "M2")),
         (Wait::Me, Wait::Nobody)
     );
     for one in [by, asks] {
-        let known = put(store, &one.verdict(Word::Verified, Some("ann")));
-        assert!(matches!(known, Outcome::Known { improved: true, .. }));
+        let known = put(store, &one.verdict(VerdictWord::Verified, Some("ann")));
+        assert!(matches!(known, StoreOutcome::Known { improved: true, .. }));
     }
     assert_eq!(
         (wait(store, "M1"), wait(store, "M2")),
@@ -367,7 +380,10 @@ pub(crate) fn what_is_put_aside_stays_aside(store: &mut dyn Store) {
     assert_eq!(wait(store, "M2"), Wait::Nobody);
     assert_eq!(store.asked(Page::first(9)).unwrap().items, []);
     assert_eq!(store.thread("T1").unwrap().unwrap().waiting, 0);
-    put(store, &request("M1").verdict(Word::Verified, Some("ann")));
+    put(
+        store,
+        &request("M1").verdict(VerdictWord::Verified, Some("ann")),
+    );
     assert_eq!(wait(store, "M1"), Wait::Nobody);
 }
 

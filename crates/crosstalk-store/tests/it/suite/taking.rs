@@ -2,18 +2,18 @@
 
 use crate::letter::{letter, nameless};
 use crate::parcel::{file_all, inbox, parcel, refused, take, take_and_file, take_new};
-use crosstalk_protocol::Word;
-use crosstalk_protocol::relay::{RelayStore, Taken};
-use crosstalk_protocol::store::{Outcome, Page, Search, ThreadFilter, Wait, Way};
+use crosstalk_protocol::VerdictWord;
+use crosstalk_protocol::relay::{AcceptOutcome, RelayStore};
+use crosstalk_protocol::store::{Page, Search, StoreOutcome, ThreadFilter, Wait, Way};
 
 pub(crate) fn what_is_taken_is_there_before_it_is_filed(store: &mut dyn RelayStore) {
     let one = parcel(letter("M1").thread("T1").body("A plum."));
     let places = take_new(store, std::slice::from_ref(&one));
-    let filing = store.filing().unwrap();
+    let filing = store.index_progress().unwrap();
     assert_eq!((filing.through, filing.left, filing.filed), (0, 1, 0));
-    let unfiled = store.taken_as("M1").unwrap().unwrap();
+    let unfiled = store.record("M1").unwrap().unwrap();
     assert_eq!(
-        store.taken(&places).unwrap(),
+        store.records_at(&places).unwrap(),
         std::slice::from_ref(&unfiled)
     );
     assert_eq!((unfiled.seq, unfiled.thread.as_str()), (places[0], "T1"));
@@ -21,13 +21,13 @@ pub(crate) fn what_is_taken_is_there_before_it_is_filed(store: &mut dyn RelaySto
     assert_eq!(store.message("M1").unwrap(), None);
     assert!(inbox(store, "CLAUDE").is_empty());
     assert!(store.deliveries("M1").unwrap().is_empty());
-    let filing = store.file(10).unwrap();
+    let filing = store.index(10).unwrap();
     assert_eq!(
         (filing.through, filing.left, filing.filed),
         (places[0], 0, 1)
     );
     assert_eq!(store.message("M1").unwrap(), Some(unfiled.clone()));
-    assert_eq!(store.taken(&places).unwrap(), [unfiled]);
+    assert_eq!(store.records_at(&places).unwrap(), [unfiled]);
     assert_eq!(inbox(store, "claude"), ["M1"]);
     assert_eq!(store.deliveries("M1").unwrap().len(), 1);
     let search = Search::parse("plum").unwrap();
@@ -36,8 +36,8 @@ pub(crate) fn what_is_taken_is_there_before_it_is_filed(store: &mut dyn RelaySto
         1
     );
     // Places where nothing is are left out.
-    assert_eq!(store.taken(&[places[0] + 7]).unwrap(), []);
-    assert_eq!(store.taken_as("M2").unwrap(), None);
+    assert_eq!(store.records_at(&[places[0] + 7]).unwrap(), []);
+    assert_eq!(store.record("M2").unwrap(), None);
 }
 
 pub(crate) fn filing_goes_on_where_it_ended(store: &mut dyn RelayStore) {
@@ -46,7 +46,7 @@ pub(crate) fn filing_goes_on_where_it_ended(store: &mut dyn RelayStore) {
     assert!(places.is_sorted());
     let mut filed = 0;
     for expected in [3, 3, 1, 0] {
-        let filing = store.file(3).unwrap();
+        let filing = store.index(3).unwrap();
         assert_eq!(filing.filed, expected);
         filed += expected;
         assert_eq!(filing.left as usize, 7 - filed);
@@ -90,7 +90,7 @@ pub(crate) fn what_is_filed_is_what_would_have_been_accepted(store: &mut dyn Rel
         (record("M4").wait, record("M3").thread),
         (Wait::Nobody, record("M4").thread)
     );
-    assert_eq!(store.taken_as("M2").unwrap().unwrap(), record("M2"));
+    assert_eq!(store.record("M2").unwrap().unwrap(), record("M2"));
     let threads = store
         .threads(&ThreadFilter::default(), Page::first(9))
         .unwrap();
@@ -100,7 +100,7 @@ pub(crate) fn what_is_filed_is_what_would_have_been_accepted(store: &mut dyn Rel
 pub(crate) fn the_same_again_is_known(store: &mut dyn RelayStore) {
     let first = parcel(letter("M1").thread("T1"));
     let places = take_new(store, std::slice::from_ref(&first));
-    let known = Taken::Known {
+    let known = AcceptOutcome::Known {
         seq: places[0],
         index: 0,
         since: first.arrival.at,
@@ -121,15 +121,19 @@ pub(crate) fn ten_thousand_replays_are_one_message(store: &mut dyn RelayStore) {
     take_and_file(store, std::slice::from_ref(&one));
     let many = vec![one; 1000];
     for _ in 0..10 {
-        let taken = store.take(&many).unwrap();
-        assert!(taken.iter().all(|t| matches!(t, Taken::Known { .. })));
+        let taken = store.accept_batch(&many).unwrap();
+        assert!(
+            taken
+                .iter()
+                .all(|t| matches!(t, AcceptOutcome::Known { .. }))
+        );
     }
     assert_eq!(file_all(store).filed, 0);
     assert_eq!(store.thread("T1").unwrap().unwrap().messages, 1);
     // What comes next has its place, and is filed.
     take_new(store, &[parcel(letter("M2").thread("T1"))]);
-    assert_eq!(store.file(1).unwrap().filed, 1);
-    assert_eq!(store.filing().unwrap().left, 0);
+    assert_eq!(store.index(1).unwrap().filed, 1);
+    assert_eq!(store.index_progress().unwrap().left, 0);
 }
 
 pub(crate) fn without_an_id_the_content_tells(store: &mut dyn RelayStore) {
@@ -138,10 +142,10 @@ pub(crate) fn without_an_id_the_content_tells(store: &mut dyn RelayStore) {
     let place = take_new(store, std::slice::from_ref(&first))[0];
     for _ in 0..2 {
         let again = parcel(one());
-        assert_ne!(again.arrival.spare, first.arrival.spare);
+        assert_ne!(again.arrival.generated, first.arrival.generated);
         let taken = take(store, &again);
         assert!(
-            matches!(taken, Taken::Known { seq, .. } if seq == place),
+            matches!(taken, AcceptOutcome::Known { seq, .. } if seq == place),
             "{taken:?}"
         );
         file_all(store);
@@ -176,12 +180,15 @@ pub(crate) fn a_verified_one_takes_the_id(store: &mut dyn RelayStore) {
         }
         let signed = plain
             .body("I am Kalle.")
-            .verdict(Word::Verified, Some("kalle"));
+            .verdict(VerdictWord::Verified, Some("kalle"));
         take_new(store, &[parcel(signed.clone())]);
         // The other one is refused from now on; the verified one is known.
         let unsigned = letter(id).thread("T1").body("Mallory was here.");
         assert_eq!(refused(store, &parcel(unsigned)).0, "E-PERM");
-        assert!(matches!(take(store, &parcel(signed)), Taken::Known { .. }));
+        assert!(matches!(
+            take(store, &parcel(signed)),
+            AcceptOutcome::Known { .. }
+        ));
         file_all(store);
         let record = store.message(id).unwrap().unwrap();
         assert!(record.text.contains("I am Kalle.") && record.carries_id);
@@ -199,28 +206,38 @@ pub(crate) fn nobody_takes_the_id_of_somebody_else(store: &mut dyn RelayStore) {
             file_all(store);
         }
         let other = letter(id).thread("T2").between("mal://x", "mal://x");
-        let signed = other.body("Mine.").verdict(Word::Verified, Some("mal"));
+        let signed = other
+            .body("Mine.")
+            .verdict(VerdictWord::Verified, Some("mal"));
         assert_eq!(refused(store, &parcel(signed)).0, "E-PERM");
-        assert!(matches!(take(store, &plain), Taken::Known { .. }));
+        assert!(matches!(take(store, &plain), AcceptOutcome::Known { .. }));
     }
 }
 
 pub(crate) fn a_better_verdict_is_kept(store: &mut dyn RelayStore) {
     for (id, is_filed) in [("M1", true), ("M2", false)] {
         let signed = letter(id).thread("T1");
-        let met = signed.clone().verdict(Word::FirstContact, Some("kalle"));
+        let met = signed
+            .clone()
+            .verdict(VerdictWord::FirstContact, Some("kalle"));
         take_new(store, &[parcel(met)]);
         if is_filed {
             file_all(store);
         }
-        let verified = signed.verdict(Word::Verified, Some("kalle"));
+        let verified = signed.verdict(VerdictWord::Verified, Some("kalle"));
         assert!(matches!(
             take(store, &parcel(verified)),
-            Taken::Known { .. }
+            AcceptOutcome::Known { .. }
         ));
-        assert_eq!(store.taken_as(id).unwrap().unwrap().verdict, Word::Verified);
+        assert_eq!(
+            store.record(id).unwrap().unwrap().verdict,
+            VerdictWord::Verified
+        );
         file_all(store);
-        assert_eq!(store.message(id).unwrap().unwrap().verdict, Word::Verified);
+        assert_eq!(
+            store.message(id).unwrap().unwrap().verdict,
+            VerdictWord::Verified
+        );
     }
     assert_eq!(store.thread("T1").unwrap().unwrap().messages, 2);
 }
@@ -230,20 +247,22 @@ pub(crate) fn within_a_batch_later_messages_see_earlier_ones(store: &mut dyn Rel
     let other = parcel(letter("M1").thread("T1").body("Other."));
     let close = parcel(letter("M2").thread("T1").intent("CLOSE"));
     let late = parcel(letter("M3").thread("T1"));
-    let taken = store.take(&[one.clone(), one, other, close, late]).unwrap();
+    let taken = store
+        .accept_batch(&[one.clone(), one, other, close, late])
+        .unwrap();
     let shapes: Vec<&str> = taken
         .iter()
         .map(|t| match t {
-            Taken::New { .. } => "new",
-            Taken::Known { .. } => "known",
-            Taken::Held { .. } => "held",
-            Taken::Refused(_) => "refused",
+            AcceptOutcome::Accepted { .. } => "new",
+            AcceptOutcome::Known { .. } => "known",
+            AcceptOutcome::Held { .. } => "held",
+            AcceptOutcome::Rejected(_) => "refused",
         })
         .collect();
     assert_eq!(shapes, ["new", "known", "refused", "new", "refused"]);
     assert_eq!(file_all(store).left, 0);
     assert_eq!(store.thread("T1").unwrap().unwrap().messages, 2);
-    assert!(store.take(&[]).unwrap().is_empty());
+    assert!(store.accept_batch(&[]).unwrap().is_empty());
 }
 
 /// An id that looks like the beginning of another one, or like a thread, is what the sender was told.
@@ -268,7 +287,7 @@ pub(crate) fn a_person_and_a_relay_share_a_store(store: &mut dyn RelayStore) {
     let answer = answer.between("CLAUDE", "KALLE").way(Way::Pasted);
     let outcome = store.accept(&[answer.arrival()]).unwrap().remove(0);
     match outcome {
-        Outcome::Filed {
+        StoreOutcome::Filed {
             thread, settled, ..
         } => {
             assert_eq!((thread.as_str(), settled.as_deref()), ("T1", Some("M1")));
@@ -287,9 +306,9 @@ pub(crate) fn a_person_and_a_relay_share_a_store(store: &mut dyn RelayStore) {
             .intent("RESPOND")
             .between("CLAUDE", "KALLE"),
     );
-    assert!(matches!(take(store, &again), Taken::Known { .. }));
+    assert!(matches!(take(store, &again), AcceptOutcome::Known { .. }));
     let outcome = store
         .accept(&[letter("M3").thread("T1").arrival()])
         .unwrap();
-    assert!(matches!(outcome[0], Outcome::Known { .. }));
+    assert!(matches!(outcome[0], StoreOutcome::Known { .. }));
 }

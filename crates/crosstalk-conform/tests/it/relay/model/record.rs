@@ -5,20 +5,20 @@ use crosstalk_envelope::registry::Intent;
 use crosstalk_envelope::{Document, PublicKey, Reading, Timestamp, authenticate};
 use crosstalk_protocol::consent::{Assurance, Grant, Proof, Terms};
 use crosstalk_protocol::poll::{Collation, Paper, collate};
-use crosstalk_protocol::relay::{Admission, Peer, State};
-use crosstalk_protocol::{Question, Verdict, Word, pin_of, verify};
-use crosstalk_relay::client::Consent;
+use crosstalk_protocol::relay::{Admission, DeliveryState, Peer};
+use crosstalk_protocol::{Verdict, VerdictWord, VerifyContext, pin_of, verify};
+use crosstalk_relay::client::ConsentView;
 use serde_json::{Value, json};
 
 impl Model {
     /// A key is pinned when it is seen.
     pub(super) fn judge(&mut self, document: &Document<'_>, at: Timestamp) -> Verdict {
-        let verdict = verify(document, &self.trust, &Question::at(at));
-        let is_new = verdict.word() == Word::FirstContact;
+        let verdict = verify(document, &self.trust, &VerifyContext::at(at));
+        let is_new = verdict.word() == VerdictWord::FirstContact;
         if let Some(pin) = pin_of(&verdict, at).filter(|_| is_new) {
             self.trust.pin(pin).unwrap();
         }
-        verify(document, &self.trust, &Question::at(at))
+        verify(document, &self.trust, &VerifyContext::at(at))
     }
 
     /// A sender who brings the key along is believed.
@@ -67,7 +67,7 @@ impl Model {
                 if !self.has(Defect::KeepsTexts) {
                     self.messages[number].is_erased = true;
                     let own = self.deliveries.iter_mut().filter(|d| d.message == number);
-                    own.for_each(|d| d.state = State::Failed);
+                    own.for_each(|d| d.state = DeliveryState::Failed);
                 }
             }
         }
@@ -84,11 +84,11 @@ impl Model {
             let is_wanted = !holding || g.standing(now()) == "holds";
             is_by && is_wanted && self.sees_consent(peer, g) && !self.has(Defect::HidesConsents)
         };
-        let all: Vec<Consent> = self
+        let all: Vec<ConsentView> = self
             .grants
             .values()
             .filter(listed)
-            .map(|g| Consent::of(g, now()))
+            .map(|g| ConsentView::of(g, now()))
             .collect();
         json!({"consents": all})
     }
@@ -100,7 +100,7 @@ impl Model {
             let has_text = self.find(id).is_some_and(|n| !self.messages[n].is_erased);
             json!({"id": id, "has_text": has_text})
         });
-        let mut value = serde_json::to_value(Consent::of(grant, now())).unwrap();
+        let mut value = serde_json::to_value(ConsentView::of(grant, now())).unwrap();
         value["messages"] = under.collect();
         value["told"] = json!([]);
         Some(value)

@@ -4,7 +4,9 @@ use super::{Asked, Fault, Reply, Server, TEXT, fault, json_reply, texts};
 use crate::relay::defect::Defect;
 use crate::relay::model::{Model, now};
 use crosstalk_envelope::registry::{ErrorCode, Intent};
-use crosstalk_protocol::relay::{Agent, Binding, Handler, Pattern, Peer, Role, State, authority};
+use crosstalk_protocol::relay::{
+    Agent, Binding, DeliveryState, Handler, Pattern, Peer, Role, authority,
+};
 use serde_json::{Value, json};
 
 impl Server {
@@ -127,8 +129,8 @@ impl Server {
                 let ids = texts(&said["ids"], 1, 500)?;
                 self.may_read(asked, address)?;
                 let state = match said.get("state").map(|s| s.as_str()) {
-                    None | Some(Some("acknowledged")) => State::Acknowledged,
-                    Some(Some("read")) => State::Read,
+                    None | Some(Some("acknowledged")) => DeliveryState::Acknowledged,
+                    Some(Some("read")) => DeliveryState::Read,
                     _ => return Err(fault(ErrorCode::Format, "No such state")),
                 };
                 model.mark(address, &ids, state)
@@ -203,7 +205,7 @@ impl Server {
                 let waits = model
                     .deliveries
                     .iter()
-                    .filter(|d| d.by == Handler::CopyPaste && d.state == State::Queued);
+                    .filter(|d| d.by == Handler::CopyPaste && d.state == DeliveryState::Queued);
                 let list: Vec<Value> = waits.map(|d| model.entry(d.message)).collect();
                 json!({"messages": list, "cursor": "c-0"})
             }
@@ -223,7 +225,7 @@ impl Server {
                     .deliveries
                     .iter()
                     .rev()
-                    .filter(|d| d.state == State::Failed);
+                    .filter(|d| d.state == DeliveryState::Failed);
                 let list: Vec<Value> = dead.take(limit).map(|d| {
                     let m = &model.messages[d.message];
                     json!({"id": m.id(), "from": m.admission.arrival.sender, "to": d.to, "by": d.by.as_str(), "attempts": 0, "reason": d.reason, "failed_at": now().to_string()})
