@@ -187,7 +187,8 @@ fn without_a_display_it_is_said_what_to_do() {
         );
         for part in [
             "no clipboard here: neither DISPLAY nor WAYLAND_DISPLAY is set",
-            "as a file or on stdin",
+            "`crosstalk paste -` reads a text that you paste",
+            "`crosstalk paste FILE` a file",
             "over SSH, CROSSTALK_CLIPBOARD=terminal",
         ] {
             assert!(ended.err.contains(part), "{}", ended.err);

@@ -189,10 +189,7 @@ const LISTED: usize = 1000;
 /// Everything that is said after a REVOKE. One that another relay passed on is confirmed by its receipt: no relay takes the
 /// word of another one's SYSTEM for what was erased.
 pub fn revocation_notices(revoke: &Arrival, withdrawn: &RevocationResult) -> Vec<String> {
-    let errors = withdrawn
-        .cancelled
-        .iter()
-        .map(|c| cancellation(c, revoke));
+    let errors = withdrawn.cancelled.iter().map(|c| cancellation(c, revoke));
     let passed_on = Document::parse(&revoke.text, Reading::Strict);
     let is_ours = passed_on.envelope().hops().next().is_none();
     let all = errors.chain(is_ours.then(|| confirmation(revoke, withdrawn)));
@@ -271,26 +268,14 @@ fn confirmation(revoke: &Arrival, withdrawn: &RevocationResult) -> Builder {
         .message(derived(revoke.at, &seed))
         .context("consent")
         .intent(Intent::Broadcast.as_str())
-        .meta(
-            "withdrawal",
-            "Consents",
-            withdrawn.consents.join(", "),
-        )
-        .meta(
-            "withdrawal",
-            "Erased",
-            withdrawn.erased.len().to_string(),
-        )
+        .meta("withdrawal", "Consents", withdrawn.consents.join(", "))
+        .meta("withdrawal", "Erased", withdrawn.erased.len().to_string())
         .meta(
             "withdrawal",
             "Cancelled",
             withdrawn.cancelled.len().to_string(),
         )
-        .meta(
-            "withdrawal",
-            "Passed-On",
-            withdrawn.told.len().to_string(),
-        )
+        .meta("withdrawal", "Passed-On", withdrawn.told.len().to_string())
         .meta("withdrawal", "At", revoke.at.to_string())
         .body(&body)
 }

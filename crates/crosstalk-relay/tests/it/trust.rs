@@ -56,7 +56,7 @@ pub fn is_held(answer: &Answer) -> bool {
     strict(answer.text()).meta("receipt", "State") == Some("held")
 }
 
-pub fn sensitive(letter: Builder) -> String {
+fn sensitive(letter: Builder) -> String {
     letter
         .meta("privacy", "Scope", "medical")
         .meta("privacy", "Consent", "explicit_yes")

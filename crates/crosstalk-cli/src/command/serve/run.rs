@@ -249,9 +249,10 @@ impl Reloader {
                 self.check_command()
             ),
         }
+        // The certificate may be in other files by now. Each digest is taken before its file is read, so that a change in
+        // between is noticed at the next look.
+        self.seen.tls = self.contents().tls;
         is_changed |= self.use_certificate(why);
-        // The paths of the certificate may be other ones by now.
-        self.seen = self.contents();
         self.used = self.seen.clone();
         self.has_file |= self.used.config.is_ok();
         if !is_changed {

@@ -48,7 +48,7 @@ fn a_plain_answer_says_whose_it_is_and_is_corrected_by_the_id_that_is_shown() {
     let id = header(&sent.out, "message");
     let plain = "Friday, because the tests are green\n";
     let hint = kalle.say(&["paste", "-"], plain);
-    assert!(hint.err.contains("--from NAME"), "{}", hint.err);
+    assert!(hint.err.contains("--from CLAUDE -"), "{}", hint.err);
     let whose = kalle.say(&["paste", "-", "--as-reply-to", &id], plain);
     assert_eq!(whose.code, 2, "{}", whose.err);
     assert!(

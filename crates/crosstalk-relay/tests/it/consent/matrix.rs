@@ -1,7 +1,7 @@
 //! Every scope × consent × time × way comes out as the tables in `spec/consent.md` say.
 
-use super::{ANN, from_ann, plan, revoke, time};
-use crate::house::{House, Plan, key};
+use super::{ANN, KEY, from_ann, plan, revoke, time};
+use crate::house::{House, Plan, key, letter, signed};
 use crate::http::Ask;
 use crosstalk_api::outbound::{Outbound, Roots};
 use crosstalk_envelope::{Document, Reading};
@@ -92,9 +92,10 @@ impl Cell {
         format!("agent://here.example/{}/x", WAYS[self.way])
     }
 
-    /// All messages of a way and a time are under one consent.
+    /// All messages with the same way, time and content are under one consent. Contents do not share one, because a renewal
+    /// never adds a scope (CON-026).
     fn consent(self) -> String {
-        consent(self.way, self.when)
+        consent(self.way, self.when, self.content)
     }
 
     fn when(self) -> &'static str {
@@ -136,8 +137,14 @@ impl Cell {
     }
 }
 
-fn consent(way: usize, when: usize) -> String {
-    format!("C{way}-{when}")
+fn consent(way: usize, when: usize, content: usize) -> String {
+    format!("C{way}-{when}-{content}")
+}
+
+/// All consents for a way and a time, as a REVOKE names them.
+fn consents(way: usize, when: usize) -> String {
+    let names = (0..CONTENTS.len()).map(|content| consent(way, when, content));
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// A table of the specification: what stands in which row under which heading.
@@ -251,7 +258,7 @@ fn every_cell_of_the_tables_holds_over_every_way() {
     for folder in ["file", "exec"] {
         std::fs::create_dir(out.path().join(folder)).unwrap();
     }
-    let other = Plan::default().pin(super::KEY, &key(), ANN).open();
+    let other = Plan::default().pin(KEY, &key(), ANN).open();
     let house = relay(&other, out.path());
     let everything = "general, pii, medical, financial, biometric, location, custom, research";
     let original = from_ann("agent://here.example/inbox/origin", "O")
@@ -263,7 +270,8 @@ fn every_cell_of_the_tables_holds_over_every_way() {
         let when = WHENS.iter().position(|w| *w == when).unwrap();
         for (way, name) in WAYS.iter().enumerate() {
             let to = format!("agent://here.example/{name}/x");
-            house.take(&revoke(&consent(way, when), &to, &format!("R{way}-{when}")));
+            let id = format!("R{way}-{when}");
+            house.take(&revoke(&consents(way, when), &to, &id));
         }
     };
 
@@ -353,4 +361,64 @@ fn every_cell_of_the_tables_holds_over_every_way() {
     });
     runtime.block_on(delivery.stop(LIMIT));
     drop(inside);
+}
+
+/// A message with an explicit consent that names a consent of Ann for Bot, by a row and a column of the table.
+fn naming(sender: &str, case: &str, consent: &str, id: &str) -> String {
+    const BOT: &str = "agent://here.example/bot";
+    let from = match sender {
+        "the granter, with at least the same assurance" | "the granter, with less assurance" => ANN,
+        "a recipient" | "a recipient, who transfers it" => BOT,
+        "another" => "agent://here.example/stranger",
+        _ => panic!("no such sender: {sender}"),
+    };
+    let party = if from == BOT { ANN } else { BOT };
+    let (to, intent, scope) = match case {
+        "to the granter or a recipient" => (party, "REQUEST", "medical"),
+        "to others" => ("agent://here.example/scout", "REQUEST", "medical"),
+        "ESCALATE to another person" => ("human://here.example/eve", "ESCALATE", "medical"),
+        "scope not covered" => (party, "REQUEST", "financial"),
+        _ => panic!("no such case: {case}"),
+    };
+    let builder = letter(from, to, id)
+        .thread(format!("T-{id}"))
+        .intent(intent);
+    let builder = builder.meta("privacy", "Scope", scope);
+    let builder = match sender {
+        "a recipient, who transfers it" => builder
+            .meta("privacy", "Consent", "transferred_with_approval")
+            .meta("privacy", "Consent-ID", format!("{consent}-new"))
+            .meta("privacy", "Original-Consent-ID", consent),
+        _ => builder.meta("privacy", "Consent", "explicit_yes").meta(
+            "privacy",
+            "Consent-ID",
+            consent,
+        ),
+    };
+    let text = builder.build().unwrap();
+    match sender {
+        "the granter, with at least the same assurance" => signed(&text, &key(), KEY),
+        _ => text,
+    }
+}
+
+#[test]
+fn message_that_names_a_consent_on_record_keeps_its_limits() {
+    let house = plan().open();
+    let cells = table("| sender |");
+    for (number, ((sender, case), wanted)) in cells.iter().enumerate() {
+        let consent = format!("C{number}");
+        let grant = from_ann("agent://here.example/bot", &format!("G{number}"))
+            .meta("privacy", "Scope", "medical")
+            .meta("privacy", "Consent", "explicit_yes")
+            .meta("privacy", "Consent-ID", &consent);
+        house.take(&signed(&grant.build().unwrap(), &key(), KEY));
+        let text = naming(sender, case, &consent, &format!("M{number}"));
+        let answer = house.ask(&Ask::send(text));
+        let document = Document::parse(answer.text(), Reading::Strict);
+        let came = document.meta("error", "Rule").unwrap_or("accepted");
+        assert_eq!(came, wanted, "{sender}: {case}: {}", answer.text());
+        assert_eq!(answer.status == 200, came == "accepted", "{sender}: {case}");
+    }
+    assert_eq!(cells.len(), 5 * 4);
 }

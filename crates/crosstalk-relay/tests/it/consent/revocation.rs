@@ -5,7 +5,7 @@ use crate::house::{House, Plan, START, key, letter, secret, signed};
 use crate::http::{Answer, Ask};
 use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading};
 use crosstalk_protocol::consent::LedgerStore as _;
-use crosstalk_protocol::relay::{Peer, RelayStore as _, Role};
+use crosstalk_protocol::relay::{DeliveryState, Peer, RelayStore as _, Retention, Role};
 use crosstalk_testing::wait::{wait_for, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -14,7 +14,11 @@ const BOT: &str = "agent://here.example/bot";
 const SCOUT: &str = "agent://here.example/scout";
 
 fn grant(id: &str, consent: &str) -> String {
-    from_ann(BOT, id)
+    grant_to(BOT, id, consent)
+}
+
+fn grant_to(to: &str, id: &str, consent: &str) -> String {
+    from_ann(to, id)
         .meta("privacy", "Scope", "medical")
         .meta("privacy", "Consent", "explicit_yes_2025-10-09T16:00Z")
         .meta("privacy", "Consent-ID", consent)
@@ -22,7 +26,7 @@ fn grant(id: &str, consent: &str) -> String {
         .unwrap()
 }
 
-/// A message under the same consent, of whom it was given to.
+/// A message of a recipient of the consent to another one.
 fn under(consent: &str) -> String {
     letter(BOT, SCOUT, "M2")
         .meta("privacy", "Scope", "medical")
@@ -146,13 +150,17 @@ fn first_contact_alone_withdraws_nothing() {
 fn revocation_is_confirmed_and_told() {
     let house = plan().open();
     house.take(&grant("M1", "C1"));
+    // A message under the consent reaches a new recipient only after Ann has granted the consent to them.
+    let answer = house.ask(&Ask::send(under("C1")));
+    assert_eq!((answer.status, rule(&answer)), (403, "CON-025".to_owned()));
+    house.take(&grant_to(SCOUT, "M3", "C1"));
     house.take(&under("C1"));
     house.take(&revoke("C1", BOT, "R1"));
     let confirmation = inbox_with(&house, ANN, "meta: withdrawal");
     for line in [
         "Consents: C1",
-        "Erased: 2",
-        "Cancelled: 2",
+        "Erased: 3",
+        "Cancelled: 3",
         "Passed-On: 0",
         "parent: R1",
     ] {
@@ -162,17 +170,17 @@ fn revocation_is_confirmed_and_told() {
     for line in ["Code: E-CONSENT", "parent: M2"] {
         assert!(told.contains(line), "{line}: {told}");
     }
-    let dead = house.store().dead_letters(10).unwrap();
-    assert_eq!(dead.len(), 2);
-    assert!(dead.iter().all(|d| {
-        d.delivery
-            .reason
-            .as_deref()
-            .unwrap()
-            .starts_with("E-CONSENT")
-    }));
-    // What failed for want of consent is not queued again.
-    assert_eq!(house.store().requeue("M1", house.relay.now()).unwrap(), 0);
+    // The deliveries failed for want of consent. Their texts are erased, so nobody can queue them again.
+    let mut store = house.store();
+    for id in ["M1", "M2", "M3"] {
+        let deliveries = store.deliveries(id).unwrap();
+        assert_eq!(deliveries.len(), 1, "{id}");
+        let (state, reason) = (deliveries[0].state, deliveries[0].reason.as_deref());
+        assert_eq!(state, DeliveryState::Failed, "{id}");
+        assert!(reason.unwrap().starts_with("E-CONSENT"), "{id}: {reason:?}");
+        assert_eq!(store.requeue(id, house.relay.now()).unwrap(), 0, "{id}");
+    }
+    assert!(store.dead_letters(10).unwrap().is_empty());
 }
 
 /// A relay that ended right after it took a REVOKE tells everybody about it when it starts again, each once.
@@ -184,7 +192,12 @@ fn queued_notice_outlives_the_relay() {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
     runtime.block_on(async {
-        for text in [grant("M1", "C1"), under("C1"), revoke("C1", BOT, "R1")] {
+        for text in [
+            grant("M1", "C1"),
+            grant_to(SCOUT, "M3", "C1"),
+            under("C1"),
+            revoke("C1", BOT, "R1"),
+        ] {
             let received = relay.take_in(&text, &Peer::local()).await;
             assert_eq!(received.status(), 200, "{}", received.answer());
         }
@@ -278,7 +291,6 @@ fn text_that_must_not_leave_stays() {
 /// A sensitive message is erased some time after it was acknowledged, unless it may be kept.
 #[test]
 fn sensitive_texts_are_not_kept_for_long() {
-    use crosstalk_protocol::relay::{DeliveryState, Retention};
     let house = plan().open();
     for (id, policy) in [("M1", None), ("M2", Some("ok_to_cache")), ("M3", None)] {
         let mut letter = from_ann(BOT, id).meta("privacy", "Scope", "medical").meta(
@@ -315,7 +327,6 @@ fn sensitive_texts_are_not_kept_for_long() {
 /// Whoever asks later what was agreed to needs the signed text.
 #[test]
 fn signed_grant_is_kept_as_long_as_its_consent_holds() {
-    use crosstalk_protocol::relay::{DeliveryState, Retention};
     let house = plan().open();
     let named = signed(&grant("M1", "health"), &key(), KEY);
     // Of a consent without a name of its own, the message is the data as well.
@@ -350,7 +361,6 @@ fn signed_grant_is_kept_as_long_as_its_consent_holds() {
 /// A text that is gone can't be delivered any more: its dead letter is no work for the operator.
 #[test]
 fn erased_messages_are_no_dead_letters() {
-    use crosstalk_protocol::relay::DeliveryState;
     let house = plan().open();
     house.take(&signed(&grant("M1", "health"), &key(), KEY));
     house.inbox(BOT);

@@ -1,7 +1,7 @@
 //! Names in another case, and names that look like those that the relay knows (threat 45).
 
 use crate::house::{Plan, ids, key, letter, secret, signed, text};
-use crate::http::Ask;
+use crate::http::{Ask, strict};
 use crosstalk_envelope::{Algorithm, PrivateKey};
 use crosstalk_protocol::relay::Role;
 use crosstalk_testing::wait::wait_until;
@@ -164,6 +164,11 @@ fn address_with_the_name_as_its_scheme_does_not_act_for_the_name() {
         let answer = house.ask(&Ask::send(text).token(&secret(name)));
         (answer.status, answer.text().to_owned())
     };
+    let rule = |name: &str, text: String| {
+        let (_, answer) = send(name, text);
+        let rule = strict(&answer).meta("error", "Rule").map(str::to_owned);
+        rule.unwrap_or_else(|| "accepted".to_owned())
+    };
     let private = |from: &str, to: &str, id: &str| {
         let text = letter(from, to, id).thread(format!("T-{id}"));
         let text = text.meta("privacy", "Consent", "explicit_yes");
@@ -177,10 +182,24 @@ fn address_with_the_name_as_its_scheme_does_not_act_for_the_name() {
     // A consent. A name and the address that it stands for are one.
     assert_eq!(send("ann", private(ann, "CLAUDE", "M1")).0, 200);
     assert_eq!(send("ann", private(ann, "GPT", "M2")).0, 200);
-    assert_eq!(send("mal", private(other, "BOB", "M3")).0, 403);
-    assert_eq!(send("claude", private("CLAUDE", "BOB", "M4")).0, 200);
-    for (from, id) in [("GPT", "M5"), ("chatgpt://thread/x", "M6")] {
-        assert_eq!(send("gpt", private(from, "BOB", id)).0, 200, "{from}");
+    assert_eq!(rule("mal", private(other, ann, "M3")), "CON-024");
+    let gpt = "chatgpt://thread/x";
+    for (number, (name, from, to, wanted)) in [
+        ("claude", "CLAUDE", ann, "accepted"),
+        ("claude", "CLAUDE", "GPT", "accepted"),
+        ("claude", "CLAUDE", gpt, "accepted"),
+        ("claude", "CLAUDE", other, "CON-025"),
+        ("claude", "CLAUDE", "BOB", "CON-025"),
+        ("gpt", "GPT", "CLAUDE", "accepted"),
+        ("gpt", "GPT", other, "CON-025"),
+        ("gpt", gpt, "CLAUDE", "accepted"),
+        ("gpt", gpt, other, "CON-025"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let text = private(from, to, &format!("P{number}"));
+        assert_eq!(rule(name, text), wanted, "{from} to {to}");
     }
     // A conversation that was handed over, in which it takes part as well.
     let known = letter("BOB", other, "M7").thread("T2").build().unwrap();

@@ -174,10 +174,17 @@ fn tls_by_files() {
     let house = Plan::default()
         .tls(crosstalk_relay::server::tls(&files).unwrap())
         .open();
-    // Without TLS there is nothing.
-    let mut plain = house.line();
-    plain.send(Ask::get("/healthz").bytes());
-    assert!(plain.head().is_none());
+    // A request without TLS is told to use TLS, and has no other effect.
+    for ask in [Ask::get("/healthz"), Ask::send(text("A", "B", "M0"))] {
+        let mut plain = house.line();
+        plain.send(ask.bytes());
+        let answer = plain.answer();
+        let told = (answer.status, answer.code(), answer.text());
+        assert_eq!((told.0, told.1.as_str()), (400, "E-FORMAT"));
+        assert!(told.2.contains("https://"), "{}", told.2);
+        assert!(plain.is_closed());
+    }
+    assert_eq!(house.store_count(), 0);
     let url = format!("https://localhost:{}", house.addr.port());
     let curl = |args: &[&str]| {
         let out = std::process::Command::new("curl")

@@ -1,10 +1,10 @@
 //! Every cell of the tables in `docs/security.md`, over HTTP.
 
 use super::system::{ask_bob, passed_on};
-use super::{introduced, is_held, key_revoke, new_key, sensitive};
+use super::{introduced, is_held, key_revoke, new_key};
 use crate::dns::Domains;
 use crate::house::{House, Plan, letter, secret, signed, text};
-use crate::http::{Answer, Ask};
+use crate::http::{Answer, Ask, strict};
 use crosstalk_envelope::PrivateKey;
 use crosstalk_protocol::Origin;
 use crosstalk_protocol::relay::{RelayStore as _, Role};
@@ -12,8 +12,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+/// The word of an agent is enough for the scope that has to be signed, so that each column about consents is about one rule:
+/// CON-008 decides about `medical`, and CON-027 about other scopes.
 const CONFIG: &str = "name = \"here.example\"\n[federation]\nenabled = true\naccept = true\n\
-     [consent]\nsigned = [\"medical\"]\n[[hold]]\nto = [\"bot://here.example/held\"]\n";
+     [consent]\nsigned = [\"medical\"]\ndeclared = [\"medical\"]\n[[hold]]\nto = [\"bot://here.example/held\"]\n";
 const TO: &str = "bot://here.example/to";
 const HELD: &str = "bot://here.example/held";
 const ANN: &str = "human://here.example/ann";
@@ -134,12 +136,8 @@ impl Evidence {
                 let answer = self.send(&text(&self.person, HELD, "M1"));
                 answer.status == 200 && !is_held(&answer)
             }
-            "count as signed" => self.takes(&sensitive(letter(&self.agent, TO, "M1"))),
-            "grant a consent" => {
-                let private = letter(&self.agent, TO, "M1").meta("privacy", "Scope", "location");
-                let consent = private.meta("privacy", "Consent", "explicit_yes");
-                self.takes(&consent.build().unwrap())
-            }
+            "count as signed" => self.declares("medical", "CON-008"),
+            "grant a consent" => self.declares("location", "CON-027"),
             "withdraw a consent" => self.withdraws(),
             "revoke its key" => self.revokes(),
             "get a key pinned" => self.pins(),
@@ -154,6 +152,18 @@ impl Evidence {
             true => "yes",
             false => "no",
         }
+    }
+
+    /// Whether its word about the consent for a scope is enough. If not, that is by this rule, unless it may not send at all.
+    fn declares(&self, scope: &str, rule: &str) -> bool {
+        let private = letter(&self.agent, TO, "M1").meta("privacy", "Scope", scope);
+        let private = private.meta("privacy", "Consent", "explicit_yes");
+        let answer = self.send(&private.build().unwrap());
+        if answer.status != 200 && self.takes(&text(&self.agent, TO, "M2")) {
+            let told = strict(answer.text());
+            assert_eq!(told.meta("error", "Rule"), Some(rule), "{}", answer.text());
+        }
+        answer.status == 200
     }
 
     fn withdraws(&self) -> bool {

@@ -7,7 +7,7 @@ use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::store::{
     Arrival, AskedMessage, CandidateQuestion, Link, Lookup, Meant, Moved, NamedIds, Page,
     Placement, Record, Relocation, Search, Side, Store, StoreOutcome, Thread, ThreadFilter,
-    ThreadHints, Wait, Way, may_answer, party, plan_relocation,
+    ThreadHints, Wait, Way, party, plan_relocation,
 };
 use crosstalk_testing::tier;
 use proptest::prelude::*;
@@ -153,16 +153,25 @@ impl Model {
     /// The thread of the question that a message names, if that one does not wait for its sender.
     fn not_waiting(&self, new: &Arrival) -> Option<String> {
         let mut rows = self.rows.iter();
-        let question = rows.find(|r| Some(r.arrival.id()) == new.parent.as_deref())?;
-        let asking = question.arrival.asking();
-        let asks = asking.asks(&new.sender);
-        let is_question = asking.wait != Wait::Nobody && !(asking.is_poll && asks);
-        let has_answered = self.rows.iter().any(|r| {
-            r.arrival.answered() == Some(question.arrival.id())
+        let place = rows.position(|r| Some(r.arrival.id()) == new.parent.as_deref())?;
+        let asking = self.rows[place].arrival.asking();
+        let is_question = asking.wait != Wait::Nobody;
+        let may_answer_again = asking.is_poll && asking.asks(&new.sender);
+        let waits = asking.waits_for(&new.sender, &self.answered_by(place));
+        (is_question && !may_answer_again && !waits).then(|| self.rows[place].thread.clone())
+    }
+
+    /// The parties whose answers to a message count.
+    fn answered_by(&self, place: usize) -> Vec<String> {
+        let question = &self.rows[place].arrival;
+        let asking = question.asking();
+        let answers = self.rows.iter().enumerate().filter(|(n, r)| {
+            *n != place
+                && r.arrival.answered() == Some(question.id())
                 && r.arrival.settles_question(&asking)
-                && may_answer(&r.arrival.sender, &new.sender)
         });
-        (is_question && (has_answered || !asks)).then(|| question.thread.clone())
+        let parties: BTreeSet<String> = answers.map(|(_, r)| party(&r.arrival.sender)).collect();
+        parties.into_iter().collect()
     }
 
     /// Ends the wait of a message that was filed as the answer to a question, whatever its intent says.
@@ -225,7 +234,12 @@ impl Model {
     fn open_to(&self, sender: &str, is_looked_at: impl Fn(&Row) -> bool) -> Vec<CandidateQuestion> {
         let open = (0..self.rows.len()).filter(|n| {
             let row = &self.rows[*n];
-            is_looked_at(row) && row.arrival.asking().asks(sender) && self.wait(*n) != Wait::Nobody
+            is_looked_at(row)
+                && self.wait(*n) != Wait::Nobody
+                && row
+                    .arrival
+                    .asking()
+                    .waits_for(sender, &self.answered_by(*n))
         });
         let question = |n: usize| CandidateQuestion {
             id: self.rows[n].arrival.id().to_owned(),
@@ -352,20 +366,13 @@ impl Model {
 
     fn wait(&self, place: usize) -> Wait {
         let row = &self.rows[place];
-        let asking = row.arrival.asking();
-        let answers = self.rows.iter().enumerate().filter(|(n, r)| {
-            *n != place
-                && r.arrival.answered() == Some(row.arrival.id())
-                && r.arrival.settles_question(&asking)
-        });
-        let senders: BTreeSet<String> = answers.map(|(_, r)| party(&r.arrival.sender)).collect();
         let course = self.course(&row.thread);
         let closed = match row.arrival.verdict {
             VerdictWord::Verified => course.firm,
             _ => course.closed,
         };
         let is_closed = closed.is_some_and(|last| last > place);
-        let is_settled = senders.len() >= row.arrival.answers_needed();
+        let is_settled = self.answered_by(place).len() >= row.arrival.answers_needed();
         match row.dismissed || is_closed || is_settled {
             true => Wait::Nobody,
             false => row.arrival.wait(),
