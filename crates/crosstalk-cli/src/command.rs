@@ -101,7 +101,7 @@ commands! {
     Reply(send::Reply),
     Forward(send::Forward),
     Inbox(inbox::Inbox),
-    Waiting(show::InboxMessage),
+    Waiting(show::Waiting),
     Threads(show::Threads),
     Show(show::Show),
     Search(show::Search),

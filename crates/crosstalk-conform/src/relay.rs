@@ -96,8 +96,8 @@ impl Suite {
     /// Runs them, some at the same time. `tell` gets each result as it comes, in the order of the cases.
     ///
     /// ```
-    /// use crosstalk_conform::relay::{Base, Suite};
-    /// let suite = Suite { base: Base::parse("http://127.0.0.1:9/").unwrap(), token: None, only: vec!["HTP-010".into()], flood: false };
+    /// use crosstalk_conform::relay::{RelayUrl, Suite};
+    /// let suite = Suite { base: RelayUrl::parse("http://127.0.0.1:9/").unwrap(), token: None, only: vec!["HTP-010".into()], flood: false };
     /// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     /// let report = runtime.block_on(suite.run(|_| {}));
     /// assert!(!report.is_good());

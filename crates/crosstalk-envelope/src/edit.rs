@@ -177,10 +177,10 @@ impl<'d> Edit<'d> {
     /// A finding if a new value can't be written on a line.
     ///
     /// ```
-    /// use crosstalk_envelope::{Document, Edit, Place, Reading};
+    /// use crosstalk_envelope::{Document, Edit, EditPlace, Reading};
     /// let text = "[[A→B v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\nbody: |\n  x\nsig: none\n[[END]]\n";
     /// let document = Document::parse(text, Reading::Strict);
-    /// let shout = |place: Place<'_>, _, text: &str| (place == Place::Body).then(|| text.to_uppercase());
+    /// let shout = |place: EditPlace<'_>, _, text: &str| (place == EditPlace::Body).then(|| text.to_uppercase());
     /// let edited = Edit::new(&document).unwrap().revise(shout).unwrap().finish();
     /// assert_eq!(edited, text.replace("  x", "  X"));
     /// ```

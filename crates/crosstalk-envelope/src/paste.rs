@@ -104,10 +104,10 @@ impl<'a> Scan<'a> {
     /// use crosstalk_envelope::{Reading, scan};
     /// let cut = "[[A→B v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\nbody: |\n  All went";
     /// let scan = scan(cut, Reading::Paste);
-    /// assert_eq!((scan.documents.len(), scan.refused.len()), (0, 1));
+    /// assert_eq!((scan.documents.len(), scan.rejected.len()), (0, 1));
     /// let scan = scan.accept_truncated();
     /// assert_eq!(scan.documents[0].body_text(), "All went");
-    /// assert!(scan.documents[0].is_truncated() && scan.refused.is_empty());
+    /// assert!(scan.documents[0].is_truncated() && scan.rejected.is_empty());
     /// ```
     #[must_use]
     pub fn accept_truncated(mut self) -> Self {

@@ -113,12 +113,12 @@ pub fn what_and_help(what: &str, help: &str) -> String {
 /// The ERROR that answers a message which could be read (ERR-002): RECEIVER→SENDER.
 ///
 /// ```
-/// use crosstalk_envelope::{Document, ErrorCode, Reading, reply::{self, ReceivedIds, Refusal}};
+/// use crosstalk_envelope::{Document, ErrorCode, Reading, reply::{self, ReceivedIds, Rejection}};
 /// let text = "[[CLAUDE→chatgpt://thread/xyz789 v1]]\nuser: kalle\nsession: 2025-10-09T16Z abc123\n\
 ///             context: auth\nintent: REQUEST\nbody: |\n  Hello?\nsig: none\n[[END]]\n";
 /// let document = Document::parse(text, Reading::Strict);
 /// let ids = ReceivedIds::of(&document.envelope());
-/// let refusal = Refusal::new(ErrorCode::Route, "Could not deliver the message.", "check the address.");
+/// let refusal = Rejection::new(ErrorCode::Route, "Could not deliver the message.", "check the address.");
 /// let answer = reply::error(&document.envelope(), &ids, &refusal).build().unwrap();
 /// assert!(answer.starts_with("[[chatgpt://thread/xyz789→CLAUDE v1]]\nuser: system\n"));
 /// assert!(answer.contains("meta: error\nCode: E-ROUTE\nReason: Routing failed"));

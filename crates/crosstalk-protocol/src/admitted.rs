@@ -11,10 +11,10 @@ use crosstalk_envelope::{Document, MetaBlock, Reading};
 ///
 /// ```
 /// use crosstalk_envelope::{CoreHeader, Document, Reading, Timestamp};
-/// use crosstalk_protocol::{Admitted, Question, Trust, verify};
+/// use crosstalk_protocol::{Admitted, VerifyContext, Trust, verify};
 /// let paste = "> **[[A=>B v1]]**\n> user: u\n> session: s\n> context: c\n> intent: note\n> body: |\n> hello\n> [[END]]";
 /// let document = Document::parse(paste, Reading::Paste);
-/// let verdict = verify(&document, &Trust::default(), &Question::at(Timestamp::from_millis(0)));
+/// let verdict = verify(&document, &Trust::default(), &VerifyContext::at(Timestamp::from_millis(0)));
 /// let admitted = Admitted::new(&document, verdict);
 /// assert_eq!(admitted.document().reading(), Reading::Strict);
 /// assert_eq!(admitted.document().header(CoreHeader::Intent), Some("NOTE"));

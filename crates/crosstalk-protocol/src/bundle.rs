@@ -199,7 +199,7 @@ pub fn escalation(thread: &[Record], request: &Escalation<'_>) -> Result<Builder
 ///
 /// ```
 /// use crosstalk_envelope::{ErrorCode, Timestamp};
-/// use crosstalk_protocol::bundle::{Bundle, DEFAULT_LIMIT, Handoff, handoff};
+/// use crosstalk_protocol::bundle::{Bundle, DEFAULT_LIMIT, HandoffBundle, handoff};
 /// let bundle = Bundle {
 ///     sender: "CLAUDE",
 ///     receiver: "chatgpt://thread/xyz789",
@@ -213,7 +213,7 @@ pub fn escalation(thread: &[Record], request: &Escalation<'_>) -> Result<Builder
 ///     limit: DEFAULT_LIMIT,
 ///     elsewhere: &[],
 /// };
-/// let refused = handoff(&[], &Handoff { bundle, approved: false }).unwrap_err();
+/// let refused = handoff(&[], &HandoffBundle { bundle, approved: false }).unwrap_err();
 /// assert_eq!(refused.code, ErrorCode::Format);
 /// assert_eq!(refused.help, "name a capability, or say in a note what is to be done");
 /// ```
@@ -245,7 +245,7 @@ pub fn handoff(thread: &[Record], request: &HandoffBundle<'_>) -> Result<Builder
 ///
 /// ```
 /// use crosstalk_envelope::{Intent, Timestamp};
-/// use crosstalk_protocol::bundle::{Bundle, DEFAULT_LIMIT, Forward, forward};
+/// use crosstalk_protocol::bundle::{Bundle, DEFAULT_LIMIT, ForwardBundle, forward};
 /// let bundle = Bundle {
 ///     sender: "KALLE",
 ///     receiver: "CLAUDE",
@@ -259,7 +259,7 @@ pub fn handoff(thread: &[Record], request: &HandoffBundle<'_>) -> Result<Builder
 ///     limit: DEFAULT_LIMIT,
 ///     elsewhere: &[],
 /// };
-/// let request = Forward { bundle, intent: Intent::Request, approved: false };
+/// let request = ForwardBundle { bundle, intent: Intent::Request, approved: false };
 /// assert!(forward(&[], &[], &request).unwrap_err().what.contains("no message"));
 /// ```
 pub fn forward(
@@ -306,8 +306,8 @@ pub fn forward(
 /// A [`BundleError`] if there is no thread.
 ///
 /// ```
-/// use crosstalk_protocol::bundle::{Closing, closing};
-/// let request = Closing {
+/// use crosstalk_protocol::bundle::{BundleClosing, closing};
+/// let request = BundleClosing {
 ///     sender: "CLAUDE",
 ///     receiver: "CHATGPT",
 ///     user: "kalle",

@@ -15,8 +15,8 @@ const CHAIN: usize = 8;
 /// case, and kept as they were written.
 ///
 /// ```
-/// use crosstalk_protocol::Names;
-/// let mut names = Names::default();
+/// use crosstalk_protocol::NameTable;
+/// let mut names = NameTable::default();
 /// names.set("CLAUDE", "claude://session/abc123").unwrap();
 /// assert_eq!(names.get("claude"), Some("claude://session/abc123"));
 /// ```
@@ -292,8 +292,8 @@ impl Resolution {
 /// the table leads in a circle.
 ///
 /// ```
-/// use crosstalk_protocol::{Names, name_to_ask};
-/// let mut names = Names::default();
+/// use crosstalk_protocol::{NameTable, name_to_ask};
+/// let mut names = NameTable::default();
 /// names.set("BROTHER", "CLAUDE").unwrap();
 /// assert_eq!(name_to_ask("brother", &names), Some("CLAUDE"));
 /// assert_eq!(name_to_ask("claude://session/abc123", &names), None);
@@ -309,8 +309,8 @@ pub fn name_to_ask<'n>(text: &'n str, names: &'n NameTable) -> Option<&'n str> {
 /// answer of the DNS about [`name_to_ask`] if there is one; and else it stays a name.
 ///
 /// ```
-/// use crosstalk_protocol::{Names, resolve};
-/// let mut names = Names::default();
+/// use crosstalk_protocol::{NameTable, resolve};
+/// let mut names = NameTable::default();
 /// names.set("CLAUDE", "claude://session/abc123").unwrap();
 /// assert_eq!(resolve("claude", &names, None).result, "claude://session/abc123");
 /// assert_eq!(resolve("BROTHER AI", &names, None).result, "BROTHER AI");

@@ -36,8 +36,8 @@ const PART: usize = 64 * 1024;
 /// What is looked for.
 ///
 /// ```
-/// use crosstalk_protocol::redact::{PiiKind, Rules, redact};
-/// let rules = Rules::default().with_names(["Jane Doe"]).without(&[PiiKind::Ip]);
+/// use crosstalk_protocol::redact::{PiiKind, RedactionRules, redact};
+/// let rules = RedactionRules::default().with_names(["Jane Doe"]).without(&[PiiKind::Ip]);
 /// let redacted = redact("Jane Doe's host is 192.0.2.7", &rules);
 /// assert_eq!(redacted.text, "[NAME]'s host is 192.0.2.7");
 /// ```
@@ -129,10 +129,10 @@ impl PiiMatch {
 /// Takes personal data out of a text. What is around it stays byte for byte, and doing it again changes nothing.
 ///
 /// ```
-/// use crosstalk_protocol::redact::{Rules, redact};
-/// let redacted = redact("Call +1 (555) 010-0199 or write to jane@example.com.", &Rules::default());
+/// use crosstalk_protocol::redact::{RedactionRules, redact};
+/// let redacted = redact("Call +1 (555) 010-0199 or write to jane@example.com.", &RedactionRules::default());
 /// assert_eq!(redacted.text, "Call [PHONE] or write to [EMAIL].");
-/// assert_eq!(redact(&redacted.text, &Rules::default()).found, []);
+/// assert_eq!(redact(&redacted.text, &RedactionRules::default()).found, []);
 /// ```
 pub fn redact(text: &str, rules: &RedactionRules) -> Redaction {
     let found = find(text, rules);
@@ -158,8 +158,8 @@ fn replaced(text: &str, found: &[FoundPii]) -> String {
 /// Finds personal data, in the order of the text and without overlaps, and changes nothing.
 ///
 /// ```
-/// use crosstalk_protocol::redact::{PiiKind, Rules, find};
-/// let found = find("card 4111 1111 1111 1111, please", &Rules::default());
+/// use crosstalk_protocol::redact::{PiiKind, RedactionRules, find};
+/// let found = find("card 4111 1111 1111 1111, please", &RedactionRules::default());
 /// assert_eq!((found[0].kind, found[0].span.clone()), (PiiKind::Card, 5..24));
 /// assert_eq!(found[0].placeholder, "[CARD-XXXX-1111]");
 /// ```

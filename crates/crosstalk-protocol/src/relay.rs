@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! Document ─┐
-//! Verdict ──┤                       RelayStore::take ──> Taken        one transaction for a batch
+//! Verdict ──┤                          RelayStore::accept_batch ──> AcceptOutcome   one transaction for a batch
 //! Peer ─────┼── admit ──> Admission ──┘      │
-//! Rules ────┘     │                          └─ rule(Facts)           what depends on what came before
-//!                 └─ Refusal: code, reason, place, way out
+//! RelayRules ┘    │                          └─ rule(AcceptFacts)      what depends on what came before
+//!                 └─ Rejection: code, reason, place, way out
 //! ```
 //!
-//! An adapter of [`RelayStore`] looks up the [`Facts`] that an [`Admission`] asks for and keeps what [`Admission::rule`]
+//! An adapter of [`RelayStore`] looks up the [`AcceptFacts`] that an [`Admission`] asks for and keeps what [`Admission::rule`]
 //! lets through; it decides nothing itself.
 
 mod accept;

@@ -68,11 +68,11 @@ pub fn domain_to_ask<'d>(document: &'d Document<'_>) -> Option<&'d str> {
 ///
 /// ```
 /// use crosstalk_envelope::{Document, Reading, Timestamp};
-/// use crosstalk_protocol::{Question, Trust, Word, verify};
+/// use crosstalk_protocol::{VerifyContext, Trust, VerdictWord, verify};
 /// let text = "[[A→B v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\nbody: |\n  x\nsig: none\n[[END]]\n";
 /// let document = Document::parse(text, Reading::Paste);
-/// let verdict = verify(&document, &Trust::default(), &Question::at(Timestamp::from_millis(0)));
-/// assert_eq!(verdict.word(), Word::Unsigned);
+/// let verdict = verify(&document, &Trust::default(), &VerifyContext::at(Timestamp::from_millis(0)));
+/// assert_eq!(verdict.word(), VerdictWord::Unsigned);
 /// ```
 pub fn verify(document: &Document<'_>, trust: &Trust, question: &VerifyContext<'_>) -> Verdict {
     let case = Case {

@@ -1,7 +1,7 @@
 //! Delivery: leases the deliveries that are due, hands them to handlers, and records the results.
 //!
 //! ```text
-//! RelayStore::due ──> lanes, one per destination ──> Handler ──> Outcome ──> attempted
+//! RelayStore::due ──> lanes, one per destination ──> Handler ──> AttemptOutcome ──> attempted
 //!                     urgent first, a few at          │                     │
 //!                     once, paused after              └─ an answer ──> accepted as a message
 //!                     failures                                              └─ dead letter ──> ERROR to the sender

@@ -1,7 +1,7 @@
 //! The relay: durable inboxes, routing and delivery over HTTP.
 //!
 //! ```text
-//! request ── server ──> Relay::receive ──> verify ──> admit ──> writer ──> RelayStore::take ──> response
+//! request ── server ──> Relay::receive ──> verify ──> admit ──> writer ──> RelayStore::accept_batch ──> response
 //!                                                                │
 //!                                                                └─ index ──> inboxes, threads, words, deliveries
 //! ```

@@ -16,7 +16,7 @@ const QUIET: Duration = Duration::from_secs(120);
 /// The largest event: one message.
 const EVENT_BYTES: usize = super::MESSAGE_BYTES as usize;
 
-/// Messages as they come. It ends when the relay ends it; [`Stream::cursor`] says where to go on.
+/// Messages as they come. It ends when the relay ends it; [`InboxStream::cursor`] says where to go on.
 pub struct InboxStream {
     body: Incoming,
     events: EventParser,

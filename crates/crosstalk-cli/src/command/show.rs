@@ -261,7 +261,7 @@ impl Threads {
 #[command(
     after_help = "Examples:\n  crosstalk waiting\n  crosstalk waiting --local                  # ask no relay\n  crosstalk waiting --done 01K74V8Q          # you want no answer any more\n  crosstalk waiting --json | jq -r '.messages[].waits_for[]'\n\nExit codes: 0 shown, also if you wait for nothing; 1 a message of --done did not wait for an answer."
 )]
-pub(crate) struct InboxMessage {
+pub(crate) struct Waiting {
     /// Wait for no answer to this message any more; may be given again
     #[arg(long, value_name = "ID", conflicts_with = "skip")]
     done: Vec<String>,
@@ -275,7 +275,7 @@ pub(crate) struct InboxMessage {
     json: bool,
 }
 
-impl InboxMessage {
+impl Waiting {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let workspace = Workspace::open(console)?;
         if !self.done.is_empty() {

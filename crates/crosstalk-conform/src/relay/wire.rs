@@ -34,9 +34,9 @@ impl RelayUrl {
     /// Reads the base URL of a relay.
     ///
     /// ```
-    /// use crosstalk_conform::relay::Base;
-    /// assert_eq!(Base::parse("http://127.0.0.1:8799/").unwrap().authority(), "127.0.0.1:8799");
-    /// assert!(Base::parse("relay.example").is_err());
+    /// use crosstalk_conform::relay::RelayUrl;
+    /// assert_eq!(RelayUrl::parse("http://127.0.0.1:8799/").unwrap().authority(), "127.0.0.1:8799");
+    /// assert!(RelayUrl::parse("relay.example").is_err());
     /// ```
     ///
     /// # Errors

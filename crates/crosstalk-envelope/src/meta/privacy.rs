@@ -92,12 +92,12 @@ impl<'d> ConsentValue<'d> {
     /// Reads a consent. What is not known permits nothing, and a no stays one whatever is written after it.
     ///
     /// ```
-    /// use crosstalk_envelope::meta::{Consent, ConsentKind};
-    /// let consent = Consent::parse("explicit_yes_2025-10-09T16:00Z");
+    /// use crosstalk_envelope::meta::{ConsentValue, ConsentKind};
+    /// let consent = ConsentValue::parse("explicit_yes_2025-10-09T16:00Z");
     /// assert_eq!(consent.kind, ConsentKind::ExplicitYes);
     /// assert_eq!(consent.at.unwrap().to_string(), "2025-10-09T16:00:00Z");
-    /// assert_eq!(Consent::parse("explicit_yesterday").kind, ConsentKind::Unknown);
-    /// assert_eq!(Consent::parse("Explicit_No (said so)").kind, ConsentKind::ExplicitNo);
+    /// assert_eq!(ConsentValue::parse("explicit_yesterday").kind, ConsentKind::Unknown);
+    /// assert_eq!(ConsentValue::parse("Explicit_No (said so)").kind, ConsentKind::ExplicitNo);
     /// ```
     pub fn parse(text: &'d str) -> Self {
         let (kind, at) = Self::known(text).unwrap_or_else(|| {

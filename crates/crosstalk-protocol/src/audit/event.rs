@@ -1,7 +1,7 @@
 //! Entries of the log (AUD-001, AUD-002): what is public of them, and what is kept beside.
 //!
 //! A leaf is one line. It names no address and no word of a message: only digests, a time, the kind and the id of the
-//! message. Whom it was for, or why it was refused, is the [`Detail`], of which the leaf has a salted digest: once detail
+//! message. Whom it was for, or why it was refused, is the [`EventDetail`], of which the leaf has a salted digest: once detail
 //! and salt are erased, nobody finds out what they were by trying.
 
 use crosstalk_envelope::Timestamp;
@@ -49,11 +49,11 @@ words! {
 ///
 /// ```
 /// use crosstalk_envelope::Timestamp;
-/// use crosstalk_protocol::audit::{Detail, Event, EventKind};
+/// use crosstalk_protocol::audit::{EventDetail, Event, EventKind};
 /// let at = Timestamp::parse("2026-11-16T12:00:00Z").unwrap();
 /// let event = Event {
 ///     id: Some("01KA5DQ5M0T4"),
-///     detail: Some(Detail::default().with("to", "agent://acme.example/claude")),
+///     detail: Some(EventDetail::default().with("to", "agent://acme.example/claude")),
 ///     ..Event::new(EventKind::Delivered, at)
 /// };
 /// let leaf = event.leaf(&[7; 16]).to_string();
@@ -105,10 +105,10 @@ impl<'e> Event<'e> {
 /// To whom, by whom, why: names and values, which are written in one line.
 ///
 /// ```
-/// use crosstalk_protocol::audit::Detail;
-/// let detail = Detail::default().with("to", "Dr. Ada").with("by", "inbox");
+/// use crosstalk_protocol::audit::EventDetail;
+/// let detail = EventDetail::default().with("to", "Dr. Ada").with("by", "inbox");
 /// assert_eq!(detail.to_string(), "to=Dr.%20Ada by=inbox");
-/// assert_eq!(Detail::parse("to=Dr.%20Ada by=inbox"), Some(detail));
+/// assert_eq!(EventDetail::parse("to=Dr.%20Ada by=inbox"), Some(detail));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventDetail(Vec<(String, String)>);

@@ -19,15 +19,15 @@ const LONGEST: usize = 64;
 ///
 /// ```
 /// use crosstalk_envelope::{Algorithm, PrivateKey, Timestamp};
-/// use crosstalk_protocol::audit::{Checkpoint, Event, EventKind, NoteKey, Receipt, Tree, leaf_hash};
+/// use crosstalk_protocol::audit::{Checkpoint, Event, EventKind, NoteKey, LogReceipt, Tree, leaf_hash};
 /// let leaf = Event::new(EventKind::Accepted, Timestamp::from_millis(0)).leaf(&[]);
 /// let tree = Tree::of([leaf_hash(leaf.to_string().as_bytes()), [1; 32]]);
 /// let key = PrivateKey::from_seed(Algorithm::Ed25519, &[7; 32]).unwrap();
 /// let checkpoint = Checkpoint { origin: "relay.example".into(), size: 2, root: tree.root(2).unwrap() };
-/// let receipt = Receipt { leaf, index: 0, path: tree.inclusion(0, 2), note: checkpoint.sign(&key).unwrap() };
+/// let receipt = LogReceipt { leaf, index: 0, path: tree.inclusion(0, 2), note: checkpoint.sign(&key).unwrap() };
 /// let text = receipt.to_string();
 /// let key = NoteKey::new("relay.example", key.public()).unwrap();
-/// assert_eq!(Receipt::parse(&text).unwrap().open(&key), Ok(checkpoint));
+/// assert_eq!(LogReceipt::parse(&text).unwrap().open(&key), Ok(checkpoint));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogReceipt {

@@ -137,9 +137,9 @@ pub struct ConsentContext<'s> {
 ///
 /// ```
 /// use crosstalk_envelope::{Timestamp, meta::ConsentKind};
-/// use crosstalk_protocol::consent::{Assurance, Claim, Policy, Setting, check};
+/// use crosstalk_protocol::consent::{Assurance, Claim, Policy, ConsentContext, check};
 /// let policy = Policy::default();
-/// let setting = Setting { at: Timestamp::from_millis(0), policy: &policy, assurance: Assurance::Unsigned };
+/// let setting = ConsentContext { at: Timestamp::from_millis(0), policy: &policy, assurance: Assurance::Unsigned };
 /// let mut claim = Claim { scopes: vec!["medical".into()], ..Claim::default() };
 /// assert_eq!(check(&claim, &setting).unwrap_err().code.as_str(), "E-CONSENT");
 /// claim.kind = Some(ConsentKind::ExplicitYes);

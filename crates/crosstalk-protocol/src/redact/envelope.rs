@@ -38,10 +38,10 @@ impl Redacted {
 ///
 /// ```
 /// use crosstalk_envelope::{Document, Reading};
-/// use crosstalk_protocol::redact::{Rules, redact_envelope};
+/// use crosstalk_protocol::redact::{RedactionRules, redact_envelope};
 /// let text = "[[A→B v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\nbody: |\n  Ask jane@example.com.\nsig: none\n[[END]]\n";
 /// let document = Document::parse(text, Reading::Strict);
-/// let redacted = redact_envelope(&document, &Rules::default(), false).unwrap();
+/// let redacted = redact_envelope(&document, &RedactionRules::default(), false).unwrap();
 /// assert!(redacted.text.contains("meta: privacy\nPII: redacted\nRedacted-Fields: email\n"));
 /// assert!(redacted.text.contains("\n  Ask [EMAIL].\n"));
 /// ```

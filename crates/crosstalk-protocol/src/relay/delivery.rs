@@ -102,9 +102,9 @@ impl DeliveryState {
     /// Whether this state may follow another one.
     ///
     /// ```
-    /// use crosstalk_protocol::relay::State;
-    /// assert!(State::Read.follows(State::Queued) && !State::Delivered.follows(State::Read));
-    /// assert!(State::Failed.follows(State::Delivered) && !State::Failed.follows(State::Read));
+    /// use crosstalk_protocol::relay::DeliveryState;
+    /// assert!(DeliveryState::Read.follows(DeliveryState::Queued) && !DeliveryState::Delivered.follows(DeliveryState::Read));
+    /// assert!(DeliveryState::Failed.follows(DeliveryState::Delivered) && !DeliveryState::Failed.follows(DeliveryState::Read));
     /// ```
     pub fn follows(self, now: Self) -> bool {
         match self {

@@ -372,7 +372,7 @@ pub fn ended(
     Some(Rejection::new(ErrorCode::Timeout, what, help))
 }
 
-/// What is kept about messages that are held. [`RelayStore::take`](super::RelayStore::take) holds them.
+/// What is kept about messages that are held. [`RelayStore::accept_batch`](super::RelayStore::accept_batch) holds them.
 pub trait HoldStore {
     /// What waits for a decision, the oldest first.
     fn waiting(&self, limit: usize) -> Result<Vec<HeldMessage>, StoreError>;

@@ -1,7 +1,7 @@
 //! The RelayStore port: everything that a relay keeps.
 //!
-//! A message takes two steps. [`RelayStore::take`] accepts it: the message is durable, and its sender gets an answer.
-//! [`RelayStore::file`] indexes it right after: it derives threads, words, deliveries and expectations, in larger batches,
+//! A message takes two steps. [`RelayStore::accept_batch`] accepts it: the message is durable, and its sender gets an answer.
+//! [`RelayStore::index`] indexes it right after: it derives threads, words, deliveries and expectations, in larger batches,
 //! exactly once. Everything that
 //! [`Admission::rule`](super::Admission::rule) asks for is answered from accepted and from indexed messages.
 
@@ -64,7 +64,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
         at: Timestamp,
     ) -> Result<Vec<String>, StoreError>;
 
-    /// Notes that messages were handed out: their deliveries are [`State::Delivered`], where that may follow.
+    /// Notes that messages were handed out: their deliveries are [`DeliveryState::Delivered`], where that may follow.
     fn hand_out(&mut self, handed: &[HandedOut]) -> Result<(), StoreError>;
 
     /// The deliveries of a message that is indexed.
@@ -135,7 +135,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     fn overdue(&mut self, now: Timestamp, limit: usize) -> Result<u64, StoreError>;
 
     /// The notices that the relay has to send, the oldest first: a number and a text each. After a REVOKE that is everything of
-    /// [`report::withdrawn`](super::report::withdrawn).
+    /// [`report::revocation_notices`](super::report::revocation_notices).
     fn notices(&self, limit: usize) -> Result<Vec<(u64, String)>, StoreError>;
 
     /// Enqueues notices. The relay sends each until it is settled, again after a crash.

@@ -86,7 +86,7 @@ impl HopSignature {
 ///
 /// ```
 /// use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading, Timestamp};
-/// use crosstalk_protocol::relay::{HopKey, Signed, add_logged_hop, trace};
+/// use crosstalk_protocol::relay::{HopKey, HopSignature, add_logged_hop, trace};
 /// let text = "[[A→B v1]]\nuser: a\nthread: T\ncontext: c\nintent: REQUEST\nbody: |\n  Go.\nsig: none\n[[END]]\n";
 /// let key = PrivateKey::from_seed(Algorithm::Ed25519, &[7; 32]).unwrap();
 /// let signer = HopKey { key: &key, pkid: "one.example" };
@@ -94,7 +94,7 @@ impl HopSignature {
 /// let text = add_logged_hop(text, at, "one.example", Some(signer), Some("one.example#17")).unwrap();
 /// let steps = trace(&Document::parse(&text, Reading::Strict), &|_| vec![key.public()]);
 /// assert!(steps[0].faults.is_empty());
-/// assert_eq!(steps[0].signed, Signed::Verified("one.example".into()));
+/// assert_eq!(steps[0].signed, HopSignature::Verified("one.example".into()));
 /// ```
 pub fn trace(document: &Document<'_>, keys: &dyn Fn(&str) -> Vec<PublicKey>) -> Vec<HopStep> {
     let message = document.digest().ok();

@@ -190,17 +190,17 @@ impl Arrival {
     ///
     /// ```
     /// use crosstalk_envelope::{Document, Reading, Timestamp, reply::ReceivedIds};
-    /// use crosstalk_protocol::store::{Arrival, Mine, Receipt, Side, Wait, Way};
-    /// use crosstalk_protocol::{Admitted, Question, Trust, verify};
+    /// use crosstalk_protocol::store::{Arrival, Mine, ArrivalContext, Side, Wait, Way};
+    /// use crosstalk_protocol::{Admitted, VerifyContext, Trust, verify};
     /// let text = "[[CLAUDE→KALLE v1]]\nuser: kalle\nsession: 2025-10-09T16Z abc123\ncontext: auth\n\
     ///             intent: QUESTION\nbody: |\n  Which port?\nsig: none\n[[END]]\n";
     /// let document = Document::parse(text, Reading::Paste);
     /// let at = Timestamp::parse("2025-10-09T16:00:04Z").unwrap();
-    /// let verdict = verify(&document, &Trust::default(), &Question::at(at));
-    /// let spare = ReceivedIds { thread: "T".into(), message: "M".into() };
+    /// let verdict = verify(&document, &Trust::default(), &VerifyContext::at(at));
+    /// let generated = ReceivedIds { thread: "T".into(), message: "M".into() };
     /// let mine = Mine::new(["Kalle".into()]);
     /// let admitted = Admitted::new(&document, verdict);
-    /// let arrival = Arrival::new(&admitted, Receipt { at, way: Way::Pasted, mine: &mine, spare });
+    /// let arrival = Arrival::new(&admitted, ArrivalContext { at, way: Way::Pasted, mine: &mine, generated });
     /// assert_eq!((arrival.side, arrival.wait()), (Side::ToMe, Wait::Me));
     /// assert_eq!(arrival.text, text);
     /// ```
@@ -238,19 +238,19 @@ impl Arrival {
     ///
     /// ```
     /// use crosstalk_envelope::{Timestamp, reply::ReceivedIds};
-    /// use crosstalk_protocol::store::{Arrival, Kept, Side, Way};
-    /// let kept = Kept {
+    /// use crosstalk_protocol::store::{Arrival, StoredMessage, Side, Way};
+    /// let kept = StoredMessage {
     ///     text: "[[A→B v1]]\nuser: a\nthread: T1\ncontext: c\nintent: REQUEST\nbody: |\n  Go.\nsig: none\n[[END]]\n".into(),
     ///     received: None,
     ///     truncated: false,
-    ///     verdict: crosstalk_protocol::Word::Unsigned,
+    ///     verdict: crosstalk_protocol::VerdictWord::Unsigned,
     ///     pkid: None,
     ///     side: Side::Between,
     ///     way: Way::Pasted,
     ///     at: Timestamp::from_millis(0),
     ///     message: None,
     ///     answers: None,
-    ///     spare: ReceivedIds { thread: "T".into(), message: "M".into() },
+    ///     generated: ReceivedIds { thread: "T".into(), message: "M".into() },
     /// };
     /// let arrival = Arrival::recall(kept);
     /// assert_eq!((arrival.thread.as_deref(), arrival.id(), arrival.body.as_str()), (Some("T1"), "M", "Go."));

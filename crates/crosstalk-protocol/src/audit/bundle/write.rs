@@ -31,7 +31,7 @@ pub struct BundleContents<'c> {
 /// let root = Tree::default().root(0).unwrap();
 /// let note = Checkpoint { origin: "relay.example".into(), size: 0, root }.sign(&key).unwrap();
 /// let key = NoteKey::new("relay.example", key.public()).unwrap();
-/// let contents = bundle::Contents { key: &key, note: &note, entries: &[], proofs: None, consistency: &[] };
+/// let contents = bundle::BundleContents { key: &key, note: &note, entries: &[], proofs: None, consistency: &[] };
 /// let files = bundle::write(&contents).into_iter().map(|(n, t)| (n, t.into_bytes())).collect();
 /// let checked = bundle::check::<std::collections::BTreeMap<_, _>>(&files, &bundle::Against::default(), &mut |_, _| {});
 /// assert_eq!(checked.unwrap().checkpoint.size, 0);

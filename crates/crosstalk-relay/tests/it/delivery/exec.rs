@@ -105,7 +105,16 @@ async fn a_command_speaks_for_its_own_address_alone() {
             "{direction}"
         );
         assert_ne!(answer.id, "M1");
-        post.is("M1", DeliveryState::Delivered).await;
+        // HTP-029: a NACK of the recipient ends the delivery as failed, before or after the attempt is recorded.
+        let refuses = intent == "NACK";
+        let state = if refuses {
+            DeliveryState::Failed
+        } else {
+            DeliveryState::Delivered
+        };
+        let way = post.is("M1", state).await;
+        let reason = refuses.then_some("NACK: Port 8080.");
+        assert_eq!(way.reason.as_deref(), reason, "{direction}");
     }
 }
 
