@@ -1,6 +1,7 @@
 //! The way to the right command: commands by purpose, and the words that people type for them.
 
 use crate::paragraph::wrap_to;
+use crate::shell;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Commands by purpose, in the order of `crosstalk --help`. Each command that people call stands in one group.
@@ -303,21 +304,56 @@ pub(crate) fn advise(
     command: &clap::Command,
     arguments: impl Iterator<Item = String>,
 ) {
-    let typed = match (fault.kind(), fault.get(ContextKind::InvalidSubcommand)) {
-        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(typed))) => typed.clone(),
+    let tip = match (fault.kind(), fault.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(typed))) => {
+            let path = path_to(command, arguments, typed);
+            match (path.as_str(), typed.to_ascii_lowercase().as_str()) {
+                ("", "version") => "use `crosstalk --version`".to_owned(),
+                // No command means this, and one that is spelled alike would mislead.
+                ("", "quit" | "exit") => {
+                    fault.remove(ContextKind::SuggestedSubcommand);
+                    fault.remove(ContextKind::Suggested);
+                    return;
+                }
+                _ => {
+                    let Some(phrase) = meant(command, &path, typed) else {
+                        return;
+                    };
+                    let about = about(command, &phrase).unwrap_or_default();
+                    format!("use `crosstalk {phrase}`: {about}")
+                }
+            }
+        }
+        (ErrorKind::UnknownArgument, _) => {
+            let Some(tip) = quoted(arguments) else {
+                return;
+            };
+            tip
+        }
         _ => return,
     };
-    let path = path_to(command, arguments, &typed);
-    let Some(phrase) = meant(command, &path, &typed) else {
-        return;
-    };
-    let about = about(command, &phrase).unwrap_or_default();
-    let tip = format!("use `crosstalk {phrase}`: {about}");
     fault.remove(ContextKind::SuggestedSubcommand);
     // Behind `  tip: `.
     let tip = wrap_to(COLUMNS, &tip, 7, 7);
     let tips = ContextValue::StyledStrs(vec![tip.into()]);
     fault.insert(ContextKind::Suggested, tips);
+}
+
+/// The tip for `send` whose text stands there without quotes, as several words. Among options it is not clear which words
+/// are the text.
+fn quoted(arguments: impl Iterator<Item = String>) -> Option<String> {
+    let words: Vec<String> = arguments.collect();
+    match words.as_slice() {
+        [send, to, text @ ..]
+            if send == "send" && text.len() > 1 && words.iter().all(|w| !w.starts_with('-')) =>
+        {
+            let (to, text) = (shell::word(to), shell::word(&text.join(" ")));
+            Some(format!(
+                "put the text in quotes: `crosstalk send {to} {text}`"
+            ))
+        }
+        _ => None,
+    }
 }
 
 /// The purpose of a command line: that of its last option, else that of the command.

@@ -38,6 +38,7 @@ mod service;
 mod shell;
 mod view;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use cli::Cli;
 use console::{Console, fitted};
@@ -88,7 +89,20 @@ fn parse() -> Result<Cli, clap::Error> {
     parsed.map_err(|mut fault| {
         let arguments = std::env::args_os().skip(1);
         let arguments = arguments.map(|a| a.to_string_lossy().into_owned());
-        guide::advise(&mut fault, &command(), arguments);
+        let mut arguments: Vec<String> = arguments.collect();
+        // Clap knows similar commands only where a command is called, and not behind `help`.
+        if fault.kind() == ErrorKind::InvalidSubcommand
+            && arguments.first().is_some_and(|a| a == "help")
+        {
+            arguments.remove(0);
+            let called = std::iter::once("crosstalk").chain(arguments.iter().map(String::as_str));
+            if let Err(other) = command().try_get_matches_from(called)
+                && other.kind() == ErrorKind::InvalidSubcommand
+            {
+                fault = other;
+            }
+        }
+        guide::advise(&mut fault, &command(), arguments.into_iter());
         fault
     })
 }
