@@ -139,16 +139,39 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            FailureKind::Io(fault) => write!(f, "{}: {fault}", shown_path(&self.what))?,
+            FailureKind::Io(fault) => write!(f, "{}: {}", shown_path(&self.what), words_of(fault))?,
             _ => f.write_str(&escape(&self.what))?,
         }
         if let Some(rule) = self.rule {
             write!(f, " ({rule})")?;
         }
-        if !self.help.is_empty() {
-            write!(f, "; {}", escape(&self.help))?;
+        let help = match (&self.kind, self.help.as_str()) {
+            (FailureKind::Io(fault), "") => way_out(fault),
+            (_, help) => help,
+        };
+        if !help.is_empty() {
+            write!(f, "; {}", escape(help))?;
         }
         Ok(())
+    }
+}
+
+/// The words of an error of the system, without its number.
+fn words_of(fault: &io::Error) -> String {
+    let mut words = fault.to_string();
+    if let Some(number) = fault.raw_os_error() {
+        let end = format!(" (os error {number})");
+        words.truncate(words.strip_suffix(&end).unwrap_or(&words).len());
+    }
+    words
+}
+
+/// What to do about an error of the system where the command says nothing of its own.
+fn way_out(fault: &io::Error) -> &'static str {
+    match fault.kind() {
+        io::ErrorKind::NotFound => "check the path",
+        io::ErrorKind::AlreadyExists => "choose another name, or remove it",
+        _ => "",
     }
 }
 
