@@ -434,6 +434,20 @@ fn certificate(fault: &OutboundError) -> Option<String> {
     Some(format!("{what} ({reason})"))
 }
 
+/// The command that starts a relay at a URL of this machine; for other URLs, at the usual address.
+fn serve_at(url: &str) -> String {
+    let usual = "crosstalk serve".to_owned();
+    let Some(rest) = url.strip_prefix("http://") else {
+        return usual;
+    };
+    let place = rest.split('/').next().unwrap_or(rest);
+    let place = place.replacen("localhost:", "127.0.0.1:", 1);
+    match place.parse::<std::net::SocketAddr>() {
+        Ok(address) if address.ip().is_loopback() => format!("{usual} --listen {address}"),
+        _ => usual,
+    }
+}
+
 impl fmt::Display for RelayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = &self.url;
@@ -454,8 +468,8 @@ impl fmt::Display for RelayError {
             ClientError::Outbound(fault) => {
                 return write!(
                     f,
-                    "{} (E-ROUTE): {fault}. Is a relay running there? `crosstalk serve` starts one on this machine",
-                    url
+                    "{url} (E-ROUTE): {fault}. Is a relay running there? `{}` starts one on this machine",
+                    serve_at(url)
                 );
             }
             fault => return write!(f, "{url}: {fault}"),
