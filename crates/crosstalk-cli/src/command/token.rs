@@ -235,6 +235,8 @@ impl CreateToken {
             text.push_str(&format!(
                 " There was no relay in {folder} yet: its store was created there."
             ));
+        } else if self.data.data.is_none() {
+            text.push_str(&format!(" It is for the relay in {}.", data.shown()));
         }
         console.talk(&format!("{}\n", wrap(&text, 0, 0)))?;
         Ok(Exit::SUCCESS)

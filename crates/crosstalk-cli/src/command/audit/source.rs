@@ -14,12 +14,13 @@ use crosstalk_envelope::PublicKey;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::audit::{
-    Checkpoint, Hash, LogEntry, LogQuery, LogReceipt, LogStore as _, NoteError, NoteKey,
+    Checkpoint, EventKind, Hash, LogEntry, LogQuery, LogReceipt, LogStore as _, NoteError, NoteKey,
     SignedCheckpoint,
 };
 use crosstalk_protocol::relay::{RelayStore as _, Retention};
 use crosstalk_protocol::store::{ReferenceMatch, Store as _};
 use crosstalk_store::SqliteStore;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -202,7 +203,11 @@ impl LogSource {
         console: &mut Console,
         text: Option<&str>,
     ) -> Result<Option<String>, Failure> {
-        self.named(console, text, message)
+        let find = match self {
+            Self::Local { .. } => message_or_erased,
+            Self::Remote(_) => message,
+        };
+        self.named(console, text, find)
     }
 
     /// The thread that an id, or the beginning of one, means.
@@ -318,6 +323,40 @@ fn message(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
         }
         ReferenceMatch::Several(ids) => Err(lookup::several(store, text, &ids)?),
         ReferenceMatch::Nothing => Ok(None),
+    }
+}
+
+fn message_or_erased(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
+    match message(store, text)? {
+        None => erased(store, text),
+        found => Ok(found),
+    }
+}
+
+/// The erased message whose id begins so. Its text is gone, but the log has its id.
+fn erased(store: &SqliteStore, text: &str) -> Result<Option<String>, Failure> {
+    let upper = text.to_ascii_uppercase();
+    let mut found = BTreeSet::new();
+    let mut asked = LogQuery {
+        kinds: vec![EventKind::Erased],
+        limit: AT_ONCE,
+        ..LogQuery::default()
+    };
+    loop {
+        let part = store.log_entries(&asked)?;
+        let Some(last) = part.last() else { break };
+        asked.from = last.index + 1;
+        let ids = part.into_iter().filter_map(|entry| entry.leaf.id);
+        found.extend(ids.filter(|id| id.starts_with(text) || id.starts_with(&upper)));
+    }
+    match found.len() {
+        0 | 1 => Ok(found.pop_first()),
+        _ if found.contains(text) => Ok(None),
+        _ => Err(Failure::failed(format!(
+            "the ids of {} erased messages begin with `{text}`",
+            found.len()
+        ))
+        .help("write more of the id")),
     }
 }
 

@@ -663,3 +663,35 @@ fn an_export_after_a_change_of_the_name_says_who_signed_the_log() {
     let exported = export("second");
     assert_eq!(exported.code, 0, "{}", exported.err);
 }
+
+#[test]
+fn token_create_names_the_folder_of_the_relay() {
+    let kalle = Person::new("token-folder", "kalle");
+    for (name, said) in [
+        ("first", "There was no relay in "),
+        ("second", "It is for the relay in "),
+    ] {
+        let made = kalle.does(&["token", "create", name, "--role", "admin"]);
+        let told = made.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains(said), "{told}");
+    }
+}
+
+#[test]
+fn log_of_an_erased_message_is_found_by_the_beginning_of_its_id() {
+    let kalle = Person::new("erased-log", "kalle");
+    let relay = Relay::start(&kalle.home, &[]);
+    let sent = kalle.does(&["send", "BOT", "Hi?", "--relay", &relay.url, "--json"]);
+    relay.stop();
+    let id = json(&sent.out)["message"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let data = kalle.home.path("relay");
+    let data = data.to_str().unwrap();
+    kalle.does(&["forget", &id, "--data", data, "--yes"]);
+    for start in [&id[..], &id[..20], &id[..20].to_ascii_lowercase()] {
+        let log = kalle.does(&["audit", "log", "--data", data, "--message", start]);
+        assert!(log.out.contains("erased"), "{start}: {}", log.out);
+    }
+}
