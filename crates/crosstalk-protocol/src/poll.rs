@@ -136,6 +136,20 @@ pub fn is_result(document: &Document<'_>) -> bool {
     document.block("collation").is_some()
 }
 
+/// Whether a message corrects how an answer to a poll is read (POL-013). It is for those who count the poll.
+///
+/// ```
+/// use crosstalk_envelope::{Document, Reading};
+/// let vote = |lines: &str| format!("[[A→VOTERS v1]]\nuser: u\nparent: P\ncontext: c\nintent: RESPOND\nmeta: vote\n{lines}Choice: X\nsig: none\n[[END]]\n");
+/// let is_correction = |text: &str| crosstalk_protocol::poll::is_correction(&Document::parse(text, Reading::Strict));
+/// assert!(is_correction(&vote("Corrects: M\n")) && !is_correction(&vote("")));
+/// ```
+pub fn is_correction(document: &Document<'_>) -> bool {
+    let corrected = document.meta("vote", "Corrects");
+    document.envelope().meaning() == Some(Intent::Respond)
+        && corrected.is_some_and(|c| !c.trim().is_empty())
+}
+
 /// The polls among some envelopes, by their ids, in the order of these.
 pub fn polls<'p>(papers: &[Paper<'p>]) -> Vec<&'p str> {
     let is_poll = |p: &&Paper<'p>| p.document.envelope().meaning() == Some(Intent::Poll);

@@ -8,13 +8,13 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How many seconds ahead a time is that the suite lets pass, one try after the other: a slow network or a busy machine is
 /// no fault of the relay.
 const AHEAD_SECONDS: [i64; 3] = [2, 10, 50];
-/// How often a request waits for its turn.
-const PATIENT: usize = 3;
+/// How long one request waits for its turn: the cases that run at the same time share the limit of one token.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Why a case does not go on.
 pub(super) enum CaseStop {
@@ -152,24 +152,24 @@ impl Probe {
 
     /// Sends a request; where a relay says that this is too fast, the suite waits as it is told.
     pub(super) async fn send(&self, request: SuiteRequest) -> CaseStep<SuiteAnswer> {
-        for _ in 0..PATIENT {
+        let until = Instant::now() + PATIENCE;
+        loop {
             let answer = self.wire.send(request.clone()).await?;
-            if !waits(&answer).await {
+            if !waits(&answer, until).await {
                 return Ok(answer);
             }
         }
-        Ok(self.wire.send(request).await?)
     }
 
     /// Opens a stream of events, as patiently.
     pub(super) async fn events(&self, request: SuiteRequest) -> CaseStep<EventStream> {
-        for _ in 0..PATIENT {
+        let until = Instant::now() + PATIENCE;
+        loop {
             let events = self.wire.events(request.clone()).await?;
-            if !waits(&events.head).await {
+            if !waits(&events.head, until).await {
                 return Ok(events);
             }
         }
-        Ok(self.wire.events(request).await?)
     }
 
     /// Hands in a text.
@@ -220,12 +220,15 @@ impl Probe {
     }
 }
 
-/// Waits if an answer says so.
-async fn waits(answer: &SuiteAnswer) -> bool {
+/// Waits if an answer says so, and the wait is over before a time.
+async fn waits(answer: &SuiteAnswer, until: Instant) -> bool {
     let wait = answer.header("retry-after").parse::<u64>();
-    let wait = wait.ok().filter(|s| answer.status == 429 && *s <= 120);
-    if let Some(seconds) = wait {
-        tokio::time::sleep(Duration::from_secs(seconds.max(1))).await;
+    let wait = wait.ok().filter(|_| answer.status == 429);
+    let wait = wait.map(|seconds| Duration::from_secs(seconds.max(1)));
+    let left = until.saturating_duration_since(Instant::now());
+    let wait = wait.filter(|wait| *wait <= left);
+    if let Some(wait) = wait {
+        tokio::time::sleep(wait).await;
     }
     wait.is_some()
 }

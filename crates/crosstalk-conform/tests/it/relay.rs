@@ -73,6 +73,13 @@ async fn a_good_relay_passes_all_of_it() {
     assert_good(&all, &skipped);
 }
 
+/// A case that shares the limit of a token with others waits for its turn, more than once.
+#[tokio::test(flavor = "multi_thread")]
+async fn case_waits_as_long_as_the_relay_says() {
+    let url = server::start(Defect::None, server::BUSY).await;
+    assert_good(&run(url, &["receive-text"], false).await, &[]);
+}
+
 /// Every defect against rules that have to notice it, three at most; in the full run against all rules, of which no other
 /// must.
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use super::accept::shown;
 use super::capability::{ANY, Directory};
-use super::delivery::Recipient;
+use super::delivery::{Handler, Recipient};
 use super::hold::{self, Hold, HoldReason, Looked};
 use super::hop::HOPS;
 use super::peer::KnownNames;
@@ -11,7 +11,7 @@ use super::port::ConversationId;
 use super::receipt::generated_ids;
 use super::route::Routes;
 use crate::consent::{self, Backing, Claim, ConsentContext, Policy, Proof};
-use crate::poll::is_result;
+use crate::poll::{is_correction, is_result};
 use crate::store::{Arrival, Side, StoredMessage, Way, carried_id, is_same_party};
 use crate::verdict::{Verdict, VerdictWord};
 use crosstalk_envelope::meta::Digest;
@@ -19,7 +19,7 @@ use crosstalk_envelope::name::{SYSTEM, SYSTEM_USER, looks_like, same_name};
 use crosstalk_envelope::registry::Priority;
 use crosstalk_envelope::registry::{ErrorCode, Intent, rule};
 use crosstalk_envelope::reply::{ReceivedIds, Rejection};
-use crosstalk_envelope::{Builder, Document, Envelope, Reading, Timestamp};
+use crosstalk_envelope::{Address, Builder, Document, Envelope, Reading, Timestamp};
 use std::time::Duration;
 
 /// How many recipients a message may have.
@@ -213,7 +213,7 @@ pub fn admit(
         )?;
     }
     consent::check_redacted(document)?;
-    let recipients = recipients(&envelope, rules)?;
+    let recipients = recipients(document, rules)?;
     for out in recipients.iter().filter(|r| rules.routes.leaves(r)) {
         consent::check_leaving(document, claim.as_ref(), policy, &out.address)?;
     }
@@ -447,7 +447,8 @@ fn answer_by(
 }
 
 /// Who gets it, and how.
-fn recipients(envelope: &Envelope<'_>, rules: &RelayRules) -> Result<Vec<Recipient>, Rejection> {
+fn recipients(document: &Document<'_>, rules: &RelayRules) -> Result<Vec<Recipient>, Rejection> {
+    let envelope = document.envelope();
     let routing = envelope.routing();
     let receiver = envelope.receiver.as_str();
     let addresses: Vec<String> = match envelope.meaning() {
@@ -455,7 +456,7 @@ fn recipients(envelope: &Envelope<'_>, rules: &RelayRules) -> Result<Vec<Recipie
             routing.target_list().into_iter().map(Into::into).collect()
         }
         Some(Intent::Escalate) => vec![person(receiver, rules)?],
-        Some(Intent::Handoff) => vec![successor(envelope, rules)?],
+        Some(Intent::Handoff) => vec![successor(&envelope, rules)?],
         _ => vec![receiver.to_owned()],
     };
     if addresses.is_empty() || addresses.len() > TARGETS {
@@ -468,13 +469,20 @@ fn recipients(envelope: &Envelope<'_>, rules: &RelayRules) -> Result<Vec<Recipie
             "send it in parts.",
         ));
     }
+    // A correction is for those who count the poll. The name of the electorate is no chat to carry it to.
+    let is_correction =
+        routing.delivery.is_none() && Address::split(receiver).is_name() && is_correction(document);
     let mut recipients: Vec<Recipient> = Vec::with_capacity(addresses.len());
     for address in &addresses {
         if let Some(known) = rules.listed.look_alike(address) {
             return Err(look_alike(address, known));
         }
         let address = rules.routes.named(address);
-        let by = rules.routes.choose(address, routing.delivery)?;
+        let by = match rules.routes.choose(address, routing.delivery) {
+            Ok(Handler::CopyPaste) if is_correction => Handler::Inbox,
+            Err(unknown) if is_correction && unknown.code == ErrorCode::Route => Handler::Inbox,
+            chosen => chosen?,
+        };
         let recipient = Recipient {
             address: address.to_owned(),
             by,

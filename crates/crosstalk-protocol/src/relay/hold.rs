@@ -380,6 +380,12 @@ pub trait HoldStore {
     /// The message with an id that is held or was, whatever was decided.
     fn held(&self, id: &str) -> Result<Option<HeldMessage>, StoreError>;
 
+    /// The messages, decided or not, whose ids begin with a text.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn held_by_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<HeldMessage>, StoreError>;
+
     /// The latest of what waits for a decision and refers to an attachment so that it grants access.
     fn held_referring(&self, digest: Digest, limit: usize) -> Result<Vec<HeldMessage>, StoreError>;
 

@@ -435,6 +435,19 @@ fn who_gets_it_and_how() {
             String::new(),
             vec![("EVE", Handler::CopyPaste)],
         ),
+        // The correction of a ballot is for those who count: nobody carries it to the electorate.
+        (
+            "RESPOND",
+            "VOTERS",
+            "meta: vote\nCorrects: A1\nChoice: Monday\n".to_owned(),
+            vec![("VOTERS", Handler::Inbox)],
+        ),
+        (
+            "RESPOND",
+            "EVE",
+            "meta: vote\nChoice: Monday\n".to_owned(),
+            vec![("EVE", Handler::CopyPaste)],
+        ),
         (
             "REQUEST",
             "agent://here.example/x",

@@ -3,6 +3,7 @@
 use super::Relay;
 use super::handle::Job;
 use crosstalk_protocol::nearest_address;
+use crosstalk_protocol::poll::is_correction;
 use crosstalk_protocol::relay::{
     Delivery, DeliveryState, HandedOut, Handler, InboxEntry, InboxQuery, Pattern, Peer, RelayStore,
 };
@@ -60,6 +61,10 @@ impl Relay {
         delivery: &Delivery,
     ) -> Result<bool, StoreError> {
         if delivery.by != Handler::Inbox || delivery.state != DeliveryState::Queued {
+            return Ok(false);
+        }
+        // A correction is addressed to the electorate of a poll, which reads no inbox.
+        if is_correction(&record.document()) {
             return Ok(false);
         }
         let to = delivery.to.as_str();

@@ -14,6 +14,9 @@ use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::{HeldMessage, HoldDecided, RelayStore, Ruling};
 
+/// How much of an id a caller has to write at least.
+const MIN_PREFIX_BYTES: usize = 4;
+
 impl Server {
     /// Whether a caller may read a message that waits for a person: its sender and those who decide, not its recipients.
     pub(super) fn can_read_held(&self, access: &Access, held: &HeldMessage) -> bool {
@@ -76,8 +79,22 @@ pub(super) async fn show(
     _: Accepts,
     Segment(id): Segment,
 ) -> Result<Json<Approval>, HttpError> {
-    let held = find(&call, id).await?;
+    let held = match find(&call, id.clone()).await {
+        Ok(held) => held,
+        Err(missing) => find_by_prefix(&call, id).await?.ok_or(missing)?,
+    };
     Ok(Json(approval_of(&held, call.server.relay.now())))
+}
+
+/// The only held message, decided or not, that the caller sees and whose id begins with a text.
+async fn find_by_prefix(call: &Call, prefix: String) -> Result<Option<HeldMessage>, HttpError> {
+    if prefix.len() < MIN_PREFIX_BYTES {
+        return Ok(None);
+    }
+    let ask = move |store: &dyn RelayStore| store.held_by_prefix(&prefix, MAX_SCANNED);
+    let mut found = call.server.relay.read(ask).await?;
+    found.retain(|held| call.sees(held));
+    Ok(found.pop().filter(|_| found.is_empty()))
 }
 
 /// The held message that the path names, if the caller sees it.

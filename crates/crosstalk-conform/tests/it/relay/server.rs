@@ -29,6 +29,8 @@ pub(super) const ADMIN: &str = "xt_0123456789012345678901234567890123456789012";
 pub(super) struct Manners {
     /// Requests that one token has before it is told to wait.
     requests: usize,
+    /// How many requests in a row are told so.
+    rejected: usize,
     /// How long it waits for the rest of a request that has begun.
     wait: Duration,
 }
@@ -36,12 +38,21 @@ pub(super) struct Manners {
 /// For everybody who does not test them: however busy the machine is, no client is too slow.
 pub(super) const PATIENT: Manners = Manners {
     requests: 50_000,
+    rejected: 1,
+    wait: LIMIT,
+};
+
+/// For a token whose limit others have used up.
+pub(super) const BUSY: Manners = Manners {
+    requests: 1,
+    rejected: 4,
     wait: LIMIT,
 };
 
 /// For the heavy cases, which send many requests and slow ones.
 pub(super) const STRICT: Manners = Manners {
     requests: 200,
+    rejected: 1,
     wait: Duration::from_secs(1),
 };
 
@@ -359,7 +370,8 @@ impl Server {
             *count += 1;
             *count
         };
-        if count == self.manners.requests {
+        let first = self.manners.requests;
+        if (first..first + self.manners.rejected).contains(&count) {
             let wait = vec![("Retry-After", "1".to_owned())];
             return Err(Fault(
                 fault(ErrorCode::Rate, "Too many requests").0,

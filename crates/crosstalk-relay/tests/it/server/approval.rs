@@ -349,6 +349,26 @@ fn a_decision_is_made_once_and_about_this_text() {
 }
 
 #[test]
+fn decided_message_is_found_by_the_beginning_of_its_id() {
+    let house = office(RULE).open();
+    let sent = wait(&house, "LETTER-1");
+    let right = body(&sent, "approve");
+    assert_eq!(decide(&house, "ann", "LETTER-1", &right).status, 200);
+    let made = get(&house, "ann", "/crosstalk/approvals/LETT").json();
+    assert_eq!(
+        (&made["id"], &made["decided"]["decision"]),
+        (&json!("LETTER-1"), &json!("approved"))
+    );
+    // Nothing is decided about a message that is named by a part of its id.
+    assert_eq!(decide(&house, "ann", "LETT", &right).status, 404);
+    assert_eq!(get(&house, "ann", "/crosstalk/approvals/LET").status, 404);
+    wait(&house, "LETTER-2");
+    assert_eq!(get(&house, "ann", "/crosstalk/approvals/LETT").status, 404);
+    let other = get(&house, "ann", "/crosstalk/approvals/LETTER-2").json();
+    assert_eq!(other["decided"], Value::Null);
+}
+
+#[test]
 fn a_refusal_is_told_and_final() {
     let house = office(RULE).open();
     let sent = wait(&house, "M1");

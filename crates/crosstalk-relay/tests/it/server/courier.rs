@@ -149,6 +149,25 @@ fn answer_to_whoever_asked_here_is_no_errand() {
     assert_eq!(queue(), ["M2", "A3"]);
 }
 
+/// A correction of a ballot is addressed to the electorate, which is nobody to carry a message to.
+#[test]
+fn correction_of_a_ballot_is_no_errand() {
+    let house = House::local();
+    let correction = answer("KALLE", "VOTERS", "C1", "P1")
+        .meta("vote", "Corrects", "A1")
+        .meta("vote", "Choice", "Monday");
+    house.take(&correction.build().unwrap());
+    let queue = house.ask(&Ask::get("/crosstalk/courier").accept("application/json"));
+    assert_eq!(ids(&queue.json()["messages"]), [""; 0]);
+    let status = Ask::get("/crosstalk/messages/C1/status").accept("application/json");
+    let delivery = house.ask(&status).json()["deliveries"][0].clone();
+    assert_eq!(
+        (&delivery["by"], &delivery["never_read"]),
+        (&json!("inbox"), &json!(false)),
+        "{delivery}"
+    );
+}
+
 /// A person carries their own messages, and those of others where the operator said so.
 #[test]
 fn person_carries_only_own_messages_or_what_the_operator_assigned() {

@@ -41,6 +41,14 @@ impl HoldStore for SqliteStore {
         self.read(|db| by_id(db, id))
     }
 
+    fn held_by_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<HeldMessage>, StoreError> {
+        self.read(|db| {
+            let sql =
+                format!("{HELD} WHERE id >= ?1 AND id < ?1 || char(1114111) ORDER BY id LIMIT ?2");
+            db.all(&sql, params![prefix, number(limit)], message)
+        })
+    }
+
     fn held_referring(&self, digest: Digest, limit: usize) -> Result<Vec<HeldMessage>, StoreError> {
         self.read(|db| {
             let sql = format!(

@@ -221,6 +221,12 @@ pub(crate) fn a_refusal_is_told(store: &mut dyn RelayStore) {
     assert_eq!(store.notices(9).unwrap(), [(1, "no".to_owned())]);
     store.drop_notices(&[1]).unwrap();
     assert_eq!(store.notices(9).unwrap(), []);
+    // A decided message is still found by the beginning of its id.
+    wait(store, parcel(letter("N1").thread("T2")));
+    for (prefix, count) in [("M", 1), ("M1", 1), ("M2", 0), ("", 2)] {
+        let found = store.held_by_prefix(prefix, 9).unwrap();
+        assert_eq!(found.len(), count, "{prefix}");
+    }
     let kept = store.held("M1").unwrap().unwrap();
     let delivery = kept.deliveries().remove(0);
     assert_eq!(
