@@ -509,14 +509,7 @@ pub(crate) fn upload(remote: &Remote, files: &[Attached]) -> Result<(), Failure>
             ))
             .help("send a new message"));
         }
-        remote.put_blob(bytes).map_err(|fault| match fault.code() {
-            ErrorCode::TooLarge => Failure::refused(
-                ErrorCode::TooLarge,
-                format!("{} is larger than {} accepts", shown(), remote.url()),
-            )
-            .help("send a smaller file, or name it in the text without --attach"),
-            _ => fault.into(),
-        })?;
+        remote.put_blob(bytes)?;
     }
     Ok(())
 }

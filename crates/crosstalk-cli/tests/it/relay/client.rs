@@ -415,26 +415,6 @@ fn attachments_are_uploaded() {
     relay.stop();
 }
 
-#[test]
-fn attachment_over_the_limit_gets_a_way_out() {
-    let kalle = Person::new("attach-large", "kalle");
-    let relay = Relay::start(&kalle.home, &[]);
-    let file = kalle.home.path("large.bin");
-    let large = std::fs::File::create(&file).unwrap();
-    large.set_len((64 << 20) + 1).unwrap();
-    let file = file.to_str().unwrap();
-    let sent = kalle.run(&[
-        "send", "BOT", "See.", "--attach", file, "--relay", &relay.url,
-    ]);
-    let told = sent.err.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_ne!(sent.code, 0, "{told}");
-    assert!(
-        told.contains("send a smaller file") && !told.contains("as an attachment"),
-        "{told}"
-    );
-    relay.stop();
-}
-
 /// The body of what is there.
 pub(super) fn http(url: &str, path: &str) -> String {
     use std::io::{Read as _, Write as _};
