@@ -339,7 +339,7 @@ pub(crate) fn advise(
     fault.insert(ContextKind::Suggested, tips);
 }
 
-/// The tip for `send` whose text stands there without quotes, as several words. Among options it is not clear which words
+/// The tip for `send` with a text of several words without quotes. Among options it is not clear which words
 /// are the text.
 fn quoted(arguments: impl Iterator<Item = String>) -> Option<String> {
     let words: Vec<String> = arguments.collect();

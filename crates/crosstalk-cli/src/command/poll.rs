@@ -264,7 +264,7 @@ impl Close {
     }
 }
 
-/// Up to when answers count: the deadline, if it has passed, else now. What was written in this second counts.
+/// Up to when answers count: the deadline, if it has passed, else now. Answers of this second count.
 fn end(kept: &KeptPoll) -> Result<Timestamp, Failure> {
     let now = Timestamp::from_millis(clock::now().as_millis().saturating_add(1000));
     let deadline = kept.collate(None)?.call().deadline;

@@ -149,7 +149,7 @@ fn new_file(path: &Path) -> Result<File, Failure> {
     options.open(path).map_err(|fault| {
         let shown = path.to_string_lossy();
         match fault.kind() {
-            // What is there may be somebody's only copy of a secret.
+            // The existing file may be the only copy of a secret.
             ErrorKind::AlreadyExists => Failure::failed(format!(
                 "{} is there already, and no token was made",
                 shown_path(&shown)

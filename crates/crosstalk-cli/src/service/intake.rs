@@ -446,7 +446,7 @@ impl<'a> Intake<'a> {
         let carets = Carets::new(&name, text);
         let errors: Vec<&Diagnostic> = refused.iter().filter(|d| d.is_error()).collect();
         match errors.as_slice() {
-            // What is wrong with a format that the person did not write is told once, and listed by `lint`.
+            // The person did not write the format: its faults are reported in one sentence, and `lint` lists them.
             [first, _, ..] if !self.verbose => {
                 let line = lines.position(first.span.start).line;
                 let lint = match input.file_argument() {

@@ -145,7 +145,7 @@ impl Signals {
 
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What is in the files: a digest each of the content and the mode, or why they can't be read.
+/// The state of the files: a digest of each content and mode, or the reason why a file can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileDigests {
     config: Result<Digest, io::ErrorKind>,
@@ -276,7 +276,7 @@ impl Reloader {
             let changed = reload.changed.join(", ");
             tracing::info!(why, changed, "reloaded the configuration");
             warn_about_routes(&self.relay.config(), &self.data);
-            // What was held up by the old one may go on.
+            // Messages that the old configuration stopped may go on.
             self.relay.wake();
         }
         if !reload.needs_restart.is_empty() {

@@ -118,7 +118,7 @@ fn is_question(record: &Record) -> bool {
     record.side != Side::ToMe && record.meaning.is_some_and(Intent::asks)
 }
 
-/// The question whose id stands in a text.
+/// The question whose id a text contains.
 fn named_in(store: &SqliteStore, text: &str) -> Result<Option<Record>, Failure> {
     const WORDS: usize = 400;
     let is_inside = |c: char| c.is_alphanumeric() || c == '-';

@@ -241,7 +241,7 @@ pub(crate) struct DamagedAttachment {
     pub(crate) message: String,
 }
 
-/// What was found in a folder of attachments.
+/// The result of checking a folder of attachments.
 #[derive(Debug, Default)]
 pub(crate) struct CheckedAttachments {
     /// How many attachments there are.
@@ -288,7 +288,7 @@ pub(crate) fn check_blobs(
 ) -> Result<CheckedAttachments, Failure> {
     let mut found = CheckedAttachments::default();
     for path in files_below(folder)? {
-        // What is being written has another name.
+        // A file that is still being written has another name.
         let Some(wanted) = named(&path, folder) else {
             continue;
         };
