@@ -14,6 +14,7 @@
 
 mod answer;
 mod arrival;
+mod index;
 mod party;
 mod question;
 mod record;
@@ -23,6 +24,10 @@ mod search;
 pub use answer::{Answering, Asking};
 pub use arrival::{
     Arrival, ArrivalContext, Side, StoredMessage, ThreadHints, Wait, Way, carried_id,
+};
+pub use index::{
+    ChangedMessage, ChangedThread, Index, IndexChanges, IndexFacts, IndexedMessage, IndexedParty,
+    IndexedThread, PlacedMessage,
 };
 pub use party::{Mine, is_placeholder, is_same_party, may_answer, party};
 pub use question::{CandidateQuestion, Lookup, Meant, NamedIds};

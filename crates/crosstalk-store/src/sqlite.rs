@@ -15,10 +15,10 @@
 
 mod accept;
 mod copy;
-mod course;
 mod derive;
 mod fault;
 mod forget;
+mod indexed;
 mod ledger;
 mod log;
 mod migrate;
@@ -31,7 +31,6 @@ mod relay;
 mod relocate;
 mod room;
 mod schema;
-mod settle;
 mod sql;
 mod words;
 

@@ -1,20 +1,14 @@
-//! Deriving from the intake: columns and words here, threads and parties in [`super::course`], who has to act
-//! next in [`super::settle`].
-//!
-//! Everything here follows from the rows of the intake alone, in whatever order they are looked at, so that
-//! [`rebuild`] gives what the steps of [`super::accept`] gave.
+//! Deriving from the intake: its rows as messages, their words, and deriving everything again.
 
-use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::store::{Arrival, Side, StoredMessage, Wait, Way, searchable};
+use crosstalk_protocol::store::{Arrival, Side, StoredMessage, Way, searchable};
 use rusqlite::{Connection, Row, params};
 
-use super::course::{self, ThreadTurn};
 use super::fault::SqlResult;
 use super::relay::index;
-use super::{quarantine, schema, settle};
-use crate::sqlite::sql::{Columns as _, Sql as _, number, position, tuple};
+use super::{indexed, quarantine, schema};
+use crate::sqlite::sql::{Columns as _, Sql as _, tuple};
 
 /// How many rows of the intake are in memory at once while everything is derived again.
 const ROWS: i64 = 256;
@@ -59,59 +53,6 @@ pub(super) fn intake_row(row: &Row<'_>) -> SqlResult<IntakeRow> {
     let addresses = recipients.map(|(_, address)| address);
     filed.arrival.add_recipients(addresses);
     Ok(filed)
-}
-
-/// Addresses in one column, one a line.
-pub(super) fn joined(addresses: &[String]) -> Option<String> {
-    (!addresses.is_empty()).then(|| addresses.join("\n"))
-}
-
-/// Indexes a row of the intake in every table, as the latest of its thread, without a look at what it settles or what
-/// settles it.
-pub(super) fn index(db: &Connection, seq: i64, filed: &IntakeRow) -> SqlResult<()> {
-    columns(db, seq, filed)?;
-    add_words(db, seq, &filed.arrival)?;
-    course::follow(db, &filed.thread, &ThreadTurn::of(seq, &filed.arrival))
-}
-
-/// What the text says, in columns.
-pub(super) fn columns(db: &Connection, seq: i64, filed: &IntakeRow) -> SqlResult<()> {
-    let IntakeRow {
-        arrival: a, thread, ..
-    } = filed;
-    let sql = "INSERT INTO message (seq, id, thread, names, parent, session, sender, receiver, \
-        targets, user, context, intent, meaning, at, written_at, trust, counts, settles, closes, \
-        reopens, mine, asks, needs, answered, wait) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, \
-        ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, 0, 0)";
-    db.run(
-        sql,
-        params![
-            seq,
-            a.id(),
-            thread,
-            a.thread,
-            a.answered(),
-            a.session,
-            a.sender,
-            a.receiver,
-            joined(&a.targets),
-            a.user,
-            a.context,
-            a.intent,
-            a.meaning.map(|m| m.as_str()),
-            a.at.as_millis(),
-            a.written_at.map(Timestamp::as_millis),
-            position(&VerdictWord::ALL, a.verdict),
-            a.counts(),
-            a.settles(),
-            a.closes(),
-            a.reopens(),
-            a.is_written_here(),
-            position(&Wait::ALL, a.wait()),
-            number(a.answers_needed()),
-        ],
-    )?;
-    Ok(())
 }
 
 /// The searched text of a message.
@@ -190,17 +131,17 @@ pub(super) fn rebuild(db: &Connection) -> SqlResult<()> {
         for seq in &rows {
             quarantine::alone(db, *seq, || {
                 let row = db.one(&sql, params![seq], intake_row)?;
-                index(db, *seq, &row)
+                add_words(db, *seq, &row.arrival)?;
+                indexed::restore(db, row)
             })?;
         }
         let Some(last) = rows.last() else { break };
         after = *last;
     }
-    db.execute_batch(schema::DATED)?;
     let mut after = 0;
     let sql = "SELECT seq, id FROM message WHERE seq > ?1 AND asks <> 0 ORDER BY seq LIMIT 1";
     while let Some((seq, id)) = db.find(sql, params![after], tuple::<(i64, String)>)? {
-        settle::judge(db, &id)?;
+        indexed::change(db, |index| index.judge(&id))?;
         after = seq;
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::derive::{self, INTAKE_ROW, IntakeRow};
 use super::fault::SqlResult;
 use super::relay::{hold, index, retire};
-use super::{course, log, settle};
+use super::{indexed, log};
 use crate::sqlite::sql::{Sql as _, value};
 
 /// Erases a thread. Only inside a transaction.
@@ -29,9 +29,9 @@ pub(super) fn forget(db: &Connection, thread: &str) -> SqlResult<u64> {
     count += hold::forget(db, thread)?;
     rewrite_words(db)?;
     // What they settled elsewhere is open again.
-    for id in answered {
-        settle::judge(db, &id)?;
-    }
+    indexed::change(db, |index| {
+        answered.iter().try_for_each(|id| index.judge(id))
+    })?;
     Ok(count)
 }
 
@@ -46,11 +46,12 @@ pub(super) fn forget_message(db: &Connection, id: &str) -> SqlResult<bool> {
         return Ok(false);
     };
     let erased = erase(db, seq)?;
-    course::recount(db, &erased.thread)?;
     rewrite_words(db)?;
-    if let Some(question) = erased.arrival.answered() {
-        settle::judge(db, question)?;
-    }
+    indexed::change(db, |index| {
+        index.recount(&erased.thread)?;
+        let answered = erased.arrival.answered();
+        answered.map_or(Ok(()), |question| index.judge(question))
+    })?;
     Ok(true)
 }
 
@@ -73,14 +74,7 @@ fn rewrite_words(db: &Connection) -> SqlResult<()> {
 
 /// Ends the wait of a message without an answer. Only inside a transaction.
 pub(super) fn dismiss(db: &Connection, id: &str) -> SqlResult<bool> {
-    let changed = db.execute(
-        "UPDATE intake SET dismissed = 1 WHERE seq IN (SELECT seq FROM message WHERE id = ?1 AND wait <> 0)",
-        params![id],
-    )?;
-    if changed > 0 {
-        settle::judge(db, id)?;
-    }
-    Ok(changed > 0)
+    indexed::change(db, |index| index.dismiss(id))
 }
 
 /// Moves everything from the log into the file and empties the log, so that what was erased is in neither. False if

@@ -105,7 +105,13 @@ impl RelayStore for SqliteStore {
             Err(e) if e.fault == StoreFault::Full => self.need_room(index(few)).map(|()| few)?,
             Err(e) => return Err(e),
         };
-        self.derive(|db| index::index_oldest(db, limit))
+        match self.derive(|db| index::index_oldest(db, limit, false)) {
+            // One of them can't be indexed: each goes alone, so that it is the only one.
+            Err(e) if e.fault == StoreFault::Invalid => {
+                self.derive(|db| index::index_oldest(db, limit, true))
+            }
+            done => done,
+        }
     }
 
     fn index_progress(&self) -> Result<IndexProgress, StoreError> {

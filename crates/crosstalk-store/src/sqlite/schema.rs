@@ -405,7 +405,7 @@ CREATE TABLE moved (
 CREATE INDEX message_asked ON message (seq) WHERE wait IN (2, 3);
 ";
 
-/// Nothing is added: what was derived is corrected ([`super::settle::end_stale_waits`]).
+/// Nothing is added: what was derived is corrected ([`super::migrate`]).
 pub(super) const ENDED: &str = "";
 
 /// Since when a delivery is leased, while it is: `next_at` is then the end of the lease, and not of a wait.
@@ -474,9 +474,4 @@ DELETE FROM answer;
 DELETE FROM thread;
 DELETE FROM party;
 INSERT INTO words (words) VALUES ('delete-all');
-";
-
-/// Moves all parties to the places of the latest messages of their threads.
-pub(super) const DATED: &str = "
-UPDATE party SET (last_at, last_seq) = (SELECT last_at, last_seq FROM thread WHERE id = party.thread);
 ";

@@ -1,18 +1,23 @@
 //! Indexing: deriving threads, waits and words from accepted messages, and how far that is. Each message is indexed
 //! exactly once: the position moves in the transaction that indexes.
 
-use super::{close, intake};
+use super::close;
 use crate::sqlite::derive::IntakeRow;
 use crate::sqlite::fault::SqlResult;
+use crate::sqlite::indexed::Batch;
 use crate::sqlite::sql::{Sql as _, number, tuple, value};
-use crate::sqlite::{accept, derive, fault, quarantine};
+use crate::sqlite::{accept, derive, quarantine};
 use crosstalk_protocol::relay::{ConversationId, IndexProgress};
 use rusqlite::{Connection, params};
-use std::collections::BTreeSet;
 
-/// Indexes the oldest that are not indexed. Only inside a transaction.
-pub(super) fn index_oldest(db: &Connection, limit: usize) -> SqlResult<IndexProgress> {
-    index_some(db, i64::MAX, limit)
+/// Indexes the oldest that are not indexed. If one of them can't be, this fails, unless each is guarded: then that one is
+/// quarantined. Only inside a transaction.
+pub(super) fn index_oldest(
+    db: &Connection,
+    limit: usize,
+    is_guarded: bool,
+) -> SqlResult<IndexProgress> {
+    index_some(db, i64::MAX, limit, is_guarded)
 }
 
 /// Indexes everything up to a position.
@@ -20,7 +25,7 @@ pub(super) fn index_through(db: &Connection, place: i64) -> SqlResult<()> {
     let mut through = progress(db, INDEXED)?;
     while through < place {
         let before = through;
-        index_some(db, place, ROWS)?;
+        index_some(db, place, ROWS, true)?;
         through = progress(db, INDEXED)?;
         if through == before {
             break;
@@ -29,7 +34,12 @@ pub(super) fn index_through(db: &Connection, place: i64) -> SqlResult<()> {
     Ok(())
 }
 
-fn index_some(db: &Connection, place: i64, limit: usize) -> SqlResult<IndexProgress> {
+fn index_some(
+    db: &Connection,
+    place: i64,
+    limit: usize,
+    is_guarded: bool,
+) -> SqlResult<IndexProgress> {
     let through = progress(db, INDEXED)?;
     // Messages that were erased before they were indexed have nothing to index.
     let sql = "SELECT seq, peer IS NOT NULL AND text <> '' FROM intake WHERE seq > ?1 AND \
@@ -43,31 +53,44 @@ fn index_some(db: &Connection, place: i64, limit: usize) -> SqlResult<IndexProgr
         .into_iter()
         .filter_map(|(seq, is)| is.then_some(seq))
         .collect();
-    db.execute_batch("SAVEPOINT batch")?;
-    match index_together(db, &seqs) {
-        Err(error) if fault::is_about_message(&error) => {
-            // One of them can't be indexed: each goes alone, so that it is the only one.
-            db.execute_batch("ROLLBACK TO batch")?;
+    match is_guarded {
+        true => {
             for seq in &seqs {
                 quarantine::alone(db, *seq, || index_together(db, &[*seq]))?;
             }
         }
-        result => result?,
+        false => index_together(db, &seqs)?,
     }
-    db.execute_batch("RELEASE batch")?;
     set_progress(db, INDEXED, last)?;
     indexing(db, seqs.len())
 }
 
-/// Indexes messages. Their threads are counted once for all of them.
+/// Indexes messages.
 fn index_together(db: &Connection, seqs: &[i64]) -> SqlResult<()> {
-    let (mut stale, mut threads) = (BTreeSet::new(), Vec::with_capacity(seqs.len()));
+    let (mut batch, mut closed) = (Batch::new(db), Vec::new());
     for seq in seqs {
-        let mut filed = accept::row(db, *seq)?;
-        index_one(db, &mut filed, &mut stale)?;
-        threads.push(filed.thread);
+        let IntakeRow {
+            thread,
+            mut arrival,
+            ..
+        } = accept::row(db, *seq)?;
+        let placed = batch.index.place(&mut arrival)?;
+        if placed.thread != thread || arrival.answers.is_some() {
+            let sql = "UPDATE intake SET thread = ?2, inferred = ?3 WHERE seq = ?1";
+            db.run(sql, params![seq, placed.thread, arrival.answers])?;
+        }
+        if placed.closes {
+            let thread = ConversationId::Thread(placed.thread.clone());
+            closed.push((thread, arrival.at, *seq));
+        }
+        derive::add_words(db, *seq, &arrival)?;
+        batch.add(seq.unsigned_abs(), arrival, placed.thread)?;
     }
-    accept::update_threads(db, threads.iter().map(String::as_str), &stale)
+    batch.write()?;
+    for (thread, at, seq) in closed {
+        close::close(db, &thread, at, seq)?;
+    }
+    Ok(())
 }
 
 /// Tries messages again that could not be indexed.
@@ -78,32 +101,6 @@ pub(in crate::sqlite) fn retry_quarantined(db: &Connection) -> SqlResult<()> {
             quarantine::release(db, seq)?;
             index_together(db, &[seq])
         })?;
-    }
-    Ok(())
-}
-
-fn index_one(
-    db: &Connection,
-    filed: &mut IntakeRow,
-    stale: &mut BTreeSet<String>,
-) -> SqlResult<()> {
-    let (seq, before) = (filed.seq, filed.thread.clone());
-    let of_parent = accept::choose_thread(db, filed)?;
-    let closes = intake::closes_thread(db, &filed.arrival, &filed.thread)?;
-    accept::find_question(db, filed, of_parent.is_some(), stale)?;
-    if filed.thread != before || filed.arrival.answers.is_some() {
-        let sql = "UPDATE intake SET thread = ?2, inferred = ?3 WHERE seq = ?1";
-        db.run(sql, params![seq, filed.thread, filed.arrival.answers])?;
-    }
-    derive::index(db, seq, filed)?;
-    let settled = accept::apply_effects(db, seq, filed, stale)?;
-    if closes {
-        let thread = ConversationId::Thread(filed.thread.clone());
-        close::close(db, &thread, filed.arrival.at, seq)?;
-    }
-    if let Some(id) = settled {
-        let sql = "DELETE FROM expectation WHERE seq = (SELECT seq FROM message WHERE id = ?1)";
-        db.run(sql, params![id])?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::{hold, index, keep};
 use crate::sqlite::derive::{self, INTAKE_ROW, IntakeRow};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::{Sql as _, number, to_u64, value};
-use crate::sqlite::{course, log, settle};
+use crate::sqlite::{indexed, log};
 
 /// With so many messages, the index of words is not written anew as a whole.
 const MANY: i64 = 20_000;
@@ -152,14 +152,13 @@ pub(in crate::sqlite) fn erase_texts(db: &Connection, chosen: &[i64]) -> SqlResu
             answer_by = NULL, expires = NULL, session = NULL, brief = 0 WHERE seq = ?1";
         db.run(sql, params![seq])?;
     }
-    for thread in &threads {
-        course::recount(db, thread)?;
-    }
-    // What they settled elsewhere is open again.
-    for id in answered {
-        settle::judge(db, &id)?;
-    }
-    Ok(())
+    indexed::change(db, |index| {
+        for thread in &threads {
+            index.recount(thread)?;
+        }
+        // What they settled elsewhere is open again.
+        answered.iter().try_for_each(|id| index.judge(id))
+    })
 }
 
 /// Words that begin a page of the index are its keys, and outlive what they were written for: its pages are written anew,
