@@ -567,10 +567,6 @@ impl<F: IndexFacts> Index<F> {
         if arrival.closes() {
             self.close(seq)?;
         }
-        if waited {
-            let thread = self.thread_of(answered)?;
-            self.freshen(thread.as_deref())?;
-        }
         let is_settled = waited && !self.waits(answered)?;
         let settled = answered.filter(|_| is_settled);
         if let Some(id) = settled {

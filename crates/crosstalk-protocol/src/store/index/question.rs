@@ -17,8 +17,12 @@ impl<F: IndexFacts> Index<F> {
     /// # Errors
     /// What the store says.
     pub fn waits(&mut self, id: Option<&str>) -> Result<bool, F::Error> {
-        let Some(id) = id else { return Ok(false) };
-        Ok(self.message(id)?.is_some_and(|m| m.wait != Wait::Nobody))
+        let Some(thread) = self.thread_of(id)? else {
+            return Ok(false);
+        };
+        self.freshen(&thread)?;
+        let message = self.message(id.unwrap_or_default())?;
+        Ok(message.is_some_and(|m| m.wait != Wait::Nobody))
     }
 
     /// The position of a message that asks something.
@@ -205,6 +209,7 @@ impl<F: IndexFacts> Index<F> {
 
     /// The positions of the messages of a thread that wait for somebody, in their order; a few more than the limit at most.
     fn waiting_in(&mut self, thread: &str, limit: usize) -> Result<Vec<u64>, F::Error> {
+        self.freshen(thread)?;
         for found in self.facts.waiting_in(thread, limit)? {
             self.load(found);
         }
@@ -312,16 +317,12 @@ impl<F: IndexFacts> Index<F> {
         let named = self.named_ids(arrival)?;
         let (open, named) = match arrival.look_for_question(&named) {
             Lookup::None | Lookup::Here => return Ok((Vec::new(), None)),
-            Lookup::Thread(thread) => {
-                self.freshen(Some(&thread))?;
-                (self.open_to(Some(&thread), &arrival.sender)?, Some(thread))
-            }
+            Lookup::Thread(thread) => (self.open_to(Some(&thread), &arrival.sender)?, Some(thread)),
             Lookup::Everywhere => {
                 self.freshen_all()?;
                 (self.open_to(None, &arrival.sender)?, None)
             }
             Lookup::Next(thread) => {
-                self.freshen(Some(&thread))?;
                 let open = self.open_to(Some(&thread), &arrival.sender)?;
                 if let Meant::One(id) = arrival.choose_next(&open) {
                     arrival.answers = Some(id);
@@ -339,8 +340,7 @@ impl<F: IndexFacts> Index<F> {
         }
     }
 
-    /// Finds the message of its thread that an answer means that names none, or those that it may mean. What is told about
-    /// questions is right afterwards.
+    /// Finds the message of its thread that an answer means that names none, or those that it may mean.
     pub(super) fn find_question(
         &mut self,
         arrival: &mut Arrival,
@@ -349,7 +349,6 @@ impl<F: IndexFacts> Index<F> {
     ) -> Result<Vec<String>, F::Error> {
         let mut candidates = Vec::new();
         if arrival.answers_unnamed(parent_is_known) {
-            self.freshen(Some(thread))?;
             let open = self.open_to(Some(thread), &arrival.sender)?;
             match arrival.choose_question(&open) {
                 Meant::None => {}
@@ -357,8 +356,6 @@ impl<F: IndexFacts> Index<F> {
                 Meant::Several(several) => candidates = several,
             }
         }
-        let asked_in = self.thread_of(arrival.answered())?;
-        self.freshen(asked_in.as_deref())?;
         Ok(candidates)
     }
 }

@@ -171,6 +171,7 @@ impl<F: IndexFacts> Index<F> {
     /// # Errors
     /// What the store says.
     pub fn thread(&mut self, id: &str) -> Result<Option<&IndexedThread>, F::Error> {
+        self.freshen(id)?;
         Ok(self.slot(id)?.thread.as_ref())
     }
 
@@ -201,11 +202,11 @@ impl<F: IndexFacts> Index<F> {
         Ok(())
     }
 
-    /// Counts a thread again now if that is due: what is told about its questions has to be right.
-    pub(super) fn freshen(&mut self, thread: Option<&str>) -> Result<(), F::Error> {
-        match thread {
-            Some(thread) if self.stale.contains(thread) => self.recount(thread),
-            _ => Ok(()),
+    /// Counts a thread again now if that is due: what is decided by it must not depend on the size of a batch.
+    pub(super) fn freshen(&mut self, thread: &str) -> Result<(), F::Error> {
+        match self.stale.contains(thread) {
+            true => self.recount(thread),
+            false => Ok(()),
         }
     }
 
