@@ -79,6 +79,8 @@ pub struct SqliteStore {
     db: Connection,
     path: PathBuf,
     opened: StoreOpening,
+    /// Messages that wait for their index, as they were accepted.
+    accepted: relay::index::AcceptedMessages,
     /// How a commit is made durable: the number of `PRAGMA synchronous`.
     synchronous: u8,
 }
@@ -157,6 +159,7 @@ impl SqliteStore {
         let synchronous = db.pragma_query_value(None, "synchronous", |row| row.get(0));
         Ok(Self {
             synchronous: synchronous.map_err(|e| fault::at(&path, &e))?,
+            accepted: relay::index::AcceptedMessages::default(),
             db,
             path,
             opened,

@@ -27,13 +27,12 @@ impl Indexed {
     /// Indexes messages together, as those with the next positions. Which message each settles.
     fn index(&mut self, batch: &[Arrival]) -> Vec<Option<String>> {
         let mut index = Index::new(&*self);
-        let mut next = self.messages.last_key_value().map_or(1, |(seq, _)| seq + 1);
+        let next = self.messages.last_key_value().map_or(1, |(seq, _)| seq + 1);
         let mut settled = Vec::new();
-        for arrival in batch {
+        for (seq, arrival) in (next..).zip(batch) {
             let mut arrival = arrival.clone();
             let thread = index.place(&mut arrival).unwrap().thread;
-            settled.push(index.add(next, &arrival, thread).unwrap());
-            next += 1;
+            settled.push(index.add(seq, &arrival, thread).unwrap());
         }
         let changes = index.finish().unwrap();
         self.apply(changes);

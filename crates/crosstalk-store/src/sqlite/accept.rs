@@ -88,13 +88,18 @@ fn accept<'c>(
         forget::forget_message(db, before)?;
         return accept(db, &corrected, is_alone, batch);
     }
-    let Some(found) = candidate(db, arrival)? else {
+    let mut found = candidate(db, arrival)?;
+    if found.is_some() {
+        // Messages of this batch may have moved it.
+        batch.write()?;
+        found = candidate(db, arrival)?;
+    }
+    let Some(found) = found else {
         return match truncated_before(db, arrival, batch)? {
             Some(cut) => complete(db, arrival, &cut, batch),
             None => insert(db, arrival, None, batch),
         };
     };
-    batch.write()?;
     if found.digest == arrival.digest.0 {
         return match is_alone && answers_another(arrival, batch)? {
             true => insert(db, arrival, None, batch),

@@ -14,6 +14,7 @@ use crate::sqlite::sql::{Columns as _, Sql as _, tuple};
 const ROWS: i64 = 256;
 
 /// A row of the intake as an arrival, and how it was filed.
+#[derive(Clone, Debug)]
 pub(super) struct IntakeRow {
     pub(super) seq: i64,
     pub(super) thread: String,
@@ -26,7 +27,6 @@ pub(super) const INTAKE_ROW: &str = "seq, id, thread, inferred, carried, text, r
 /// Reads the columns of [`INTAKE_ROW`].
 pub(super) fn intake_row(row: &Row<'_>) -> SqlResult<IntakeRow> {
     let routes: String = row.get("routes")?;
-    let recipients = routes.lines().filter_map(|line| line.split_once(' '));
     let mut filed = IntakeRow {
         seq: row.get("seq")?,
         thread: row.get("thread")?,
@@ -50,9 +50,14 @@ pub(super) fn intake_row(row: &Row<'_>) -> SqlResult<IntakeRow> {
             },
         }),
     };
-    let addresses = recipients.map(|(_, address)| address);
-    filed.arrival.add_recipients(addresses);
+    filed.arrival.add_recipients(recipient_addresses(&routes));
     Ok(filed)
+}
+
+/// The addresses of the recipients in a column.
+pub(super) fn recipient_addresses(routes: &str) -> impl Iterator<Item = &str> {
+    let lines = routes.lines().filter_map(|line| line.split_once(' '));
+    lines.map(|(_, address)| address)
 }
 
 /// The searched text of a message.

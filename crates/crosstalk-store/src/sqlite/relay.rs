@@ -88,12 +88,19 @@ impl RelayStore for SqliteStore {
             return Ok(Vec::new());
         }
         self.need_room(batch.iter().map(|a| a.arrival.text.len()).sum())?;
-        self.write(|db| intake::accept_all(db, batch))
+        let outcomes = self.write(|db| intake::accept_all(db, batch))?;
+        for (admission, outcome) in batch.iter().zip(&outcomes) {
+            if let AcceptOutcome::Accepted { seq, ids, .. } = outcome {
+                self.accepted.add(*seq, admission, ids);
+            }
+        }
+        Ok(outcomes)
     }
 
     fn index(&mut self, limit: usize) -> Result<IndexProgress, StoreError> {
         // Who has nothing to do does not keep others from writing.
         let now = self.index_progress()?;
+        self.accepted.drop_through(now.through);
         if now.left == 0 {
             return Ok(now);
         }
@@ -105,13 +112,16 @@ impl RelayStore for SqliteStore {
             Err(e) if e.fault == StoreFault::Full => self.need_room(index(few)).map(|()| few)?,
             Err(e) => return Err(e),
         };
-        match self.derive(|db| index::index_oldest(db, limit, false)) {
+        let accepted = std::mem::take(&mut self.accepted);
+        let indexed = match self.derive(|db| index::index_oldest(db, limit, false, &accepted)) {
             // One of them can't be indexed: each goes alone, so that it is the only one.
             Err(e) if e.fault == StoreFault::Invalid => {
-                self.derive(|db| index::index_oldest(db, limit, true))
+                self.derive(|db| index::index_oldest(db, limit, true, &accepted))
             }
             done => done,
-        }
+        };
+        self.accepted = accepted;
+        indexed
     }
 
     fn index_progress(&self) -> Result<IndexProgress, StoreError> {

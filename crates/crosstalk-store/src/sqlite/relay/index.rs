@@ -1,14 +1,16 @@
 //! Indexing: deriving threads, waits and words from accepted messages, and how far that is. Each message is indexed
 //! exactly once: the position moves in the transaction that indexes.
 
-use super::close;
-use crate::sqlite::derive::IntakeRow;
+use super::{close, delivery};
+use crate::sqlite::derive::{IntakeRow, recipient_addresses};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::indexed::Batch;
-use crate::sqlite::sql::{Sql as _, number, tuple, value};
+use crate::sqlite::sql::{Sql as _, number, value};
 use crate::sqlite::{accept, derive, quarantine};
-use crosstalk_protocol::relay::{ConversationId, IndexProgress};
+use crosstalk_envelope::reply::ReceivedIds;
+use crosstalk_protocol::relay::{Admission, ConversationId, IndexProgress};
 use rusqlite::{Connection, params};
+use std::collections::VecDeque;
 
 /// Indexes the oldest that are not indexed. If one of them can't be, this fails, unless each is guarded: then that one is
 /// quarantined. Only inside a transaction.
@@ -16,16 +18,72 @@ pub(super) fn index_oldest(
     db: &Connection,
     limit: usize,
     is_guarded: bool,
+    accepted: &AcceptedMessages,
 ) -> SqlResult<IndexProgress> {
-    index_some(db, i64::MAX, limit, is_guarded)
+    index_some(db, i64::MAX, limit, (is_guarded, accepted))
 }
+
+/// Messages that this handle accepted and has not indexed: they need not be read again. The file says what became of them
+/// since, and counts.
+#[derive(Debug, Default)]
+pub(in crate::sqlite) struct AcceptedMessages(VecDeque<IntakeRow>);
+
+/// How many accepted messages are kept in memory. The others are read from the file.
+const MAX_ACCEPTED: usize = 4096;
+
+impl AcceptedMessages {
+    pub(super) fn add(&mut self, seq: u64, admission: &Admission, ids: &ReceivedIds) {
+        if self.0.len() >= MAX_ACCEPTED {
+            return;
+        }
+        let mut arrival = admission.arrival.clone();
+        let routes = delivery::write_recipients(admission);
+        arrival.add_recipients(recipient_addresses(&routes));
+        arrival.generated.thread.clone_from(&ids.thread);
+        let thread = arrival.thread.as_ref().unwrap_or(&ids.thread).clone();
+        self.0.push_back(IntakeRow {
+            seq: number(seq),
+            thread,
+            arrival,
+        });
+    }
+
+    pub(super) fn drop_through(&mut self, through: u64) {
+        while self
+            .0
+            .pop_front_if(|row| row.seq <= number(through))
+            .is_some()
+        {}
+    }
+
+    /// A message as it was accepted, if the row says the same.
+    fn get(&self, row: &UnindexedRow) -> Option<&IntakeRow> {
+        let place = self.0.binary_search_by_key(&row.seq, |a| a.seq).ok()?;
+        let found = self.0.get(place)?;
+        let is_same = found.arrival.id() == row.id
+            && found.thread == row.thread
+            && found.arrival.verdict.as_str() == row.verdict;
+        is_same.then_some(found)
+    }
+}
+
+/// What the file says about a message that is to be indexed.
+struct UnindexedRow {
+    seq: i64,
+    id: String,
+    thread: String,
+    verdict: String,
+}
+
+/// Which of them go alone, and what is known without reading it.
+type HowToIndex<'a> = (bool, &'a AcceptedMessages);
 
 /// Indexes everything up to a position.
 pub(super) fn index_through(db: &Connection, place: i64) -> SqlResult<()> {
     let mut through = progress(db, INDEXED)?;
     while through < place {
         let before = through;
-        index_some(db, place, ROWS, true)?;
+        index_some(db, place, ROWS, (true, &AcceptedMessages::default()))?;
         through = progress(db, INDEXED)?;
         if through == before {
             break;
@@ -38,42 +96,55 @@ fn index_some(
     db: &Connection,
     place: i64,
     limit: usize,
-    is_guarded: bool,
+    (is_guarded, accepted): HowToIndex<'_>,
 ) -> SqlResult<IndexProgress> {
     let through = progress(db, INDEXED)?;
     // Messages that were erased before they were indexed have nothing to index.
-    let sql = "SELECT seq, peer IS NOT NULL AND text <> '' FROM intake WHERE seq > ?1 AND \
-        seq <= ?2 ORDER BY seq LIMIT ?3";
+    let sql = "SELECT seq, peer IS NOT NULL AND octet_length(text) > 0, id, thread, verdict FROM \
+        intake WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3";
     let asked = params![through, place, number(limit)];
-    let rows = db.all(sql, asked, tuple::<(i64, bool)>)?;
-    let Some(last) = rows.last().map(|(seq, _)| *seq) else {
+    let rows = db.all(sql, asked, |row| {
+        let unindexed = UnindexedRow {
+            seq: row.get(0)?,
+            id: row.get(2)?,
+            thread: row.get(3)?,
+            verdict: row.get(4)?,
+        };
+        Ok((row.get(1)?, unindexed))
+    })?;
+    let Some(last) = rows.last().map(|(_, row)| row.seq) else {
         return indexing(db, 0);
     };
-    let seqs: Vec<i64> = rows
-        .into_iter()
-        .filter_map(|(seq, is)| is.then_some(seq))
-        .collect();
+    let rows = rows.into_iter().filter(|(is_there, _)| *is_there);
+    let rows: Vec<UnindexedRow> = rows.map(|(_, row)| row).collect();
+    let read = |row: &UnindexedRow| match accepted.get(row) {
+        Some(known) => Ok(known.clone()),
+        None => accept::row(db, row.seq),
+    };
     match is_guarded {
         true => {
-            for seq in &seqs {
-                quarantine::alone(db, *seq, || index_together(db, &[*seq]))?;
+            for row in &rows {
+                quarantine::alone(db, row.seq, || index_together(db, [read(row)]))?;
             }
         }
-        false => index_together(db, &seqs)?,
+        false => index_together(db, rows.iter().map(read))?,
     }
     set_progress(db, INDEXED, last)?;
-    indexing(db, seqs.len())
+    indexing(db, rows.len())
 }
 
 /// Indexes messages.
-fn index_together(db: &Connection, seqs: &[i64]) -> SqlResult<()> {
+fn index_together(
+    db: &Connection,
+    rows: impl IntoIterator<Item = SqlResult<IntakeRow>>,
+) -> SqlResult<()> {
     let (mut batch, mut closed) = (Batch::new(db), Vec::new());
-    for seq in seqs {
+    for row in rows {
         let IntakeRow {
+            seq,
             thread,
             mut arrival,
-            ..
-        } = accept::row(db, *seq)?;
+        } = row?;
         let placed = batch.index.place(&mut arrival)?;
         if placed.thread != thread || arrival.answers.is_some() {
             let sql = "UPDATE intake SET thread = ?2, inferred = ?3 WHERE seq = ?1";
@@ -81,9 +152,9 @@ fn index_together(db: &Connection, seqs: &[i64]) -> SqlResult<()> {
         }
         if placed.closes {
             let thread = ConversationId::Thread(placed.thread.clone());
-            closed.push((thread, arrival.at, *seq));
+            closed.push((thread, arrival.at, seq));
         }
-        derive::add_words(db, *seq, &arrival)?;
+        derive::add_words(db, seq, &arrival)?;
         batch.add(seq.unsigned_abs(), arrival, placed.thread)?;
     }
     batch.write()?;
@@ -99,7 +170,7 @@ pub(in crate::sqlite) fn retry_quarantined(db: &Connection) -> SqlResult<()> {
         let seq = number(quarantined.seq);
         quarantine::alone(db, seq, || {
             quarantine::release(db, seq)?;
-            index_together(db, &[seq])
+            index_together(db, [accept::row(db, seq)])
         })?;
     }
     Ok(())
