@@ -3,7 +3,7 @@
 use super::letter::{Letters, envelope, inbox, now_millis};
 use super::load::{self, Plan};
 use super::report::median;
-use super::{Bench, filed, whole};
+use super::{Bench, indexed, whole};
 use crate::goal;
 use crosstalk_envelope::{Document, Reading, Timestamp, id};
 use crosstalk_protocol::consent::Proof;
@@ -40,7 +40,7 @@ pub fn run(bench: &Bench) -> Result<()> {
         let relay = bench.relay();
         let measured = whole(load::run(relay.address(), plan, &letters)?)?;
         relayed.push(measured.rate());
-        let (rest, time) = filed(&relay)?;
+        let (rest, time) = indexed(&relay)?;
         left.push(rest as f64);
         filing.push(time);
     }

@@ -3,7 +3,7 @@
 use super::letter::Letters;
 use super::load::{self, Plan};
 use super::report::median;
-use super::{Bench, filed, megabytes, whole};
+use super::{Bench, indexed, megabytes, whole};
 use crate::goal;
 use std::io::Result;
 use std::time::{Duration, Instant};
@@ -32,11 +32,12 @@ pub fn run(bench: &Bench) -> Result<()> {
             warm_up: Duration::ZERO,
             time: Duration::from_millis(500),
             batch: BATCH,
+            pace: None,
         };
         stored += whole(load::run(full.address(), plan, &letters)?)?.in_all;
     }
     let taken = began.elapsed().as_secs_f64();
-    let (left, filing) = filed(&full)?;
+    let (left, filing) = indexed(&full)?;
     println!(
         "\n{stored} messages taken in {taken:.1} s; then {left} were not filed yet, which took {filing:.1} s more"
     );
@@ -55,7 +56,7 @@ pub fn run(bench: &Bench) -> Result<()> {
         let one = whole(load::run(empty.address(), plan, &Letters::single())?)?.rate();
         drop(empty);
         let other = whole(load::run(full.address(), plan, &Letters::single())?)?.rate();
-        filed(&full)?;
+        indexed(&full)?;
         ratios.push(other / one);
         empties.push(one);
         fulls.push(other);
