@@ -8,12 +8,12 @@ mod cost;
 mod disk;
 mod flood;
 pub mod floor;
-mod letter;
+pub mod letter;
 mod load;
 mod million;
 mod peers;
 mod proof;
-mod report;
+pub mod report;
 mod sustained;
 mod watch;
 
@@ -37,6 +37,8 @@ const SIGNED: f64 = 0.25;
 const SLOWEST: f64 = 3.0;
 /// Idle memory, in MB.
 const IDLE: f64 = 20.0;
+/// The variable that names another program to compare with.
+pub const OTHER: &str = "CROSSTALK_BENCH_OTHER";
 /// How long indexing may take before the bench gives up.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -48,6 +50,7 @@ struct Scale {
     time: Duration,
     sustained: Duration,
     million: usize,
+    reads: usize,
 }
 
 impl Scale {
@@ -59,6 +62,7 @@ impl Scale {
                 time: Duration::from_millis(800),
                 sustained: Duration::from_secs(4),
                 million: 20_000,
+                reads: 20,
             }
         } else {
             Self {
@@ -67,6 +71,7 @@ impl Scale {
                 time: Duration::from_secs(5),
                 sustained: Duration::from_secs(60),
                 million: 1_000_000,
+                reads: 200,
             }
         }
     }
@@ -152,6 +157,26 @@ pub fn aim(address: &str, connections: &str, seconds: &str) -> Result<()> {
     Ok(())
 }
 
+/// The program that is measured: the one that was built with this bench.
+pub fn own_program() -> Result<PathBuf> {
+    let program = std::env::current_exe()?.with_file_name("crosstalk");
+    if program.is_file() {
+        return Ok(program);
+    }
+    let text = "build the program first: `cargo xtask bench` does";
+    Err(Error::other(text))
+}
+
+/// The program to compare with, if one is named.
+pub fn other_program() -> Result<Option<PathBuf>> {
+    match std::env::var_os(OTHER).map(PathBuf::from) {
+        Some(other) if !other.is_file() => {
+            Err(Error::other(format!("{} is no program", other.display())))
+        }
+        other => Ok(other),
+    }
+}
+
 /// What every part needs.
 struct Bench {
     scale: Scale,
@@ -162,20 +187,15 @@ struct Bench {
 
 impl Bench {
     fn new(quick: bool) -> Result<Self> {
-        let own = std::env::current_exe()?;
-        let folder = own.parent().ok_or_else(|| Error::other("no folder"))?;
-        let program = folder.join("crosstalk");
-        if !program.is_file() {
-            let text = "build the program first: `cargo xtask bench` does";
-            return Err(Error::other(text));
-        }
+        let program = own_program()?;
+        let folder = program.parent().ok_or_else(|| Error::other("no folder"))?;
         if let Some(refusal) = disk::refusal(folder) {
             return Err(Error::other(refusal));
         }
         Ok(Self {
             scale: Scale::of(quick),
-            program,
             place: Folder::within(folder, "bench"),
+            program,
             hand: Hand::new().ok_or_else(|| Error::other("no key"))?,
         })
     }
