@@ -9,6 +9,7 @@
 )]
 
 mod conversation;
+mod import;
 mod measure;
 mod relay;
 mod subject;
@@ -25,7 +26,14 @@ use subject::{ENVELOPE, envelope_of, read_envelope, read_json, read_mail, scan_l
 const ROUND: Duration = Duration::from_millis(4);
 
 /// The benches, by the names that choose one.
-const BENCHES: [&str; 4] = ["envelope", "trust", "conversation", "relay"];
+const BENCHES: [&str; 6] = [
+    "envelope",
+    "trust",
+    "conversation",
+    "import",
+    "relay",
+    "peers",
+];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -68,6 +76,8 @@ fn bench(name: &str, is_quick: bool, part: Option<&str>) -> Result<()> {
         }
         "trust" => trust::run(),
         "conversation" => conversation::run(),
+        "import" => return import::run(is_quick),
+        "peers" => return relay::beside_peers(is_quick),
         _ => return relay::run(is_quick, part),
     }
     Ok(())

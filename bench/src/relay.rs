@@ -8,11 +8,13 @@ mod cost;
 mod disk;
 mod flood;
 pub mod floor;
-mod letter;
+pub mod letter;
 mod load;
 mod million;
+mod peers;
 mod proof;
-mod report;
+pub mod report;
+mod sustained;
 mod watch;
 
 use crosstalk_protocol::relay::RelayStore as _;
@@ -35,7 +37,9 @@ const SIGNED: f64 = 0.25;
 const SLOWEST: f64 = 3.0;
 /// Idle memory, in MB.
 const IDLE: f64 = 20.0;
-/// How long filing may take before the bench gives up.
+/// The variable that names another program to compare with.
+pub const OTHER: &str = "CROSSTALK_BENCH_OTHER";
+/// How long indexing may take before the bench gives up.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// How much is measured.
@@ -44,7 +48,9 @@ struct Scale {
     rounds: usize,
     warm_up: Duration,
     time: Duration,
+    sustained: Duration,
     million: usize,
+    reads: usize,
 }
 
 impl Scale {
@@ -54,14 +60,18 @@ impl Scale {
                 rounds: 1,
                 warm_up: Duration::from_millis(200),
                 time: Duration::from_millis(800),
+                sustained: Duration::from_secs(4),
                 million: 20_000,
+                reads: 20,
             }
         } else {
             Self {
                 rounds: 5,
                 warm_up: Duration::from_secs(1),
                 time: Duration::from_secs(5),
+                sustained: Duration::from_secs(60),
                 million: 1_000_000,
+                reads: 200,
             }
         }
     }
@@ -72,12 +82,21 @@ impl Scale {
             warm_up: self.warm_up,
             time: self.time,
             batch: 1,
+            pace: None,
         }
     }
 }
 
 /// The parts that can be named.
-const PARTS: [&str; 6] = ["load", "cost", "batch", "proof", "flood", "memory"];
+const PARTS: [&str; 7] = [
+    "load",
+    "sustained",
+    "cost",
+    "batch",
+    "proof",
+    "flood",
+    "million",
+];
 
 /// Measures, or says what is missing. A part of it can be named.
 pub fn run(quick: bool, part: Option<&str>) -> Result<()> {
@@ -91,6 +110,9 @@ pub fn run(quick: bool, part: Option<&str>) -> Result<()> {
     if wants("load") {
         bench.load()?;
     }
+    if wants("sustained") {
+        sustained::run(&bench)?;
+    }
     if wants("cost") {
         cost::run(&bench)?;
     }
@@ -103,11 +125,18 @@ pub fn run(quick: bool, part: Option<&str>) -> Result<()> {
     if wants("flood") {
         flood::run(&bench)?;
     }
-    if wants("memory") {
+    if wants("million") {
         bench.idle()?;
         million::run(&bench)?;
     }
     Ok(())
+}
+
+/// Measures the relay beside other servers.
+pub fn beside_peers(quick: bool) -> Result<()> {
+    let bench = Bench::new(quick)?;
+    bench.disk()?;
+    peers::run(&bench)
 }
 
 /// Puts a load on a server that runs already, and prints what came of it.
@@ -117,6 +146,7 @@ pub fn aim(address: &str, connections: &str, seconds: &str) -> Result<()> {
         warm_up: Duration::ZERO,
         time: Duration::from_secs(seconds.parse().map_err(Error::other)?),
         batch: 1,
+        pace: None,
     };
     let address = address.parse().map_err(Error::other)?;
     let turn = Turn::of(&whole(load::run(address, plan, &Letters::single())?)?);
@@ -125,6 +155,26 @@ pub fn aim(address: &str, connections: &str, seconds: &str) -> Result<()> {
         turn.rate, turn.half, turn.slow
     );
     Ok(())
+}
+
+/// The program that is measured: the one that was built with this bench.
+pub fn own_program() -> Result<PathBuf> {
+    let program = std::env::current_exe()?.with_file_name("crosstalk");
+    if program.is_file() {
+        return Ok(program);
+    }
+    let text = "build the program first: `cargo xtask bench` does";
+    Err(Error::other(text))
+}
+
+/// The program to compare with, if one is named.
+pub fn other_program() -> Result<Option<PathBuf>> {
+    match std::env::var_os(OTHER).map(PathBuf::from) {
+        Some(other) if !other.is_file() => {
+            Err(Error::other(format!("{} is no program", other.display())))
+        }
+        other => Ok(other),
+    }
 }
 
 /// What every part needs.
@@ -137,20 +187,15 @@ struct Bench {
 
 impl Bench {
     fn new(quick: bool) -> Result<Self> {
-        let own = std::env::current_exe()?;
-        let folder = own.parent().ok_or_else(|| Error::other("no folder"))?;
-        let program = folder.join("crosstalk");
-        if !program.is_file() {
-            let text = "build the program first: `cargo xtask bench` does";
-            return Err(Error::other(text));
-        }
+        let program = own_program()?;
+        let folder = program.parent().ok_or_else(|| Error::other("no folder"))?;
         if let Some(refusal) = disk::refusal(folder) {
             return Err(Error::other(refusal));
         }
         Ok(Self {
             scale: Scale::of(quick),
-            program,
             place: Folder::within(folder, "bench"),
+            program,
             hand: Hand::new().ok_or_else(|| Error::other("no key"))?,
         })
     }
@@ -180,7 +225,8 @@ impl Bench {
         relay.config(config).start()
     }
 
-    fn load(&self) -> Result<()> {
+    /// The bytes of the answer to one envelope.
+    fn answer_size(&self) -> Result<usize> {
         let answer = self.relay().connect().receive(&letter::envelope(
             "01K00000000000000000000000",
             "01K00000000000000000000001",
@@ -190,7 +236,18 @@ impl Bench {
         if answer.status != 200 {
             return Err(Error::other(answer.text()));
         }
-        let size = answer.body.len();
+        Ok(answer.body.len())
+    }
+
+    /// A turn of the floor.
+    fn floor(&self, plan: Plan, size: usize) -> Result<Turn> {
+        let floor = Floor::start(size)?;
+        let measured = load::run(floor.address, plan, &Letters::single())?;
+        Ok(Turn::of(&whole(measured)?))
+    }
+
+    fn load(&self) -> Result<()> {
+        let size = self.answer_size()?;
         println!("answers have {size} bytes");
         let mut rounds: [Vec<Round>; 2] = [Vec::new(), Vec::new()];
         for _ in 0..self.scale.rounds {
@@ -214,9 +271,7 @@ impl Bench {
 
     fn turn(&self, kind: Kind, plan: Plan, size: usize) -> Result<Turn> {
         if kind == Kind::Floor {
-            let floor = Floor::start(size)?;
-            let measured = load::run(floor.address, plan, &Letters::single())?;
-            return Ok(Turn::of(&whole(measured)?));
+            return self.floor(plan, size);
         }
         let relay = self.relay();
         let measured = match kind {
@@ -237,7 +292,7 @@ impl Bench {
             Kind::Floor | Kind::Durable => load::run(relay.address(), plan, &Letters::single())?,
         };
         let measured = whole(measured)?;
-        let (left, filing) = filed(&relay)?;
+        let (left, filing) = indexed(&relay)?;
         let seconds = (plan.warm_up + plan.time).as_secs_f64();
         Ok(Turn {
             left: left as f64,
@@ -272,8 +327,8 @@ fn whole(measured: Measured) -> Result<Measured> {
     }
 }
 
-/// Waits until everything that was taken is filed: how much was left, and how many seconds it took.
-fn filed(relay: &Relay) -> Result<(u64, f64)> {
+/// Waits until everything that was accepted is indexed: how much was left, and how many seconds it took.
+fn indexed(relay: &Relay) -> Result<(u64, f64)> {
     let began = Instant::now();
     let store = SqliteStore::open_existing(relay.store())
         .map_err(Error::other)?
@@ -282,7 +337,7 @@ fn filed(relay: &Relay) -> Result<(u64, f64)> {
     let first = left()?;
     while left()? > 0 {
         if began.elapsed() > PATIENCE {
-            return Err(Error::other(format!("{} are never filed", left()?)));
+            return Err(Error::other(format!("{} are never indexed", left()?)));
         }
         std::thread::sleep(Duration::from_millis(20));
     }

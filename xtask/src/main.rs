@@ -80,6 +80,10 @@ fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
         Task::Names => names::task(root),
         Task::Fuzz { seconds } => fuzz::task(root, *seconds),
         Task::Bench { words } => {
+            if task::needs_peers(words) {
+                package::install_peers(root)?;
+                python::install_peers(root)?;
+            }
             // The program itself is measured, too.
             let build = format!("cargo build --profile {} -p crosstalk-cli", dist::PROFILE);
             Invocation::new(&build).run(root)?;

