@@ -8,7 +8,8 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::relay::{
-    AcceptOutcome, PollState, RelayStore as _, Role, TokenCounts, TokenRecord,
+    AcceptOutcome, DeliveryState, Handler, PollState, RelayStore as _, Role, TokenCounts,
+    TokenRecord,
 };
 use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter, Wait, Way};
 use crosstalk_store::{Home, SqliteStore, StoreOpening};
@@ -114,6 +115,37 @@ fn a_store_of_version_9_stops_waiting_for_what_is_over() {
     let asked = store.asked(Page::first(10)).unwrap().items;
     let asked: Vec<&str> = asked.iter().map(|a| a.record.id.as_str()).collect();
     assert_eq!(asked, ["M2"]);
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
+/// A relay of version 11 wrote deliveries when it indexed a message.
+#[test]
+fn messages_that_version_11_had_only_accepted_are_delivered() {
+    let place = Place::new();
+    let path = place.home().store();
+    let mut store = SqliteStore::open(&path).unwrap();
+    let indexed = parcel(letter("M1").thread("T1"));
+    take_and_file(&mut store, &[indexed]);
+    let ack = letter("M3").thread("T1").parent("M1").intent("ACK");
+    let accepted = [
+        parcel(letter("M2").thread("T1")),
+        parcel(ack.between("CLAUDE", "KALLE")).to(&[("KALLE", Handler::Inbox)]),
+    ];
+    store.accept_batch(&accepted).unwrap();
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(
+        "DELETE FROM delivery WHERE seq > 1; DELETE FROM expectation WHERE seq > 1; \
+         UPDATE delivery SET state = 0, delivered_at = NULL, acknowledged_at = NULL; PRAGMA user_version = 11",
+    )
+    .unwrap();
+    drop(db);
+    let mut store = SqliteStore::open_existing(&path).unwrap().unwrap();
+    assert_eq!(inbox(&store, "CLAUDE"), ["M2"]);
+    assert_eq!(inbox(&store, "KALLE"), ["M3"]);
+    let [acknowledged] = store.deliveries("M1").unwrap().try_into().unwrap();
+    assert_eq!(acknowledged.state, DeliveryState::Acknowledged);
+    file_all(&mut store);
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
