@@ -250,10 +250,11 @@ fn insert(
     if let Some(due) = admission.answer_by {
         queue::expect_answer(db, seq, due)?;
     }
-    delivery::report(db, a)?;
     keep::use_blobs(db, admission, seq)?;
     poll::came(db, admission, seq)?;
     let index = log::accept(db, seq, admission)?;
+    // Its row names the place of its entry in the log: what follows from it has later ones.
+    delivery::report(db, a)?;
     ledger::keep(db, (seq, a.at), terms)?;
     let withdrawn = match &terms.withdrawal {
         Some(withdrawal) => {
