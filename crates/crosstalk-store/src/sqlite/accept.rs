@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use super::derive::{self, INTAKE_ROW, IntakeRow};
 use super::fault::SqlResult;
 use super::relay::{close, index, intake};
-use super::{course, forget, log, reference, settle};
+use super::{course, forget, log, reference, settle, words};
 use crate::sqlite::sql::{Columns as _, Sql as _, tuple, value};
 
 /// A message that is there and may be the one that comes, or has its id.
@@ -310,10 +310,8 @@ pub(super) fn improve(
     let before = row(db, seq)?;
     update_evidence(db, seq, arrival)?;
     let now = row(db, seq)?;
-    // FTS5 leaves some of a word behind that is taken out and put back under the same number.
-    if derive::words(&before.arrival) != derive::words(&now.arrival) {
-        derive::remove_words(db, seq, &before.arrival)?;
-        derive::add_words(db, seq, &now.arrival)?;
+    if words::words(&before.arrival) != words::words(&now.arrival) {
+        words::touch(db, seq)?;
     }
     derive::remove_columns(db, seq)?;
     derive::columns(db, seq, &now)?;

@@ -1,4 +1,4 @@
-//! Deriving from the intake: columns and words here, threads and parties in [`super::course`], who has to act
+//! Deriving from the intake: columns here, words in [`super::words`], threads and parties in [`super::course`], who has to act
 //! next in [`super::settle`].
 //!
 //! Everything here follows from the rows of the intake alone, in whatever order they are looked at, so that
@@ -7,13 +7,13 @@
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::store::{Arrival, Side, StoredMessage, Wait, Way, searchable};
+use crosstalk_protocol::store::{Arrival, Side, StoredMessage, Wait, Way};
 use rusqlite::{Connection, Row, params};
 
 use super::course::{self, ThreadTurn};
 use super::fault::SqlResult;
 use super::relay::index;
-use super::{quarantine, schema, settle};
+use super::{quarantine, schema, settle, words};
 use crate::sqlite::sql::{Columns as _, Sql as _, number, position, tuple};
 
 /// How many rows of the intake are in memory at once while everything is derived again.
@@ -70,7 +70,6 @@ pub(super) fn joined(addresses: &[String]) -> Option<String> {
 /// settles it.
 pub(super) fn index(db: &Connection, seq: i64, filed: &IntakeRow) -> SqlResult<()> {
     columns(db, seq, filed)?;
-    add_words(db, seq, &filed.arrival)?;
     course::follow(db, &filed.thread, &ThreadTurn::of(seq, &filed.arrival))
 }
 
@@ -114,49 +113,18 @@ pub(super) fn columns(db: &Connection, seq: i64, filed: &IntakeRow) -> SqlResult
     Ok(())
 }
 
-/// The searched text of a message.
-pub(super) fn add_words(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
-    let [body, context, sender, receiver, intent] = words(arrival);
-    let sql = "INSERT INTO words (rowid, body, context, sender, receiver, intent) VALUES (?1, \
-        ?2, ?3, ?4, ?5, ?6)";
-    db.run(sql, params![seq, body, context, sender, receiver, intent])?;
-    Ok(())
-}
-
-/// The searched text of a message, in the columns of the table of words.
-pub(super) fn words(a: &Arrival) -> [String; 5] {
-    let two = |one: &str, other: &str| searchable(&format!("{one} {other}"));
-    let meaning = a.meaning.map_or("", |m| m.as_str());
-    [
-        searchable(&a.body),
-        searchable(a.context.as_deref().unwrap_or_default()),
-        two(&a.sender, a.user.as_deref().unwrap_or_default()),
-        searchable(&a.receiver),
-        two(a.intent.as_deref().unwrap_or_default(), meaning),
-    ]
-}
-
 /// Whether a message is indexed: not if it still waits for that, or is quarantined.
 pub(super) fn is_indexed(db: &Connection, seq: i64) -> SqlResult<bool> {
     db.has("SELECT 1 FROM message WHERE seq = ?1", params![seq])
 }
 
 /// Removes a message from the columns and the words, or out of quarantine; its thread and parties are left as they are.
-pub(super) fn unindex(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
+pub(super) fn unindex(db: &Connection, seq: i64) -> SqlResult<()> {
     if quarantine::release(db, seq)? || !is_indexed(db, seq)? {
         return Ok(());
     }
-    remove_words(db, seq, arrival)?;
+    words::touch(db, seq)?;
     remove_columns(db, seq)
-}
-
-/// Removes the words of a message from the index.
-pub(super) fn remove_words(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
-    let [body, context, sender, receiver, intent] = words(arrival);
-    let sql = "INSERT INTO words (words, rowid, body, context, sender, receiver, intent) VALUES \
-        ('delete', ?1, ?2, ?3, ?4, ?5, ?6)";
-    db.run(sql, params![seq, body, context, sender, receiver, intent])?;
-    Ok(())
 }
 
 /// Removes a message from the columns.

@@ -13,7 +13,7 @@ use crate::disk::{self, Lock};
 use crate::fault::{DiskError, FileAction};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 11] = [
+const STEPS: [&str; 12] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
@@ -25,6 +25,7 @@ const STEPS: [&str; 11] = [
     schema::REFILED,
     schema::ENDED,
     schema::LEASED,
+    schema::SEARCH,
 ];
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;
