@@ -92,6 +92,9 @@ pub struct Messages {
     /// The messages.
     #[schemars(length(max = 500))]
     pub messages: Vec<MessageView>,
+    /// The place of the last message that was searched: later ones are accepted, and not in the index of words yet.
+    #[serde(default)]
+    pub indexed_through: u64,
 }
 
 /// How far the deliveries of a message are.

@@ -101,6 +101,8 @@ pub(crate) struct Shared {
     /// Messages were indexed: there may be work for handlers.
     work: Notify,
     filing: watch::Sender<IndexProgress>,
+    /// The last message that can be searched for.
+    searchable: watch::Sender<u64>,
     /// Why the writer stopped, once it has.
     stopped: watch::Sender<Option<Stopped>>,
     /// A consent was revoked: there are traces to be erased.
@@ -224,6 +226,7 @@ impl Relay {
             logged: RejectionLog::default(),
             work: Notify::new(),
             filing: watch::Sender::new(filing),
+            searchable: watch::Sender::new(0),
             stopped: watch::Sender::new(None),
             revocation: Notify::new(),
             notices: Notify::new(),
@@ -352,6 +355,11 @@ impl Relay {
     /// How far filing is; changes can be waited for.
     pub fn indexing(&self) -> watch::Receiver<IndexProgress> {
         self.shared.filing.subscribe()
+    }
+
+    /// The last message that can be searched for; changes can be waited for.
+    pub(crate) fn searchable(&self) -> watch::Receiver<u64> {
+        self.shared.searchable.subscribe()
     }
 
     /// Why nothing is written any more; changes can be waited for.

@@ -1,8 +1,8 @@
 //! The RelayStore port: everything that a relay keeps.
 //!
 //! A message takes two steps. [`RelayStore::accept_batch`] accepts it: the message and its deliveries are durable, its sender
-//! gets an answer, and its recipients can fetch it. [`RelayStore::index`] indexes it right after: it derives threads, waits and
-//! words, in larger batches, exactly once. Everything that
+//! gets an answer, and its recipients can fetch it. [`RelayStore::index`] indexes it right after: it derives threads and waits, in
+//! larger batches, exactly once. [`RelayStore::fill_search`] makes its words searchable some time later. Everything that
 //! [`Admission::rule`](super::Admission::rule) asks for is answered from accepted and from indexed messages.
 
 use super::accept::AcceptOutcome;
@@ -12,7 +12,7 @@ use super::hold::HoldStore;
 use super::peer::Role;
 use crate::audit::{Event, EventDetail, EventKind, LogStore};
 use crate::consent::LedgerStore;
-use crate::store::{Record, Store, StoreError};
+use crate::store::{Listing, Page, Record, Search, Store, StoreError};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::Priority;
@@ -38,6 +38,17 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
 
     /// How far indexing is, and how much is left.
     fn index_progress(&self) -> Result<IndexProgress, StoreError>;
+
+    /// Adds the words of indexed messages to the search index, the oldest first, at most so many messages. Other handles of the
+    /// store can write meanwhile, but for a change that erases messages: it waits for this call.
+    ///
+    /// # Errors
+    /// If the search index can't be written. The messages stay as they are, and the next call goes on from there.
+    fn fill_search(&mut self, limit: usize) -> Result<SearchProgress, StoreError>;
+
+    /// The messages that a search finds among those in the search index, the latest first. [`Store::search`] fills the index
+    /// first, and may take long.
+    fn search_filled(&self, search: &Search, page: Page) -> Result<FilledSearch, StoreError>;
 
     /// What an address has got and not acknowledged, the oldest first, indexed or not.
     fn inbox_of(&self, inbox: &InboxQuery<'_>) -> Result<Vec<InboxEntry>, StoreError>;
@@ -308,6 +319,24 @@ pub struct IndexProgress {
     pub filed: usize,
     /// How many messages could not be indexed and are kept apart.
     pub quarantined: u64,
+}
+
+/// How far the search index is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SearchProgress {
+    /// The place of the last message whose words are in it.
+    pub through: u64,
+    /// How many indexed messages are not, at most; nothing is left exactly if this is 0.
+    pub left: u64,
+}
+
+/// What a search found in the search index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilledSearch {
+    /// The messages.
+    pub found: Listing<Record>,
+    /// The place of the last message whose words are in the index.
+    pub through: u64,
 }
 
 /// What a CLOSE ends.

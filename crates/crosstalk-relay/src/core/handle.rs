@@ -1,5 +1,6 @@
 //! Handles of the store. One thread writes: it accepts everything that came meanwhile in one transaction, and indexes a
-//! portion of what is accepted after each. A few handles read, each for one request at a time.
+//! portion of what is accepted after each. Another one makes the indexed messages searchable. A few handles read, each for one
+//! request at a time.
 
 use super::Shared;
 use crosstalk_protocol::relay::{
@@ -9,8 +10,9 @@ use crosstalk_protocol::store::{StoreError, StoreFault};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -31,6 +33,14 @@ const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
 const FOREVER: Duration = Duration::from_secs(3600);
 /// That messages were handed out is recorded this long after at the latest while others come in.
 const HANDED_OUT_DELAY: Duration = Duration::from_millis(20);
+/// How many messages become searchable in one transaction of the search file. Erasures wait for it.
+const FILL_LIMIT: usize = 1000;
+/// Under load, messages of this time become searchable together.
+const FILL_PAUSE: Duration = Duration::from_millis(200);
+/// How long other writers of the search file get between two transactions of a large backlog.
+const FILL_BREATH: Duration = Duration::from_millis(10);
+/// How long it takes at most until the search index is looked at again, though nothing was indexed.
+const FILL_LOOK: Duration = Duration::from_secs(2);
 
 /// The result of accepting a message.
 pub(super) struct AcceptReply {
@@ -60,6 +70,75 @@ pub(super) enum Job {
     Stop,
 }
 
+/// Makes indexed messages searchable, on a thread with a handle of its own, until it is dropped.
+struct SearchFiller {
+    wake: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SearchFiller {
+    fn start(shared: &Arc<Shared>) -> Result<Self, StoreError> {
+        let (wake, woken) = sync_channel(1);
+        let (store, shared) = (shared.readers.open()?, Arc::clone(shared));
+        let thread = std::thread::Builder::new()
+            .name("search".into())
+            .spawn(move || fill_search(store, &shared, &woken))
+            .map_err(|e| StoreError {
+                fault: StoreFault::Unavailable,
+                message: format!(
+                    "the thread that fills the search index could not be started: {e}"
+                ),
+            })?;
+        Ok(Self {
+            wake: Some(wake),
+            thread: Some(thread),
+        })
+    }
+
+    /// Messages were indexed.
+    fn wake(&self) {
+        // If it is full, it is woken already.
+        let _ = self.wake.as_ref().map(|wake| wake.try_send(()));
+    }
+}
+
+impl Drop for SearchFiller {
+    fn drop(&mut self) {
+        self.wake = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn fill_search(mut store: Handle, shared: &Shared, woken: &Receiver<()>) {
+    let mut wait = Duration::ZERO;
+    loop {
+        if woken.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
+            return;
+        }
+        let began = Instant::now();
+        wait = match store.fill_search(FILL_LIMIT) {
+            Ok(progress) => {
+                shared.searchable.send_replace(progress.through);
+                if progress.left == 0 {
+                    FILL_LOOK
+                } else {
+                    FILL_BREATH
+                }
+            }
+            Err(error) => {
+                // Nothing is lost: searches say how far the index is, and it is filled when there is room again.
+                tracing::warn!(reason = %error, "the search index has to wait");
+                FILL_LOOK
+            }
+        };
+        if wait == FILL_LOOK {
+            std::thread::sleep(FILL_PAUSE.saturating_sub(began.elapsed()));
+        }
+    }
+}
+
 struct Writer {
     store: Box<dyn RelayStore + Send>,
     shared: Arc<Shared>,
@@ -74,6 +153,7 @@ struct Writer {
     handed_out: Vec<HandedOut>,
     /// Since when something was handed out that is not recorded.
     handed_out_since: Option<Instant>,
+    search: SearchFiller,
     /// Until when it goes on, once it was told to stop.
     end: Option<Instant>,
 }
@@ -87,6 +167,7 @@ pub(super) fn run(
     let filing = store.index_progress()?;
     let mut writer = Writer {
         store,
+        search: SearchFiller::start(&shared)?,
         shared,
         jobs,
         last_accepted: filing.through + filing.left,
@@ -327,6 +408,7 @@ impl Writer {
                     self.index_cost = (self.index_cost * 3 + cost) / 4;
                 }
                 self.shared.note_indexed(&filing);
+                self.search.wake();
             }
             Err(error) if is_fatal(&error) => return Err(error),
             Err(error) => {

@@ -9,7 +9,7 @@ use super::derive::{self, INTAKE_ROW, IntakeRow};
 use super::fault::SqlResult;
 use super::indexed::{self, Batch};
 use super::relay::{close, index};
-use super::{forget, log, reference};
+use super::{forget, log, reference, words};
 use crate::sqlite::sql::{Columns as _, Sql as _, value};
 
 /// A message that is there and may be the one that comes, or has its id.
@@ -277,10 +277,8 @@ pub(super) fn improve(
     let before = row(db, seq)?;
     update_evidence(db, seq, arrival)?;
     let now = row(db, seq)?;
-    // FTS5 leaves some of a word behind that is taken out and put back under the same number.
-    if derive::words(&before.arrival) != derive::words(&now.arrival) {
-        derive::remove_words(db, seq, &before.arrival)?;
-        derive::add_words(db, seq, &now.arrival)?;
+    if words::words(&before.arrival) != words::words(&now.arrival) {
+        words::touch(db, seq)?;
     }
     indexed::renew(db, now)?;
     Ok(row(db, seq)?.thread)
@@ -346,7 +344,6 @@ fn insert(
         ],
     )?;
     let seq = db.last_insert_rowid();
-    derive::add_words(db, seq, &arrival)?;
     let id = arrival.id().to_owned();
     let settled = batch.add(seq.unsigned_abs(), arrival, placed.thread.clone())?;
     Ok(StoreOutcome::Filed {

@@ -1,13 +1,13 @@
-//! Deriving from the intake: its rows as messages, their words, and deriving everything again.
+//! Deriving from the intake: its rows as messages, and deriving everything again.
 
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::store::{Arrival, Side, StoredMessage, Way, searchable};
+use crosstalk_protocol::store::{Arrival, Side, StoredMessage, Way};
 use rusqlite::{Connection, Row, params};
 
 use super::fault::SqlResult;
 use super::relay::index;
-use super::{indexed, quarantine, schema};
+use super::{indexed, quarantine, schema, words};
 use crate::sqlite::sql::{Columns as _, Sql as _, tuple};
 
 /// How many rows of the intake are in memory at once while everything is derived again.
@@ -60,49 +60,18 @@ pub(super) fn recipient_addresses(routes: &str) -> impl Iterator<Item = &str> {
     lines.map(|(_, address)| address)
 }
 
-/// The searched text of a message.
-pub(super) fn add_words(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
-    let [body, context, sender, receiver, intent] = words(arrival);
-    let sql = "INSERT INTO words (rowid, body, context, sender, receiver, intent) VALUES (?1, \
-        ?2, ?3, ?4, ?5, ?6)";
-    db.run(sql, params![seq, body, context, sender, receiver, intent])?;
-    Ok(())
-}
-
-/// The searched text of a message, in the columns of the table of words.
-pub(super) fn words(a: &Arrival) -> [String; 5] {
-    let two = |one: &str, other: &str| searchable(&format!("{one} {other}"));
-    let meaning = a.meaning.map_or("", |m| m.as_str());
-    [
-        searchable(&a.body),
-        searchable(a.context.as_deref().unwrap_or_default()),
-        two(&a.sender, a.user.as_deref().unwrap_or_default()),
-        searchable(&a.receiver),
-        two(a.intent.as_deref().unwrap_or_default(), meaning),
-    ]
-}
-
 /// Whether a message is indexed: not if it still waits for that, or is quarantined.
 pub(super) fn is_indexed(db: &Connection, seq: i64) -> SqlResult<bool> {
     db.has("SELECT 1 FROM message WHERE seq = ?1", params![seq])
 }
 
 /// Removes a message from the columns and the words, or out of quarantine; its thread and parties are left as they are.
-pub(super) fn unindex(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
+pub(super) fn unindex(db: &Connection, seq: i64) -> SqlResult<()> {
     if quarantine::release(db, seq)? || !is_indexed(db, seq)? {
         return Ok(());
     }
-    remove_words(db, seq, arrival)?;
+    words::touch(db, seq)?;
     remove_columns(db, seq)
-}
-
-/// Removes the words of a message from the index.
-pub(super) fn remove_words(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
-    let [body, context, sender, receiver, intent] = words(arrival);
-    let sql = "INSERT INTO words (words, rowid, body, context, sender, receiver, intent) VALUES \
-        ('delete', ?1, ?2, ?3, ?4, ?5, ?6)";
-    db.run(sql, params![seq, body, context, sender, receiver, intent])?;
-    Ok(())
 }
 
 /// Removes a message from the columns.
@@ -136,7 +105,6 @@ pub(super) fn rebuild(db: &Connection) -> SqlResult<()> {
         for seq in &rows {
             quarantine::alone(db, *seq, || {
                 let row = db.one(&sql, params![seq], intake_row)?;
-                add_words(db, *seq, &row.arrival)?;
                 indexed::restore(db, row)
             })?;
         }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::derive::{self, INTAKE_ROW, IntakeRow};
 use super::fault::SqlResult;
 use super::relay::{hold, index, retire};
+use super::words::{self, Rewrite};
 use super::{indexed, log};
 use crate::sqlite::sql::{Sql as _, value};
 
@@ -27,7 +28,7 @@ pub(super) fn forget(db: &Connection, thread: &str) -> SqlResult<u64> {
     }
     // What waits for a person goes with them; what was decided stays on record, without its text.
     count += hold::forget(db, thread)?;
-    rewrite_words(db)?;
+    words::ask_to_rewrite(db, Rewrite::All)?;
     // What they settled elsewhere is open again.
     indexed::change(db, |index| {
         answered.iter().try_for_each(|id| index.judge(id))
@@ -46,7 +47,7 @@ pub(super) fn forget_message(db: &Connection, id: &str) -> SqlResult<bool> {
         return Ok(false);
     };
     let erased = erase(db, seq)?;
-    rewrite_words(db)?;
+    words::ask_to_rewrite(db, Rewrite::All)?;
     indexed::change(db, |index| {
         index.recount(&erased.thread)?;
         let answered = erased.arrival.answered();
@@ -59,17 +60,11 @@ pub(super) fn forget_message(db: &Connection, id: &str) -> SqlResult<bool> {
 fn erase(db: &Connection, seq: i64) -> SqlResult<IntakeRow> {
     let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE seq = ?1");
     let row: IntakeRow = db.one(&sql, params![seq], derive::intake_row)?;
-    derive::unindex(db, seq, &row.arrival)?;
+    derive::unindex(db, seq)?;
     log::erased(db, seq, log::now(db)?, "forget")?;
     retire::clear(db, seq)?;
     db.run("DELETE FROM intake WHERE seq = ?1", params![seq])?;
     Ok(row)
-}
-
-/// Writes all pages of the index of words anew: words that begin a page are its keys, and outlive what they were written for.
-fn rewrite_words(db: &Connection) -> SqlResult<()> {
-    db.execute("INSERT INTO words (words) VALUES ('optimize')", [])?;
-    Ok(())
 }
 
 /// Ends the wait of a message without an answer. Only inside a transaction.

@@ -16,7 +16,7 @@ use crate::fault::{DiskError, FileAction};
 use crate::sqlite::sql::{Sql as _, tuple};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 12] = [
+const STEPS: [&str; 13] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
@@ -29,6 +29,7 @@ const STEPS: [&str; 12] = [
     schema::ENDED,
     schema::LEASED,
     schema::ROUTED,
+    schema::SEARCH,
 ];
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;

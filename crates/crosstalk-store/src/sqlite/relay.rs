@@ -1,7 +1,7 @@
 //! The tables of a relay.
 //!
 //! ```text
-//! take ──> intake ──> file ──> message, thread, words …      indexed as the messages of a person are
+//! take ──> intake ──> file ──> message, thread, …             indexed as the messages of a person are
 //!            │          └────> delivery, expectation         the way to each recipient, the deadline
 //!            └────> closing, steward, blob_use                at once: the next messages depend on them
 //! ```
@@ -23,14 +23,15 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, Agent, Attempt, ConversationId, DeadLetter, Delivery, DeliveryState,
-    DueDelivery, DuePoll, Errand, HandedOut, InboxEntry, InboxQuery, IndexProgress, PollState,
-    RelayStore, Retention, RetiredCount, StoreGauges, TokenCounts, TokenRecord, Upload,
+    DueDelivery, DuePoll, Errand, FilledSearch, HandedOut, InboxEntry, InboxQuery, IndexProgress,
+    PollState, RelayStore, Retention, RetiredCount, SearchProgress, StoreGauges, TokenCounts,
+    TokenRecord, Upload,
 };
-use crosstalk_protocol::store::{Record, StoreError, StoreFault};
+use crosstalk_protocol::store::{Page, Record, Search, StoreError, StoreFault};
 use std::collections::BTreeSet;
 
 use super::migrate::{folder_of, label_of, on_disk};
-use super::{SqliteStore, fault, forget, room};
+use super::{SqliteStore, fault, room};
 use crate::disk::Lock;
 use crate::sqlite::sql::number;
 use log::WalMover;
@@ -126,6 +127,22 @@ impl RelayStore for SqliteStore {
 
     fn index_progress(&self) -> Result<IndexProgress, StoreError> {
         self.read(|db| index::indexing(db, 0))
+    }
+
+    fn fill_search(&mut self, limit: usize) -> Result<SearchProgress, StoreError> {
+        let filled = self.fill_words(limit)?;
+        Ok(SearchProgress {
+            through: filled.through.unsigned_abs(),
+            left: filled.left.unsigned_abs(),
+        })
+    }
+
+    fn search_filled(&self, search: &Search, page: Page) -> Result<FilledSearch, StoreError> {
+        let (found, through) = self.search_words(search, page)?;
+        Ok(FilledSearch {
+            found,
+            through: through.unsigned_abs(),
+        })
     }
 
     fn inbox_of(&self, inbox: &InboxQuery<'_>) -> Result<Vec<InboxEntry>, StoreError> {
@@ -372,7 +389,7 @@ impl RelayStore for SqliteStore {
         let retired = self.write(|db| retire::retire(db, what))?;
         if retired.messages > 0 && !retired.more {
             // If somebody still reads an older state, the log is emptied when it is next written from its start.
-            forget::empty_log(&self.db).map_err(|e| fault::at(&self.path, &e))?;
+            self.empty_logs()?;
         }
         Ok(retired)
     }

@@ -179,7 +179,10 @@ impl DataFolder {
         for entry in std::fs::read_dir(&self.folder)? {
             let name = entry?.file_name();
             let name = name.to_string_lossy();
-            if !name.starts_with("relay.db") && !OWN.contains(&&*name) {
+            let is_store = ["relay.db", "relay.search.db"]
+                .iter()
+                .any(|s| name.starts_with(s));
+            if !is_store && !OWN.contains(&&*name) {
                 return Ok(());
             }
         }

@@ -4,6 +4,7 @@ use crate::house::{House, Plan, ids, letter, secret, text};
 use crate::http::{Ask, strict};
 use crosstalk_envelope::{Reading, scan};
 use crosstalk_protocol::relay::{RelayStore as _, Role};
+use crosstalk_testing::wait::wait_until;
 use serde_json::{Value, json};
 
 const ME: &str = "claude://code/api";
@@ -229,6 +230,34 @@ fn messages_are_found_by_their_words() {
     assert_eq!(found("pears+ripe"), ["M2"]);
     assert_eq!(found("ripe&limit=1"), ["M2"]);
     assert!(found("apples").is_empty());
+    // How far the index is, whatever was found.
+    for q in ["ripe", "apples"] {
+        let answer = get(&house, &format!("/crosstalk/search?q={q}"));
+        assert_eq!(answer["indexed_through"], 2, "{q}");
+    }
+}
+
+/// The search file is gone when a relay starts: everything is searchable again, and no request fails.
+#[test]
+fn search_index_is_made_again_while_the_relay_runs() {
+    let house = House::local();
+    for number in 0..30 {
+        house.take(&text("ANN", ME, &format!("M{number}")));
+    }
+    let found = |house: &House| {
+        let answer = get(house, "/crosstalk/search?q=ripe&limit=100");
+        ids(&answer["messages"]).len()
+    };
+    assert_eq!(found(&house), 30);
+    let data = house.close();
+    let file = data.path().join("relay.search.db");
+    std::fs::remove_file(&file).unwrap();
+    let house = House::open(Plan::default(), data).unwrap();
+    wait_until("everything is searchable", || found(&house) == 30);
+    let data = house.close();
+    std::fs::write(&file, "no database ".repeat(1000)).unwrap();
+    let house = House::open(Plan::default(), data).unwrap();
+    wait_until("everything is searchable", || found(&house) == 30);
 }
 
 #[test]

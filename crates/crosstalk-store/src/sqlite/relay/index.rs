@@ -1,4 +1,4 @@
-//! Indexing: deriving threads, waits and words from accepted messages, and how far that is. Each message is indexed
+//! Indexing: deriving threads and waits from accepted messages, and how far that is. Each message is indexed
 //! exactly once: the position moves in the transaction that indexes.
 
 use super::{close, delivery};
@@ -6,7 +6,7 @@ use crate::sqlite::derive::{IntakeRow, recipient_addresses};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::indexed::Batch;
 use crate::sqlite::sql::{Sql as _, number, value};
-use crate::sqlite::{accept, derive, quarantine};
+use crate::sqlite::{accept, quarantine};
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::relay::{Admission, ConversationId, IndexProgress};
 use rusqlite::{Connection, params};
@@ -154,7 +154,6 @@ fn index_together(
             let thread = ConversationId::Thread(placed.thread.clone());
             closed.push((thread, arrival.at, seq));
         }
-        derive::add_words(db, seq, &arrival)?;
         batch.add(seq.unsigned_abs(), arrival, placed.thread)?;
     }
     batch.write()?;
