@@ -1,8 +1,16 @@
 //! The output of the conversation commands for programs. The doc comments become the descriptions of the JSON Schemas.
 
+mod audit;
+mod poll;
 mod relay;
+mod settings;
+mod signing;
 
+pub(crate) use audit::*;
+pub(crate) use poll::*;
 pub(crate) use relay::*;
+pub(crate) use settings::*;
+pub(crate) use signing::*;
 
 use crate::failure::Failure;
 use crate::service::relay::outbox::Reach;
@@ -19,6 +27,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
 
+const RULE: &str = "^[A-Z]{3}-[0-9]{3}$";
 const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
 
 /// A message.

@@ -7,7 +7,7 @@
 mod process;
 mod report;
 
-pub use report::{AreaCount, ProgramOutcome, ProgramReport, ProgramResult, SCHEMA};
+pub use report::{AreaCount, ProgramOutcome, ProgramReport, ProgramResult, ProgramSummary, SCHEMA};
 
 use crate::judge::judge;
 use crate::level::Level;

@@ -12,7 +12,7 @@ mod report;
 mod script;
 mod wire;
 
-pub use report::{RelayOutcome, RelayReport, RelayResult, SCHEMA};
+pub use report::{RelayOutcome, RelayReport, RelayResult, RelaySummary, SCHEMA};
 pub use wire::RelayUrl;
 
 use crosstalk_envelope::registry::Rule;

@@ -8,7 +8,8 @@ use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Files, Input, shown_path};
-use crate::schema::{AUDIT_LOG, AUDIT_TRACE};
+use crate::report::{LogEntryReport, TraceReport};
+use crate::schema::{AUDIT_LOG, AUDIT_TRACE, Named};
 use crate::service::audit_bundle::BundleFolder;
 use crate::service::dns::{Look, Lookup};
 use crate::service::home::KeysAndTrust;
@@ -25,7 +26,6 @@ use crosstalk_protocol::audit::{
 };
 use crosstalk_protocol::dns::DnsAnswer;
 use crosstalk_protocol::relay::{HopSignature, HopStep, hops_of, trace};
-use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -122,7 +122,8 @@ impl TraceMessage {
         let exit = steps.iter().map(judged).fold(Exit::SUCCESS, Exit::worst);
         if self.json {
             let file = self.files.several().then_some(input.name.as_str());
-            console.data(json::line(&trace_report(document, steps, file))?)?;
+            let report = TraceReport::new(document, steps, file);
+            console.data(json::line(&Named::new(AUDIT_TRACE, &report))?)?;
             return Ok(exit);
         }
         let envelope = document.envelope();
@@ -194,36 +195,6 @@ fn passed(millis: i64) -> String {
         ms @ 600_000..36_000_000 => format!("  {sign}{} min", ms / 60_000),
         ms => format!("  {sign}{} h", ms / 3_600_000),
     }
-}
-
-fn trace_report(document: &Document<'_>, steps: &[HopStep], file: Option<&str>) -> Value {
-    let hop = |step: &HopStep| {
-        let hop = step.hop.as_ref();
-        json!({
-            "place": step.place,
-            "by": hop.map(|h| &h.received_by),
-            "at": hop.map(|h| h.received_at.to_string()),
-            "from": hop.and_then(|h| h.previous_hop.as_ref()),
-            "chain": hop.and_then(|h| h.chain.as_ref()),
-            "since_ms": step.since,
-            "signature": step.signed.as_str(),
-            "faults": step.faults.iter().map(|f| f.as_str()).collect::<Vec<_>>(),
-        })
-    };
-    let envelope = document.envelope();
-    let mut report = json!({
-        "schema": AUDIT_TRACE,
-        "message": envelope.message,
-        "sender": document.sender(),
-        "receiver": envelope.receiver.as_str(),
-        "digest": document.digest().ok().map(|d| d.to_string()),
-        "checked_at": clock::now().to_string(),
-        "hops": steps.iter().map(hop).collect::<Vec<Value>>(),
-    });
-    if let Some(file) = file {
-        json::tag(&mut report, file);
-    }
-    report
 }
 
 const RHYTHM: Duration = Duration::from_secs(1);
@@ -359,7 +330,10 @@ impl ShowLog {
     fn show(&self, console: &mut Console, entries: &[LogEntry]) -> Result<(), Failure> {
         for entry in entries {
             match self.json {
-                true => console.data(json::line(&log_entry_report(entry))?)?,
+                true => {
+                    let report = LogEntryReport::new(entry);
+                    console.data(json::line(&Named::new(AUDIT_LOG, &report))?)?;
+                }
                 false => console.show(&line(entry))?,
             }
         }
@@ -436,30 +410,6 @@ fn line(entry: &LogEntry) -> String {
         styled(DIM, &detail.join(", "))
     )
     .replace("  \n", "\n")
-}
-
-fn log_entry_report(entry: &LogEntry) -> Value {
-    let leaf = &entry.leaf;
-    let pairs = entry.detail.as_ref().map(|(_, detail)| {
-        let pairs = detail.pairs();
-        pairs
-            .map(|(n, v)| (n.to_owned(), v.into()))
-            .collect::<Map<String, Value>>()
-    });
-    let (from, to) = entry.parties.as_ref().map(|(f, t)| (f, t)).unzip();
-    json!({
-        "schema": AUDIT_LOG,
-        "index": entry.index,
-        "at": leaf.at.to_string(),
-        "kind": leaf.kind.as_str(),
-        "message": leaf.id,
-        "from": from,
-        "to": to,
-        "canonical": leaf.canonical.map(|d| d.to_string()),
-        "raw": leaf.raw.map(|d| d.to_string()),
-        "detail": pairs,
-        "leaf": leaf.to_string(),
-    })
 }
 
 /// Get the signed receipt of a message: proof that the relay took it, and when

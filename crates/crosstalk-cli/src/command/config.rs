@@ -4,16 +4,16 @@ use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
+use crate::report::ConfigReport;
+use crate::schema::CONFIG;
 use crate::service::editor::Program;
 use crate::service::settings::{
-    self, Config, Key, SETTINGS, Setting, Source, Target, Value, check, names_json, stored,
-    with_source,
+    self, Config, Key, SETTINGS, Setting, Source, Target, Value, check, stored,
 };
-use crate::{json, schema, view};
+use crate::view;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_store::{ConfigFile, Home};
-use serde_json::{Value as Json, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -191,7 +191,7 @@ impl ShowConfig {
             false => Config::open(console)?,
         };
         match self.json {
-            true => console.data(json::pretty(&as_json(&config))?)?,
+            true => console.report(CONFIG, &ConfigReport::new(&config))?,
             false => console.show(&as_text(&config))?,
         }
         Ok(Exit::SUCCESS)
@@ -258,32 +258,6 @@ fn table(rows: Vec<(String, String, Source)>) -> String {
 
 fn columns(text: &str) -> usize {
     unicode_width::UnicodeWidthStr::width(text)
-}
-
-fn as_json(config: &Config) -> Json {
-    let settings = SETTINGS.iter().map(|setting| {
-        let (value, source) = config.value(setting.key);
-        let value = match value {
-            None => Json::Null,
-            Some(Value::Text(text)) => text.into(),
-            Some(Value::List(list)) => list.into(),
-            Some(Value::Switch(on)) => on.into(),
-        };
-        with_source(
-            json!({"key": setting.name, "value": value, "about": setting.about}),
-            &source,
-        )
-    });
-    json!({
-        "schema": schema::CONFIG,
-        "file": config.path().to_string_lossy(),
-        "exists": config.exists(),
-        "profile": config.profile(),
-        "profiles": config.profiles(),
-        "settings": settings.collect::<Vec<_>>(),
-        "names": names_json(config),
-        "warnings": config.warnings(),
-    })
 }
 
 /// Open the settings in an editor

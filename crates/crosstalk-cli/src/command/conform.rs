@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::json;
 use crate::paragraph::wrap;
+use crate::schema::CONFORM;
 use crate::service::relay::start::runtime;
 use clap::{Args, ValueEnum};
 use crosstalk_conform::Level;
@@ -130,7 +131,7 @@ impl Conform {
         written?;
         match self.format {
             ReportFormat::Text => console.show(&summary(&report))?,
-            ReportFormat::Json => console.data(json::pretty(&report.to_json())?)?,
+            ReportFormat::Json => console.report(CONFORM, &report.summary())?,
             ReportFormat::Junit => console.data(report.to_junit())?,
         }
         Ok(match report.is_good() {

@@ -6,11 +6,12 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Input, shown_path};
 use crate::paragraph::wrap;
+use crate::report::{KeysReport, state_of};
+use crate::schema::KEYS;
 use crate::service::home::{KeysAndTrust, block_of, require_active, require_allowed, rotation_of};
 use crate::service::passphrase::{Passphrase, choose_new};
 use crate::service::settings::Config;
 use crate::service::signing::sign;
-use crate::{json, schema};
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::unicode::escape;
@@ -23,7 +24,6 @@ use crosstalk_protocol::{Rotation, Trust, VerifyContext, learn};
 use crosstalk_store::{
     Imported, KeyFacts, KeyFileError, KeyHandover, StoredKey, TrustStoreError, import,
 };
-use serde_json::{Value, json};
 use std::path::PathBuf;
 use zeroize::Zeroizing;
 
@@ -162,7 +162,8 @@ impl ListKeys {
         let rooms = KeysAndTrust::open()?;
         let listing = rooms.keys.list()?;
         if self.json {
-            console.data(keys_report(&rooms, &listing.keys, &listing.problems)?)?;
+            let report = KeysReport::new(&rooms, &listing.keys, &listing.problems)?;
+            console.report(KEYS, &report)?;
         } else {
             for key in &listing.keys {
                 let facts = &key.facts;
@@ -216,7 +217,7 @@ impl ShowKey {
         let earlier = listing.of_id(&self.id).filter(|k| **k != current);
         let keys: Vec<&StoredKey> = std::iter::once(&current).chain(earlier).collect();
         if self.json {
-            console.data(keys_report(&rooms, keys, &[])?)?;
+            console.report(KEYS, &KeysReport::new(&rooms, keys, &[])?)?;
             return Ok(Exit::SUCCESS);
         }
         for (number, key) in keys.into_iter().enumerate() {
@@ -814,61 +815,11 @@ fn describe_key(rooms: &KeysAndTrust, key: &StoredKey) -> Result<String, KeyFile
 
 /// The state of a key in a word, with its style.
 fn describe_state(key: &StoredKey) -> String {
-    if key.facts.revoked.is_some() {
-        styled(RED, "revoked")
-    } else if key.facts.retired.is_some() {
-        styled(YELLOW, "replaced")
-    } else {
-        styled(GREEN, "active")
-    }
-}
-
-const fn state_word(key: &StoredKey) -> &'static str {
-    if key.facts.revoked.is_some() {
-        "revoked"
-    } else if key.facts.retired.is_some() {
-        "replaced"
-    } else {
-        "active"
-    }
-}
-
-fn keys_report<'k>(
-    rooms: &KeysAndTrust,
-    keys: impl IntoIterator<Item = &'k StoredKey>,
-    problems: &[KeyFileError],
-) -> Result<String, Failure> {
-    let keys = keys.into_iter().map(|key| key_object(rooms, key));
-    let keys = keys.collect::<Result<Vec<Value>, KeyFileError>>()?;
-    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    json::pretty(&json!({"schema": schema::KEYS, "keys": keys, "problems": problems}))
-}
-
-fn key_object(rooms: &KeysAndTrust, key: &StoredKey) -> Result<Value, KeyFileError> {
-    let facts = &key.facts;
-    let rotation = facts.rotation.as_ref().map(|r| {
-        json!({
-            "id": r.replaces, "public": r.replaces_key.record(), "grace_until": r.grace_until.to_string(),
-        })
-    });
-    let retired = facts
-        .retired
-        .as_ref()
-        .map(|r| json!({"at": r.at.to_string(), "by": r.by, "grace_until": r.grace.to_string()}));
-    let revoked = facts.revoked.as_ref();
-    let revoked = revoked.map(|r| json!({"at": r.at.to_string(), "reason": r.reason}));
-    Ok(json!({
-        "id": facts.id,
-        "state": state_word(key),
-        "algorithm": facts.public.algorithm().as_str(),
-        "fingerprint": facts.public.fingerprint().to_string(),
-        "public": facts.public.record(),
-        "did": facts.public.to_did(),
-        "created": facts.created.to_string(),
-        "replaces": rotation,
-        "replaced": retired,
-        "revoked": revoked,
-        "encrypted": rooms.keys.is_encrypted(key)?,
-        "file": key.path().to_string_lossy(),
-    }))
+    let word = state_of(key);
+    let style = match word {
+        "revoked" => RED,
+        "replaced" => YELLOW,
+        _ => GREEN,
+    };
+    styled(style, word)
 }

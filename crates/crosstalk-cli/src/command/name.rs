@@ -3,12 +3,12 @@
 use crate::console::{Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::service::settings::{self, Config, Target, Value, names_json};
-use crate::{json, schema};
+use crate::report::NamesReport;
+use crate::schema::NAMES;
+use crate::service::settings::{self, Config, Target, Value};
 use clap::{Args, Subcommand};
 use crosstalk_envelope::id;
 use crosstalk_envelope::unicode::escape;
-use serde_json::json;
 
 /// Say what simple names stand for
 ///
@@ -58,12 +58,11 @@ impl Name {
         let found = name.map(|n| config.names().find(n).ok_or_else(|| missing(n)));
         let found = found.transpose()?;
         if self.json {
-            let mut names = names_json(&config);
+            let mut report = NamesReport::new(&config);
             if let Some((name, _)) = found {
-                names.retain(|entry| entry["name"] == name);
+                report.names.retain(|entry| entry.name == name);
             }
-            let value = json!({"schema": schema::NAMES, "names": names});
-            console.data(json::pretty(&value)?)?;
+            console.report(NAMES, &report)?;
             return Ok(Exit::SUCCESS);
         }
         if let Some((_, address)) = found {

@@ -145,7 +145,7 @@ impl Status {
         };
         match self.json {
             true => console.data(json::pretty(&view)?)?,
-            false => console.show(&view::poll(console, &view))?,
+            false => console.show(&view::poll(console, &json::read(view)?))?,
         }
         Ok(Exit::SUCCESS)
     }
@@ -210,7 +210,7 @@ impl Close {
         };
         match self.json {
             true => console.data(json::pretty(&shown)?)?,
-            false => console.show(&view::poll(console, &shown))?,
+            false => console.show(&view::poll(console, &json::read(shown)?))?,
         }
         Ok(Exit::SUCCESS)
     }

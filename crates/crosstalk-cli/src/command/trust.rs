@@ -1,14 +1,16 @@
 //! `crosstalk trust`: manages the keys of others (TRU-003 to TRU-013, TRU-030).
 
 use crate::caret::Carets;
+use crate::clock;
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Input, shown_path};
 use crate::paragraph::{count, wrap};
+use crate::report::{DomainReport, KnownKeyReport, Remark, TrustReport, standing_of};
+use crate::schema::TRUST;
 use crate::service::dns::{Look, Lookup};
 use crate::service::home::{KeysAndTrust, public_key, require_allowed};
-use crate::{clock, json, schema};
 use clap::Args;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::unicode::escape;
@@ -19,7 +21,6 @@ use crosstalk_protocol::{
     VerdictWord, VerifyContext, learn, pin_of, verify,
 };
 use crosstalk_store::TrustStoreError;
-use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -78,9 +79,13 @@ impl ListTrusted {
         let rooms = KeysAndTrust::open()?;
         let trust = rooms.trust()?;
         if self.json {
-            let keys: Vec<_> = trust.keys().iter().map(|k| (k, Vec::new())).collect();
-            let domains: Vec<&Domain> = trust.domains().iter().collect();
-            console.data(trust_report(&keys, &domains, &[])?)?;
+            let keys = trust.keys().iter();
+            let report = TrustReport {
+                keys: keys.map(|k| KnownKeyReport::new(k, Vec::new())).collect(),
+                domains: trust.domains().iter().map(DomainReport::new).collect(),
+                remarks: Vec::new(),
+            };
+            console.report(TRUST, &report)?;
             return Ok(Exit::SUCCESS);
         }
         for known in trust.keys() {
@@ -671,12 +676,25 @@ impl CheckTrust {
         let missing: Vec<Remark> = missing
             .map(|id| Remark::wrong(format!("no key of {id} is known")))
             .collect();
+        let mut all = keys.iter().flat_map(|(_, remarks)| remarks).chain(&missing);
+        let exit = match all.any(|r| r.wrong) {
+            true => Exit::FAILURE,
+            false => Exit::SUCCESS,
+        };
         if self.json {
             let names = keys.iter().filter_map(|(k, _)| domain_of(&k.id));
             let names: Vec<&str> = names.collect();
             let is_named = |d: &&Domain| names.iter().any(|n| n.eq_ignore_ascii_case(&d.name));
-            let domains: Vec<&Domain> = trust.domains().iter().filter(is_named).collect();
-            console.data(trust_report(&keys, &domains, &missing)?)?;
+            let domains = trust.domains().iter().filter(is_named);
+            let report = TrustReport {
+                domains: domains.map(DomainReport::new).collect(),
+                keys: keys
+                    .into_iter()
+                    .map(|(k, r)| KnownKeyReport::new(k, r))
+                    .collect(),
+                remarks: missing,
+            };
+            console.report(TRUST, &report)?;
         } else {
             for (key, remarks) in &keys {
                 console.show(&describe_key(key, remarks))?;
@@ -692,11 +710,7 @@ impl CheckTrust {
                 console.talk("No trusted keys to check.\n")?;
             }
         }
-        let all = keys.iter().flat_map(|(_, remarks)| remarks).chain(&missing);
-        Ok(match all.into_iter().any(|r| r.wrong) {
-            true => Exit::FAILURE,
-            false => Exit::SUCCESS,
-        })
+        Ok(exit)
     }
 
     /// What the domain says about a key.
@@ -784,38 +798,6 @@ fn standing(trust: &Trust, known: &KnownKey, now: Timestamp) -> Vec<Remark> {
     remarks
 }
 
-/// A remark on a key or a domain: whether something is wrong, and the sentence.
-#[derive(Clone, Debug)]
-struct Remark {
-    wrong: bool,
-    text: String,
-}
-
-impl Remark {
-    fn note(text: impl Into<String>) -> Self {
-        Self {
-            wrong: false,
-            text: text.into(),
-        }
-    }
-
-    fn wrong(text: impl Into<String>) -> Self {
-        Self {
-            wrong: true,
-            text: text.into(),
-        }
-    }
-}
-
-const fn standing_word(standing: &KeyStanding) -> &'static str {
-    match standing {
-        KeyStanding::Active => "pinned",
-        KeyStanding::Replaced { .. } => "replaced",
-        KeyStanding::Revoked { .. } => "revoked",
-        KeyStanding::Distrusted { .. } => "distrusted",
-    }
-}
-
 /// A key for people: its id and standing, the fingerprint, where it comes from, and what is to say about it.
 fn describe_key(known: &KnownKey, remarks: &[Remark]) -> String {
     let style = match known.standing {
@@ -826,7 +808,7 @@ fn describe_key(known: &KnownKey, remarks: &[Remark]) -> String {
     let mut out = format!(
         "{}  {}\n  {}\n",
         styled(BOLD, &escape(&known.id)),
-        styled(style, standing_word(&known.standing)),
+        styled(style, standing_of(&known.standing)),
         known.key.fingerprint()
     );
     let mut line = |text: &str| {
@@ -845,10 +827,7 @@ fn describe_key(known: &KnownKey, remarks: &[Remark]) -> String {
         }
         KeyStanding::Revoked { at, reason, .. } | KeyStanding::Distrusted { at, reason } => {
             let reason = reason.as_ref().map_or(String::new(), |r| format!(": {r}"));
-            line(&format!(
-                "{} on {at}{reason}",
-                standing_word(&known.standing)
-            ));
+            line(&format!("{} on {at}{reason}", standing_of(&known.standing)));
         }
     }
     out.push_str(&list_remarks(remarks));
@@ -879,72 +858,6 @@ const fn origin(how: Origin) -> &'static str {
     }
 }
 
-/// The JSON form of what is known.
-fn trust_report(
-    keys: &[(&KnownKey, Vec<Remark>)],
-    domains: &[&Domain],
-    unknown: &[Remark],
-) -> Result<String, Failure> {
-    let keys: Vec<Value> = keys.iter().map(|(k, r)| key_object(k, r)).collect();
-    let domains: Vec<Value> = domains.iter().map(|d| domain_object(d)).collect();
-    let remarks: Vec<Value> = unknown.iter().map(remark_object).collect();
-    json::pretty(&json!({
-        "schema": schema::TRUST, "keys": keys, "domains": domains, "remarks": remarks,
-    }))
-}
-
-fn key_object(known: &KnownKey, remarks: &[Remark]) -> Value {
-    let (replaced, revoked, distrusted) = match &known.standing {
-        KeyStanding::Active => (None, None, None),
-        KeyStanding::Replaced { by, key, at, grace } => (
-            Some(json!({
-                "by": by, "public": key.record(), "at": at.to_string(), "grace": grace.to_string(),
-            })),
-            None,
-            None,
-        ),
-        KeyStanding::Revoked { at, reason, by } => (
-            None,
-            Some(json!({"at": at.to_string(), "reason": reason, "by": by})),
-            None,
-        ),
-        KeyStanding::Distrusted { at, reason } => (
-            None,
-            None,
-            Some(json!({"at": at.to_string(), "reason": reason})),
-        ),
-    };
-    json!({
-        "id": known.id,
-        "standing": standing_word(&known.standing),
-        "algorithm": known.key.algorithm().as_str(),
-        "fingerprint": known.key.fingerprint().to_string(),
-        "public": known.key.record(),
-        "since": known.since.to_string(),
-        "how": known.how.as_str(),
-        "by": known.by,
-        "senders": known.senders,
-        "replaced": replaced,
-        "revoked": revoked,
-        "distrusted": distrusted,
-        "remarks": remarks.iter().map(remark_object).collect::<Vec<Value>>(),
-    })
-}
-
-fn domain_object(domain: &Domain) -> Value {
-    json!({
-        "domain": domain.name,
-        "keys": domain.keys.iter().map(|k| k.record()).collect::<Vec<String>>(),
-        "dnssec": domain.dnssec.as_str(),
-        "asked": domain.asked.to_string(),
-        "expires": domain.expires.to_string(),
-    })
-}
-
-fn remark_object(remark: &Remark) -> Value {
-    json!({"wrong": remark.wrong, "text": remark.text})
-}
-
 /// Why a key is not pinned, with both fingerprints if there are two.
 /// `replace` is how to pin it nevertheless.
 fn explain_refusal(pin: &KnownKey, fault: &PinError, replace: &str) -> String {
@@ -972,7 +885,7 @@ fn explain_refusal(pin: &KnownKey, fault: &PinError, replace: &str) -> String {
         ),
         PinError::Refused(standing) => format!(
             "this key of {id} is {}{}",
-            standing_word(standing),
+            standing_of(standing),
             match **standing {
                 KeyStanding::Distrusted { .. } =>
                     ": undo that with `crosstalk trust remove ID` first",

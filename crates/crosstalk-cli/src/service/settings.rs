@@ -25,7 +25,6 @@ use crosstalk_protocol::consent::Policy;
 use crosstalk_protocol::relay::Pattern;
 use crosstalk_store::{ConfigFile, Home};
 use file::{FileFault, FileText};
-use serde_json::{Value as Json, json};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -602,31 +601,6 @@ fn user_of(name: &str) -> Option<String> {
     let name: String = name.chars().filter(harmless).take(64).collect();
     let name = name.trim().to_lowercase();
     (!name.is_empty()).then_some(name)
-}
-
-/// The names of the table, with their sources.
-pub(crate) fn names_json(config: &Config) -> Vec<Json> {
-    let names = config.names().iter();
-    let names = names.map(|(name, address)| {
-        let source = config.name_source(name);
-        with_source(json!({"name": name, "address": address}), &source)
-    });
-    names.collect()
-}
-
-pub(crate) fn with_source(mut value: Json, source: &Source) -> Json {
-    if let Some(map) = value.as_object_mut() {
-        map.insert("source".into(), source.as_str().into());
-        map.insert("line".into(), source.line().into());
-        let (profile, variable) = match source {
-            Source::Profile(name, _) => (Some(name.as_str()), None),
-            Source::Variable(name) => (None, Some(name.as_str())),
-            _ => (None, None),
-        };
-        map.insert("profile".into(), profile.into());
-        map.insert("variable".into(), variable.into());
-    }
-    value
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::wrap;
+use crate::schema::CONFORM_PROGRAM;
 use crate::{json, shell, view};
 use crosstalk_conform::program::{
     AreaCount, DEFAULT_TIMEOUT, ProgramOutcome, ProgramReport, ProgramResult, TestedProgram,
@@ -37,7 +38,7 @@ impl Conform {
             .map_err(|e| Failure::io("the runtime", e))?;
         let report = program.run(&set, level, |_| {});
         match self.format {
-            ReportFormat::Json => console.data(json::pretty(&report.to_json())?)?,
+            ReportFormat::Json => console.report(CONFORM_PROGRAM, &report.summary())?,
             ReportFormat::Junit => console.data(report.to_junit())?,
             ReportFormat::Text => {
                 if let [source] = set.sources() {

@@ -2,6 +2,7 @@
 
 use crate::console::{BOLD, Console, DIM, GREEN, styled};
 use crate::paragraph::wrap_to;
+use crate::report::PollReport;
 use crate::screen::{cells, clip_cells};
 use crate::{render, view};
 use crosstalk_envelope::unicode::escape;
@@ -20,7 +21,7 @@ enum PageBlock {
     Say(String),
     Envelope { text: String, file: String },
     Checked(String),
-    Poll(Value),
+    Poll(Box<PollReport>),
 }
 
 impl Page {
@@ -41,8 +42,8 @@ impl Page {
         self.blocks.push(PageBlock::Checked(text.into()));
     }
 
-    pub(super) fn poll(&mut self, collation: Value) {
-        self.blocks.push(PageBlock::Poll(collation));
+    pub(super) fn poll(&mut self, collation: PollReport) {
+        self.blocks.push(PageBlock::Poll(Box::new(collation)));
     }
 
     /// A fact for `--json`.

@@ -6,9 +6,10 @@ use super::world::{
 };
 use crate::failure::Failure;
 use crate::paragraph::count;
+use crate::report::PollReport;
 use crate::service::audit_bundle::BundleFolder;
 use crate::service::relay::archive::files_below;
-use crate::{clock, view};
+use crate::{clock, json, view};
 use crosstalk_envelope::{Builder, Document, ErrorCode, Intent, Reading, Timestamp, id, scan};
 use crosstalk_protocol::audit::bundle::{self, Against, BundleContents, BundleReport, Wrong};
 use crosstalk_protocol::audit::{LogEntry, LogQuery, Note, NoteKey};
@@ -174,15 +175,19 @@ fn tell_poll(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     let closed = world.until("the poll is closed", || {
         let poll = world.ask(Who::Ann, async |c| c.poll(&call.id).await);
         let poll = relayed(poll, "the relay does not know the poll")?;
-        Ok((text(&poll, "state") == Some("closed")).then_some(poll))
+        let is_closed = poll.get("state").is_some_and(|state| state == "closed");
+        Ok(is_closed.then_some(poll))
     })?;
-    let outcome = text(&closed, "outcome");
+    let report: PollReport = json::read(closed.clone())?;
+    let outcome = report.outcome.as_deref();
     require(
         outcome == Some(WANTED),
         format!("{WANTED} should have come out, and it was {outcome:?}"),
     )?;
-    page.poll(closed.clone());
-    let prose = read_from_prose(&closed);
+    let counted = report.counted.iter();
+    let prose = counted.filter(|ballot| ballot.read_from == "first-line");
+    let prose: Vec<String> = prose.map(|ballot| ballot.from.clone()).collect();
+    page.poll(report);
     require(
         prose == [CRITIC],
         format!("read from prose: {prose:?}, and it should be Critic's answer alone"),
@@ -200,17 +205,6 @@ fn tell_poll(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     page.fact("read_from_prose", prose);
     page.fact("recounted", true);
     Ok(())
-}
-
-fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
-    value.get(key).and_then(Value::as_str)
-}
-
-fn read_from_prose(poll: &Value) -> Vec<&str> {
-    let counted = poll.get("counted").and_then(Value::as_array);
-    let counted = counted.into_iter().flatten();
-    let of_prose = counted.filter(|b| text(b, "read_from") == Some("first-line"));
-    of_prose.filter_map(|b| text(b, "from")).collect()
 }
 
 /// Counts once more, from a text file of the conversation alone: it has to be the message that the relay sent.

@@ -108,8 +108,8 @@ impl Collate {
                 envelopes.map_err(|e| Failure::refused(ErrorCode::Format, e.to_string()))?;
             console.text(&envelopes.join("\n"))?;
         } else {
-            let view = json::value(&collation)?;
-            console.show(&view::poll(console, &view))?;
+            let report = json::read(json::value(&collation)?)?;
+            console.show(&view::poll(console, &report))?;
         }
         Ok(Exit::SUCCESS)
     }

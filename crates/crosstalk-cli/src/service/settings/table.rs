@@ -4,6 +4,8 @@ use crosstalk_envelope::{Builder, is_key_id};
 use crosstalk_protocol::dns::host_fault;
 use crosstalk_protocol::edit_distance;
 use crosstalk_protocol::relay::Pattern;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt;
 
 pub(crate) struct Setting {
@@ -42,7 +44,8 @@ enum Fixed {
     Word(&'static str),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
 pub(crate) enum Value {
     Text(String),
     List(Vec<String>),
