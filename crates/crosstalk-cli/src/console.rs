@@ -7,7 +7,7 @@ use crate::cli::Color;
 use crate::failure::Failure;
 use crate::json;
 use crate::paragraph::{self, wrap};
-use crate::schema::Named;
+use crate::schema::NamedForm;
 use crate::screen;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -126,7 +126,7 @@ impl Console {
         form: &'static str,
         answer: &T,
     ) -> Result<(), Failure> {
-        self.data(json::pretty(&Named::new(form, answer))?)
+        self.data(json::pretty(&NamedForm::new(form, answer))?)
     }
 
     /// Writes an envelope or another text to stdout: as it is for a program, and for a terminal without anything that it

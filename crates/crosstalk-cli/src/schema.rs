@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 /// An answer with the name of its form in front.
 #[derive(Serialize)]
-pub(crate) struct Named<'a, T> {
+pub(crate) struct NamedForm<'a, T> {
     schema: &'static str,
     #[serde(flatten)]
     answer: &'a T,
 }
 
-impl<'a, T: Serialize + JsonSchema> Named<'a, T> {
+impl<'a, T: Serialize + JsonSchema> NamedForm<'a, T> {
     pub(crate) const fn new(schema: &'static str, answer: &'a T) -> Self {
         Self { schema, answer }
     }

@@ -6,9 +6,9 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::report::{AddressRemarkReport, AddressReport, NameStepReport, ResolveReport};
 use crate::schema::{ADDRESS, RESOLVE};
-use crate::service::dns::{Look, server};
+use crate::service::dns::{DnsOptions, server};
 use crate::service::recipient::ask_domain;
-use crate::service::settings::Config;
+use crate::service::settings::Settings;
 use clap::Args;
 use crosstalk_envelope::name::is_deceptive;
 use crosstalk_envelope::registry::{Rule, SchemeForm, SchemeKind, rule};
@@ -236,7 +236,7 @@ impl ResolveName {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let read = Address::parse(&self.name);
         read.map_err(|fault| Failure::of_rule(fault.rule, fault.message))?;
-        let config = Config::open(console)?;
+        let config = Settings::open(console)?;
         let answer = self.ask(&config)?;
         let resolution = resolve(&self.name, config.names(), answer.as_ref());
         match self.json {
@@ -266,7 +266,7 @@ impl ResolveName {
     }
 
     /// Asks the DNS, if the caller or the settings allow it.
-    fn ask(&self, config: &Config) -> Result<Option<AddressAnswer>, Failure> {
+    fn ask(&self, config: &Settings) -> Result<Option<AddressAnswer>, Failure> {
         if !self.dns && !config.dns() {
             let given = self.domain.is_some() || self.dns_server.is_some();
             return match given || self.dns_anchor.is_some() || self.require_dnssec {
@@ -275,7 +275,7 @@ impl ResolveName {
                 false => Ok(None),
             };
         }
-        let look = Look {
+        let look = DnsOptions {
             dns: true,
             dns_server: self.dns_server,
             dns_anchor: self.dns_anchor.clone(),

@@ -7,7 +7,7 @@ use crate::paragraph::wrap;
 use crate::report::ApprovalsReport;
 use crate::schema::{APPROVAL, APPROVALS};
 use crate::service::relay::remote::{Held, LOOKED_THROUGH, RelayArgument, Remote, find_by_prefix};
-use crate::service::settings::Config;
+use crate::service::settings::Settings;
 use crate::view;
 use clap::Args;
 use crosstalk_envelope::meta::Digest;
@@ -85,7 +85,7 @@ impl Refuse {
 
 impl DecisionArguments {
     fn connect(&self, console: &mut Console) -> Result<Remote, Failure> {
-        self.through.connect(&Config::open(console)?, None)
+        self.through.connect(&Settings::open(console)?, None)
     }
 
     fn list(&self, console: &mut Console, limit: u32) -> Result<Exit, Failure> {

@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::input::{Input, shown_path};
 use crate::paragraph::{count, wrap};
 use crate::report::{ExportReport, MessageReport, MoveReport, ThreadReport};
-use crate::schema::{EXPORT, MOVE, Named};
-use crate::service::dns::Look;
+use crate::schema::{EXPORT, MOVE, NamedForm};
+use crate::service::dns::DnsOptions;
 use crate::service::intake::Intake;
 use crate::service::lookup::{self, Reference};
 use crate::service::recipient::resolve_typed;
@@ -73,7 +73,7 @@ impl Export {
                     thread: ThreadReport::new(&thread),
                     messages: MessageReport::all(&records),
                 };
-                json::pretty(&Named::new(EXPORT, &report))?
+                json::pretty(&NamedForm::new(EXPORT, &report))?
             }
         };
         match &self.out {
@@ -367,7 +367,7 @@ impl Move {
             )
             .help("leave out --from"));
         }
-        let look = Look::default();
+        let look = DnsOptions::default();
         let mut intake = Intake::new(workspace, &look, false);
         intake.from = Some(resolve_typed(&workspace.config, from));
         intake.quiet = self.json;

@@ -9,9 +9,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Files, Input, shown_path};
 use crate::report::{LogEntryReport, TraceReport};
-use crate::schema::{AUDIT_LOG, AUDIT_TRACE, Named};
+use crate::schema::{AUDIT_LOG, AUDIT_TRACE, NamedForm};
 use crate::service::audit_bundle::BundleFolder;
-use crate::service::dns::{Look, Lookup};
+use crate::service::dns::{DnsLookup, DnsOptions};
 use crate::service::home::KeysAndTrust;
 use crate::{clock, json, view};
 use clap::Args;
@@ -64,7 +64,7 @@ struct TraceMessage {
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     #[command(flatten)]
-    look: Look,
+    look: DnsOptions,
     /// Print JSON of the form crosstalk.audit-trace/1, one object a line
     #[arg(long)]
     json: bool,
@@ -75,7 +75,7 @@ impl TraceMessage {
         let given = self.key.as_deref().map(any_public_key).transpose()?;
         let rooms = KeysAndTrust::open()?;
         let mut trust = rooms.trust()?;
-        let mut lookup = Lookup::new(&self.look, &rooms)?;
+        let mut lookup = DnsLookup::new(&self.look, &rooms)?;
         self.files.each(console, |console, input: &Input| {
             let (text, scan) = input.scan(Reading::Strict);
             let _ = text;
@@ -123,7 +123,7 @@ impl TraceMessage {
         if self.json {
             let file = self.files.several().then_some(input.name.as_str());
             let report = TraceReport::new(document, steps, file);
-            console.data(json::line(&Named::new(AUDIT_TRACE, &report))?)?;
+            console.data(json::line(&NamedForm::new(AUDIT_TRACE, &report))?)?;
             return Ok(exit);
         }
         let envelope = document.envelope();
@@ -332,7 +332,7 @@ impl ShowLog {
             match self.json {
                 true => {
                     let report = LogEntryReport::new(entry);
-                    console.data(json::line(&Named::new(AUDIT_LOG, &report))?)?;
+                    console.data(json::line(&NamedForm::new(AUDIT_LOG, &report))?)?;
                 }
                 false => console.show(&line(entry))?,
             }

@@ -7,7 +7,7 @@ use crate::input::shown_path;
 use crate::service::relay::archive;
 use crate::service::relay::archive::check_copy;
 use crate::service::relay::data::{DataArgument, DataFolder};
-use crate::service::relay::progress::Progress;
+use crate::service::relay::progress::ProgressLine;
 use crate::shell;
 use clap::Args;
 use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
@@ -59,7 +59,7 @@ impl Backup {
             .tempdir_in(folder)
             .map_err(at)?;
         let copy = place.path().join("relay.db");
-        let progress = Progress::start("copying the store");
+        let progress = ProgressLine::start("copying the store");
         let store = SqliteStore::open_existing(data.store())?
             .ok_or_else(|| Failure::failed("the store is gone"))?;
         store.backup_to(&copy, &mut |done, all| progress.at(done, all))?;

@@ -6,9 +6,9 @@ use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::report::ConfigReport;
 use crate::schema::CONFIG;
-use crate::service::editor::Program;
+use crate::service::editor::Editor;
 use crate::service::settings::{
-    self, Config, Key, SETTINGS, Setting, Source, Target, Value, check, stored,
+    self, SETTINGS, Setting, SettingKey, SettingSource, Settings, Target, Value, check, stored,
 };
 use crate::view;
 use clap::Args;
@@ -95,9 +95,9 @@ impl GetSetting {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let target = Target::parse(&self.key, None)?;
         let value = match (&target.profile, target.key(), target.name()) {
-            (None, Some(key), _) => Config::open(console)?.value(key).0,
+            (None, Some(key), _) => Settings::open(console)?.value(key).0,
             (None, _, Some(name)) => {
-                let settings = Config::open(console)?;
+                let settings = Settings::open(console)?;
                 let address = settings.names().get(name);
                 address.map(|a| Value::Text(a.to_owned()))
             }
@@ -145,7 +145,7 @@ fn tell(console: &mut Console, what: &str) -> Result<(), Failure> {
 }
 
 /// Warns that a variable overrides the setting.
-fn warn_of_variable(console: &mut Console, key: Key) -> Result<(), Failure> {
+fn warn_of_variable(console: &mut Console, key: SettingKey) -> Result<(), Failure> {
     let setting = settings::SETTINGS.iter().find(|s| s.key == key);
     let Some(variable) = setting.map(Setting::variable) else {
         return Ok(());
@@ -187,8 +187,8 @@ impl ShowConfig {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let config = match self.json {
             // The warnings are part of the answer.
-            true => Config::load(console.profile())?,
-            false => Config::open(console)?,
+            true => Settings::load(console.profile())?,
+            false => Settings::open(console)?,
         };
         match self.json {
             true => console.report(CONFIG, &ConfigReport::new(&config))?,
@@ -198,7 +198,7 @@ impl ShowConfig {
     }
 }
 
-fn as_text(config: &Config) -> String {
+fn as_text(config: &Settings) -> String {
     let file = config.path().to_string_lossy();
     let mut out = format!("{}      {}", styled(DIM, "file"), escape(&file));
     if !config.exists() {
@@ -232,7 +232,7 @@ fn as_text(config: &Config) -> String {
     out
 }
 
-fn table(rows: Vec<(String, String, Source)>) -> String {
+fn table(rows: Vec<(String, String, SettingSource)>) -> String {
     let rows = rows.iter().map(|(name, value, source)| {
         let source = source.to_string();
         [name, value, &source].map(|t| escape(t).replace('\n', "\\n"))
@@ -308,9 +308,9 @@ impl EditConfig {
 }
 
 /// The editor to open. It must open even if the settings can't be read, so that they can be repaired.
-fn chosen() -> Result<Program, Failure> {
-    let set = Config::load(None).ok().and_then(|config| config.editor());
-    Ok(Program::find(set.as_deref())?)
+fn chosen() -> Result<Editor, Failure> {
+    let set = Settings::load(None).ok().and_then(|config| config.editor());
+    Ok(Editor::find(set.as_deref())?)
 }
 
 /// A copy for the owner alone, which an editor sees as TOML.

@@ -11,7 +11,7 @@ use crate::paragraph::wrap;
 use crate::schema::CONFORM;
 use crate::service::relay::start::runtime;
 use clap::{Args, ValueEnum};
-use crosstalk_conform::Level;
+use crosstalk_conform::SpecLevel;
 use crosstalk_conform::relay::{
     RelayCase, RelayOutcome, RelayReport, RelayResult, RelayUrl, Suite, cases,
 };
@@ -44,7 +44,7 @@ pub(crate) struct Conform {
     program: Option<String>,
     /// Run the case files up to this level: L0, L1, L2 or L3 [default: L2, with --case L3]
     #[arg(long, value_name = "LEVEL", conflicts_with = "url")]
-    level: Option<Level>,
+    level: Option<SpecLevel>,
     /// Run this case file alone, and show the questions and answers
     #[arg(long, value_name = "ID", conflicts_with = "url")]
     case: Vec<String>,

@@ -10,8 +10,8 @@ use crate::schema::{CONSENT, CONSENT_CHECK, CONSENTS};
 use crate::screen::{cells, clip_cells};
 use crate::service::compose::scope;
 use crate::service::consent::{self, Renewal};
-use crate::service::deliver::Delivery;
-use crate::service::dns::Look;
+use crate::service::deliver::SendOptions;
+use crate::service::dns::DnsOptions;
 use crate::service::intake::Incoming;
 use crate::service::lookup::{self, is_long_enough};
 use crate::service::recipient::{resolve_typed, sender_or_own};
@@ -389,7 +389,7 @@ struct GrantConsent {
     #[arg(long, value_name = "NAME")]
     from: Option<String>,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: SendOptions,
 }
 
 impl GrantConsent {
@@ -520,7 +520,7 @@ struct RevokeConsent {
     #[arg(long, value_name = "NAME")]
     from: Option<String>,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: SendOptions,
 }
 
 impl RevokeConsent {
@@ -668,7 +668,7 @@ impl CheckConsent {
                 fault.rule.id
             ))?;
         }
-        let look = Look::default();
+        let look = DnsOptions::default();
         let mut incoming = Incoming::new(workspace, &look)?;
         incoming.at = self.at;
         let store = workspace.messages(console)?;
@@ -702,7 +702,7 @@ impl CheckConsent {
 /// A message, and what was found out about its consent.
 struct CheckedConsent<'c> {
     document: &'c Document<'c>,
-    said: &'c consent::Said,
+    said: &'c consent::ConsentStatement,
     judged: &'c Result<Terms, Rejection>,
 }
 

@@ -7,7 +7,7 @@ use crate::paragraph::{count, wrap};
 use crate::report::DeadReport;
 use crate::schema::DEAD;
 use crate::service::relay::remote::{LOOKED_THROUGH, RelayArgument, find_by_prefix};
-use crate::service::settings::Config;
+use crate::service::settings::Settings;
 use crate::view;
 use clap::{Args, Subcommand};
 use crosstalk_envelope::ErrorCode;
@@ -23,13 +23,13 @@ use std::collections::BTreeSet;
 )]
 pub(crate) struct Dead {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<DeadAction>,
     #[command(flatten)]
     list: List,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum DeadAction {
     List(List),
     Requeue(Requeue),
 }
@@ -67,15 +67,15 @@ impl Dead {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         match self.action {
             None => self.list.run(console),
-            Some(Action::List(action)) => action.run(console),
-            Some(Action::Requeue(action)) => action.run(console),
+            Some(DeadAction::List(action)) => action.run(console),
+            Some(DeadAction::Requeue(action)) => action.run(console),
         }
     }
 }
 
 impl List {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let config = Config::open(console)?;
+        let config = Settings::open(console)?;
         let dead = self.through.connect(&config, None)?.dead(self.limit)?;
         if self.json {
             console.report(DEAD, &DeadReport { deliveries: dead })?;
@@ -107,7 +107,7 @@ impl List {
 
 impl Requeue {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let config = Config::open(console)?;
+        let config = Settings::open(console)?;
         let remote = self.through.connect(&config, None)?;
         let id = &self.id;
         let all_ids = || {

@@ -11,7 +11,7 @@ use crate::paragraph::{count, wrap};
 use crate::report::{ImportConflict, ImportRejection, ImportReport};
 use crate::schema::IMPORT;
 use crate::service::consent;
-use crate::service::dns::Look;
+use crate::service::dns::DnsOptions;
 use crate::service::intake::{Incoming, Taken};
 use crate::service::workspace::Workspace;
 use clap::Args;
@@ -67,7 +67,7 @@ impl Import {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let workspace = Workspace::open(console)?;
         let found = files::find(&self.paths)?;
-        let look = Look::default();
+        let look = DnsOptions::default();
         let bar = self.bar(&found);
         let mut work = Work {
             incoming: Incoming::new(&workspace, &look)?,

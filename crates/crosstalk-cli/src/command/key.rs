@@ -10,7 +10,7 @@ use crate::report::{KeysReport, state_of};
 use crate::schema::KEYS;
 use crate::service::home::{KeysAndTrust, block_of, require_active, require_allowed, rotation_of};
 use crate::service::passphrase::{Passphrase, choose_new};
-use crate::service::settings::Config;
+use crate::service::settings::Settings;
 use crate::service::signing::sign;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::signing::Signer;
@@ -440,7 +440,7 @@ struct Parties {
 impl Parties {
     /// The same, from the configured sender if none is named: a relay accepts a message only from an address that its
     /// credential speaks for.
-    fn or_configured(mut self, config: &Config) -> Self {
+    fn or_configured(mut self, config: &Settings) -> Self {
         self.from = self.from.or_else(|| config.named_sender());
         self
     }
@@ -634,7 +634,7 @@ struct RevokeKey {
 
 impl RevokeKey {
     fn run(mut self, console: &mut Console) -> Result<Exit, Failure> {
-        self.parties = self.parties.or_configured(&Config::open(console)?);
+        self.parties = self.parties.or_configured(&Settings::open(console)?);
         let rooms = KeysAndTrust::open()?;
         let key = self.key(&rooms)?;
         let opened = rooms.unlock(&key, &self.ask)?;

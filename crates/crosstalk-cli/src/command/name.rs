@@ -5,8 +5,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report::NamesReport;
 use crate::schema::NAMES;
-use crate::service::settings::{self, Config, Target, Value};
-use clap::{Args, Subcommand};
+use crate::service::settings::{self, Settings, Target, Value};
+use clap::Args;
 use crosstalk_envelope::id;
 use crosstalk_envelope::unicode::escape;
 
@@ -52,8 +52,8 @@ impl Name {
 
     fn list(&self, console: &mut Console, name: Option<&str>) -> Result<Exit, Failure> {
         let config = match self.json {
-            true => Config::load(console.profile())?,
-            false => Config::open(console)?,
+            true => Settings::load(console.profile())?,
+            false => Settings::open(console)?,
         };
         let found = name.map(|n| config.names().find(n).ok_or_else(|| missing(n)));
         let found = found.transpose()?;
@@ -95,17 +95,12 @@ fn missing(name: &str) -> Failure {
         .help("`crosstalk name` lists those that are")
 }
 
-/// Work with ids
-#[derive(Args, Debug)]
-#[command(after_help = "Example:\n  crosstalk id new")]
-pub(crate) struct Id {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    New(New),
+group! {
+    /// Work with ids
+    #[command(after_help = "Example:\n  crosstalk id new")]
+    Id {
+        New(NewId),
+    }
 }
 
 /// Make new ids, one a line
@@ -113,7 +108,7 @@ enum Action {
 /// Ids carry their time in front: the order of the texts is the order in which they were made.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  crosstalk id new\n  crosstalk id new --uuid --count 3")]
-struct New {
+struct NewId {
     /// UUIDv7 in place of ULID
     #[arg(long)]
     uuid: bool,
@@ -122,15 +117,14 @@ struct New {
     count: u32,
 }
 
-impl Id {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let Action::New(new) = self.action;
-        let make = if new.uuid {
+impl NewId {
+    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+        let make = if self.uuid {
             id::new_uuid_v7
         } else {
             id::new_ulid
         };
-        for _ in 0..new.count {
+        for _ in 0..self.count {
             console.data(make() + "\n")?;
         }
         Ok(Exit::SUCCESS)

@@ -3,13 +3,13 @@
 use crate::console::{Console, GREEN, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::service::deliver::{Delivery, arrival};
+use crate::service::deliver::{SendOptions, arrival};
 use crate::service::lookup::{self, LAST};
 use crate::service::poll::KeptPoll;
 use crate::service::relay::remote::{RelayArgument, Remote};
 use crate::service::workspace::Workspace;
 use crate::{clock, json, view};
-use clap::{Args, Subcommand};
+use clap::Args;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Builder, CoreHeader, Document, ErrorCode, Intent, Reading, Timestamp};
@@ -22,38 +22,21 @@ use serde_json::Value;
 mod collate;
 mod new;
 
-/// Ask several, and count what they say
-///
-/// A poll is a message to several; each answers with a ballot, or in prose. The result follows from the envelopes alone:
-/// anyone who has them gets the same result, byte for byte. Without options, a poll asks several for their own words, and
-/// nothing is counted.
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  crosstalk poll new \"When do we release?\" --option Friday --option Monday --target claude --target human://acme.example/ann\n  crosstalk poll status last\n  crosstalk poll count 01K74V9TPR --as Monday   # what an answer in prose means\n  crosstalk poll close last\n  crosstalk poll collate --json poll.crosstalk answers/*.crosstalk"
-)]
-pub(crate) struct Poll {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    New(Box<new::New>),
-    Status(Status),
-    Count(Count),
-    Collate(collate::Collate),
-    Close(Close),
-}
-
-impl Poll {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        match self.action {
-            Action::New(action) => action.run(console),
-            Action::Status(action) => action.run(console),
-            Action::Count(action) => action.run(console),
-            Action::Collate(action) => action.run(console),
-            Action::Close(action) => action.run(console),
-        }
+group! {
+    /// Ask several, and count what they say
+    ///
+    /// A poll is a message to several; each answers with a ballot, or in prose. The result follows from the envelopes alone:
+    /// anyone who has them gets the same result, byte for byte. Without options, a poll asks several for their own words, and
+    /// nothing is counted.
+    #[command(
+        after_help = "Examples:\n  crosstalk poll new \"When do we release?\" --option Friday --option Monday --target claude --target human://acme.example/ann\n  crosstalk poll status last\n  crosstalk poll count 01K74V9TPR --as Monday   # what an answer in prose means\n  crosstalk poll close last\n  crosstalk poll collate --json poll.crosstalk answers/*.crosstalk"
+    )]
+    Poll {
+        New(Box<new::NewPoll>),
+        Status(PollStatus),
+        Count(CountBallot),
+        Collate(collate::Collate),
+        Close(ClosePoll),
     }
 }
 
@@ -113,7 +96,7 @@ impl PollSource {
 #[command(
     after_help = "Examples:\n  crosstalk poll status last\n  crosstalk poll status 01K74V6VX0 --json | jq .tally\n  crosstalk poll status 01K74V6VX0S86Z5JATM52C3M7Z --relay http://127.0.0.1:8799\n\nExit codes: 0 shown, 1 there is no such poll here, 10 the relay does not know\nit or can't be reached, 14 no permission."
 )]
-struct Status {
+struct PollStatus {
     /// The poll, its thread, or `last`
     #[arg(value_name = "POLL")]
     poll: String,
@@ -124,7 +107,7 @@ struct Status {
     source: PollSource,
 }
 
-impl Status {
+impl PollStatus {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let workspace = Workspace::open(console)?;
         let kept = KeptPoll::find(console, &workspace, &self.poll)?;
@@ -174,7 +157,7 @@ fn here(kept: &KeptPoll) -> Result<Value, Failure> {
 #[command(
     after_help = "Examples:\n  crosstalk poll close last\n  crosstalk poll close 01K74V6VX0S86Z5JATM52C3M7Z --relay http://127.0.0.1:8799\n\nExit codes: 0 closed, 1 there is no such poll here, 10 the relay does not know\nit or can't be reached, 14 only the asker closes it."
 )]
-struct Close {
+struct ClosePoll {
     /// The poll, its thread, or `last`
     #[arg(value_name = "POLL")]
     poll: String,
@@ -188,7 +171,7 @@ struct Close {
     source: PollSource,
 }
 
-impl Close {
+impl ClosePoll {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let workspace = Workspace::open(console)?;
         let kept = KeptPoll::find(console, &workspace, &self.poll)?;
@@ -280,7 +263,7 @@ fn end(kept: &KeptPoll) -> Result<Timestamp, Failure> {
 #[command(
     after_help = "Examples:\n  crosstalk poll count 01K74V9TPR --as Monday\n  crosstalk poll count 01K74V9TPR --as 'Friday > Monday'   # of a ranked poll\n  crosstalk poll count 01K74V9TPR --abstain\n\nExit codes: as of crosstalk send; 1 there is no such answer here, 12 this choice\ncan't be read, 14 the answer can't be corrected, or not by you."
 )]
-struct Count {
+struct CountBallot {
     /// The answer: its id or the beginning of it, `last`, or its digest
     #[arg(value_name = "MESSAGE")]
     answer: String,
@@ -295,10 +278,10 @@ struct Count {
     #[arg(long, conflicts_with = "choice")]
     abstain: bool,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: SendOptions,
 }
 
-impl Count {
+impl CountBallot {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let workspace = Workspace::open(console)?;
         let store = workspace.kept(console)?;

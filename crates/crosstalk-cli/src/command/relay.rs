@@ -12,7 +12,7 @@ use crate::service::lookup;
 use crate::service::relay::outbox::{DueMessage, Outbox};
 use crate::service::relay::remote::{RelayArgument, Remote};
 use crate::service::relay::send::{Attached, Submission};
-use crate::service::settings::{self, Config, RelaySetting, base_url, is_open};
+use crate::service::settings::{self, RelaySetting, Settings, base_url, is_open};
 use crate::service::workspace::Workspace;
 use crate::{shell, view};
 use clap::Args;
@@ -101,7 +101,7 @@ impl AddRelay {
             }
         };
         let profile = console.profile().map(str::to_owned);
-        let config = Config::open(console)?;
+        let config = Settings::open(console)?;
         let is_it = |r: &&RelaySetting| r.url == self.url && r.profile == profile;
         let before = config.relays().iter().rfind(is_it);
         let addresses = match self.addresses.is_empty() {
@@ -129,7 +129,7 @@ impl AddRelay {
         if is_open(&relay.url) {
             console.warning("what goes to this relay, the token included, can be read on its way: use https if you can")?;
         }
-        let config = Config::open(console)?;
+        let config = Settings::open(console)?;
         console.talk(&format!("{}\n", wrap(&after_add(&relay, &config), 0, 0)))?;
         if let Some(replaced) = replaced {
             console.note(&format!("before, it was for {replaced}"))?;
@@ -151,7 +151,7 @@ fn with_earlier(added: Vec<Pattern>, before: Option<&RelaySetting>) -> Vec<Patte
 }
 
 /// Where messages go now that a relay was added.
-fn after_add(added: &RelaySetting, config: &Config) -> String {
+fn after_add(added: &RelaySetting, config: &Settings) -> String {
     let url = escape(&added.url).into_owned();
     let others = || config.relays().iter().filter(|r| r.url != added.url);
     let is_first = |r: &&RelaySetting| r.is_for_all() && r.profile == added.profile;
@@ -190,7 +190,7 @@ fn after_add(added: &RelaySetting, config: &Config) -> String {
 }
 
 /// Where messages go now that a relay was removed.
-fn after_remove(url: &str, config: &Config) -> String {
+fn after_remove(url: &str, config: &Settings) -> String {
     let left = config.relays();
     let rest = match (left.iter().find(|r| r.is_for_all()), left.first()) {
         (Some(all), _) => format!(
@@ -207,7 +207,7 @@ fn after_remove(url: &str, config: &Config) -> String {
 
 impl ListRelays {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let config = Config::open(console)?;
+        let config = Settings::open(console)?;
         if self.json {
             let relays = config.relays().iter().map(report).collect();
             console.report(RELAYS, &RelaysReport { relays })?;
@@ -255,7 +255,7 @@ impl RemoveRelay {
         })?;
         match was_there {
             true => {
-                let config = Config::open(console)?;
+                let config = Settings::open(console)?;
                 let sentence = after_remove(&self.url, &config);
                 console.talk(&format!("{}\n", wrap(&sentence, 0, 0)))?;
                 Ok(Exit::SUCCESS)
@@ -293,7 +293,7 @@ fn digest(text: &str) -> Result<Digest, String> {
 
 impl FetchFile {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let config = Config::open(console)?;
+        let config = Settings::open(console)?;
         let remote = self.through.connect(&config, None)?;
         let bytes = remote.blob(self.digest)?;
         match &self.out {

@@ -10,7 +10,7 @@ use crate::paragraph::{count, wrap};
 use crate::service::relay::archive;
 use crate::service::relay::archive::{check_blobs, check_copy};
 use crate::service::relay::data::{DataArgument, DataFolder, make_folder};
-use crate::service::relay::progress::Progress;
+use crate::service::relay::progress::ProgressLine;
 use crate::{clock, shell, view};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
@@ -76,7 +76,7 @@ impl Restore {
             .permissions(own())
             .tempdir_in(parent)
             .map_err(at(parent))?;
-        let progress = Progress::start("unpacking");
+        let progress = ProgressLine::start("unpacking");
         let title = archive::unpack(&self.file, place.path())?;
         progress.next("checking");
         let new = DataFolder::at(place.path().to_owned());

@@ -261,7 +261,7 @@ impl Threads {
 #[command(
     after_help = "Examples:\n  crosstalk waiting\n  crosstalk waiting --local                  # ask no relay\n  crosstalk waiting --done 01K74V8Q          # you want no answer any more\n  crosstalk waiting --json | jq -r '.messages[].waits_for[]'\n\nExit codes: 0 shown, also if you wait for nothing; 1 a message of --done did not wait for an answer."
 )]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingCommand {
     /// Wait for no answer to this message any more; may be given again
     #[arg(long, value_name = "ID", conflicts_with = "skip")]
     done: Vec<String>,
@@ -275,7 +275,7 @@ pub(crate) struct Waiting {
     json: bool,
 }
 
-impl Waiting {
+impl WaitingCommand {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let workspace = Workspace::open(console)?;
         if !self.done.is_empty() {
@@ -363,7 +363,7 @@ fn report(
 #[command(
     after_help = "Examples:\n  crosstalk search jwt expi\n  crosstalk search '\"short expiry\"' from:chatgpt\n  crosstalk search --json 'auth*' | jq -r '.messages[].id'\n\nExit codes: 0 found, 1 nothing found, 2 no word to look for."
 )]
-pub(crate) struct Search {
+pub(crate) struct SearchCommand {
     /// The words to look for
     #[arg(value_name = "WORDS", required = true)]
     words: Vec<String>,
@@ -374,7 +374,7 @@ pub(crate) struct Search {
     json: bool,
 }
 
-impl Search {
+impl SearchCommand {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let query = self.words.join(" ");
         let search =

@@ -9,7 +9,7 @@ use crate::input::{Input, shown_path};
 use crate::paragraph::{count, wrap};
 use crate::report::{DomainReport, KnownKeyReport, Remark, TrustReport, standing_of};
 use crate::schema::TRUST;
-use crate::service::dns::{Look, Lookup};
+use crate::service::dns::{DnsLookup, DnsOptions};
 use crate::service::home::{KeysAndTrust, public_key, require_allowed};
 use clap::Args;
 use crosstalk_envelope::registry::rule;
@@ -647,7 +647,7 @@ struct CheckTrust {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    look: Look,
+    look: DnsOptions,
 }
 
 impl CheckTrust {
@@ -655,7 +655,7 @@ impl CheckTrust {
         let rooms = KeysAndTrust::open()?;
         let known = rooms.trust()?;
         let mut trust = known.clone();
-        let mut lookup = Lookup::new(&self.look, &rooms)?;
+        let mut lookup = DnsLookup::new(&self.look, &rooms)?;
         let now = clock::now();
         let is_meant = |id: &str| self.ids.is_empty() || self.ids.iter().any(|i| i == id);
         let mut keys: Vec<(&KnownKey, Vec<Remark>)> = Vec::new();

@@ -8,8 +8,8 @@ use crate::failure::Failure;
 use crate::input::{Files, Input};
 use crate::paragraph::{width, wrap};
 use crate::report::VerifyReport;
-use crate::schema::{Named, VERIFY};
-use crate::service::dns::{Look, Lookup};
+use crate::schema::{NamedForm, VERIFY};
+use crate::service::dns::{DnsLookup, DnsOptions};
 use crate::service::home::{KeysAndTrust, public_key};
 use crate::{clock, json, render};
 use anstyle::Style;
@@ -50,7 +50,7 @@ pub(crate) struct Verify {
     #[arg(long, conflicts_with_all = ["at", "dns"])]
     rc1: bool,
     #[command(flatten)]
-    look: Look,
+    look: DnsOptions,
 }
 
 /// What verdicts are made from, and what was printed so far.
@@ -58,7 +58,7 @@ struct VerifyRun<'s> {
     command: &'s Verify,
     key: Option<PublicKey>,
     trust: Trust,
-    lookup: Lookup<'s>,
+    lookup: DnsLookup<'s>,
     first: bool,
     first_text: bool,
 }
@@ -76,7 +76,7 @@ impl Verify {
             command: &self,
             key,
             trust: rooms.trust()?,
-            lookup: Lookup::new(&self.look, &rooms)?,
+            lookup: DnsLookup::new(&self.look, &rooms)?,
             first: true,
             first_text: true,
         };
@@ -98,7 +98,7 @@ impl Verify {
             file: self.files.several().then(|| input.name.clone()),
             ..report
         };
-        console.data(json::line(&Named::new(VERIFY, &report))?)
+        console.data(json::line(&NamedForm::new(VERIFY, &report))?)
     }
 
     /// Shows what is for people: with --text, stdout is for the text alone.

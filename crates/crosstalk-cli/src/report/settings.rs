@@ -1,7 +1,7 @@
 //! What `config`, `name`, `address` and `lint` print for programs.
 
 use super::or_null;
-use crate::service::settings::{Config, SETTINGS, Source, Value};
+use crate::service::settings::{SETTINGS, SettingSource, Settings, Value};
 use crosstalk_envelope::Severity;
 use crosstalk_envelope::registry::SchemeKind;
 use crosstalk_protocol::dns::Dnssec;
@@ -58,7 +58,7 @@ struct SourceReport {
 }
 
 impl ConfigReport {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Settings) -> Self {
         let settings = SETTINGS.iter().map(|setting| {
             let (value, source) = config.value(setting.key);
             SettingReport {
@@ -81,7 +81,7 @@ impl ConfigReport {
 }
 
 impl NamesReport {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Settings) -> Self {
         let names = config.names().iter().map(|(name, address)| NameReport {
             name: name.to_owned(),
             address: address.to_owned(),
@@ -94,11 +94,11 @@ impl NamesReport {
 }
 
 impl SourceReport {
-    fn new(source: Source) -> Self {
+    fn new(source: SettingSource) -> Self {
         let (word, line) = (source.as_str(), source.line());
         let (profile, variable) = match source {
-            Source::Profile(name, _) => (Some(name), None),
-            Source::Variable(name) => (None, Some(name)),
+            SettingSource::Profile(name, _) => (Some(name), None),
+            SettingSource::Variable(name) => (None, Some(name)),
             _ => (None, None),
         };
         Self {

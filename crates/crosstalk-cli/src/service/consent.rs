@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The consent that a message claims, and the evidence for its sender.
 #[derive(Clone, Debug)]
-pub(crate) struct Said {
+pub(crate) struct ConsentStatement {
     claim: Option<Claim>,
     proof: Proof,
     /// Why the message is not taken, by its own words.
@@ -33,7 +33,7 @@ pub(crate) struct Said {
     is_unsound: bool,
 }
 
-impl Said {
+impl ConsentStatement {
     /// Looks at a message by itself.
     pub(crate) fn of(admitted: &Admitted, proof: Proof, policy: &Policy, at: Timestamp) -> Self {
         let document = admitted.document();
@@ -273,7 +273,7 @@ pub(crate) fn file(
     console: &mut Console,
     store: &mut SqliteStore,
     arrival: &Arrival,
-    (said, policy): (&Said, &Policy),
+    (said, policy): (&ConsentStatement, &Policy),
 ) -> Result<Filed, Failure> {
     if let Some(refusal) = &said.refusal {
         return Ok(Err(refusal.clone()));

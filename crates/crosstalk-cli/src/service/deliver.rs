@@ -19,7 +19,7 @@ use crate::report::{
 };
 use crate::schema::{SENT, SENT_MANY};
 use crate::service::clipboard::{Choice, ClipboardError, Copied};
-use crate::service::consent::{self, Said};
+use crate::service::consent::{self, ConsentStatement};
 use crate::service::home::{Opened, block_of};
 use crate::service::lookup;
 use crate::service::passphrase::Passphrase;
@@ -51,7 +51,7 @@ use crosstalk_store::{SqliteStore, StoredKey};
 /// How a message leaves.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "How it leaves")]
-pub(crate) struct Delivery {
+pub(crate) struct SendOptions {
     /// Sign it
     #[arg(long, overrides_with = "no_sign")]
     sign: bool,
@@ -122,7 +122,7 @@ impl SentMessage {
     }
 }
 
-impl Delivery {
+impl SendOptions {
     /// Sends a message on its way. What it warns about has been told before.
     pub(crate) fn dispatch(
         &self,
@@ -602,7 +602,7 @@ pub(crate) fn keep(
     let (arrival, admitted) = arrival(&document, key, at);
     let proof = Proof::own(admitted.verdict(), workspace.mine()?.has(document.sender()));
     let policy = workspace.config.consent();
-    let said = Said::of(&admitted, proof, &policy, at);
+    let said = ConsentStatement::of(&admitted, proof, &policy, at);
     let filed = consent::file(console, store, &arrival, (&said, &policy))?;
     filed.map_err(|refusal| consent::declined("nothing was sent: ", &refusal))
 }

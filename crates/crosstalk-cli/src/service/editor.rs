@@ -7,7 +7,7 @@ mod draft;
 mod program;
 
 pub(crate) use draft::Draft;
-pub(crate) use program::Program;
+pub(crate) use program::Editor;
 
 use crate::failure::Failure;
 use std::fmt;
@@ -44,7 +44,7 @@ pub(crate) fn compose(
     reference: &str,
     configured: Option<&str>,
 ) -> Result<Composed, EditorError> {
-    let program = Program::find(configured)?;
+    let program = Editor::find(configured)?;
     let mut draft = Draft::new(draft, reference).map_err(|e| EditorError::File(e, None))?;
     let ran = program.run(draft.path());
     // An editor that failed may have written before: what is in the file now is what is to be kept.

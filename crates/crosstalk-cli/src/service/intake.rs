@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::paragraph::wrap;
 use crate::report::PastedReport;
-use crate::service::dns::Look;
+use crate::service::dns::DnsOptions;
 use crate::service::relay::remote::Waiting;
 use crate::service::relocate::relocate;
 use crate::service::workspace::Workspace;
@@ -38,7 +38,7 @@ use crosstalk_protocol::{VerdictWord, is_primer_example, readdressed};
 use crosstalk_store::SqliteStore;
 pub(crate) use plain::{asked, asks};
 pub(crate) use reader::{Incoming, Taken};
-use report::Told;
+use report::IntakeResult;
 use serde_json::Value;
 
 /// The ids that a relay assigned to a message, which others know it by.
@@ -85,7 +85,7 @@ impl AssignedIds {
 /// Keeps the messages of texts, and tells about them: to people at once, to programs at the end.
 pub(crate) struct Intake<'a> {
     workspace: &'a Workspace,
-    look: &'a Look,
+    look: &'a DnsOptions,
     pub(crate) way: Way,
     pub(crate) new_id: bool,
     /// The message that everything answers, because a person says so.
@@ -115,7 +115,7 @@ pub(crate) struct Intake<'a> {
 
 impl<'a> Intake<'a> {
     /// Keeps what is pasted.
-    pub(crate) fn new(workspace: &'a Workspace, look: &'a Look, unfold: bool) -> Self {
+    pub(crate) fn new(workspace: &'a Workspace, look: &'a DnsOptions, unfold: bool) -> Self {
         Self {
             workspace,
             look,
@@ -213,7 +213,7 @@ impl<'a> Intake<'a> {
                     store.message(id)?
                 }
             };
-            let told = Told {
+            let told = IntakeResult {
                 document,
                 taken,
                 outcome,

@@ -1,7 +1,7 @@
 //! The report on a run of the case files.
 
 use crate::junit::{JunitCase, JunitOutcome, junit, seconds};
-use crate::level::Level;
+use crate::level::SpecLevel;
 use crate::question::CaseFailure;
 use crate::set::CaseSource;
 use schemars::JsonSchema;
@@ -68,7 +68,7 @@ pub struct ProgramResult {
     /// The behaviour that it shows, in one sentence.
     pub about: String,
     /// Its level.
-    pub level: Level,
+    pub level: SpecLevel,
     /// How it ended.
     pub outcome: ProgramOutcome,
     /// How long it took.
@@ -116,7 +116,7 @@ pub struct ProgramReport {
     /// The command line of the program.
     pub program: String,
     /// The level that was asked for.
-    pub level: Level,
+    pub level: SpecLevel,
     /// One result for each case, in the order of the ids.
     pub results: Vec<ProgramResult>,
     /// Why the run stopped before its end, if it did.
@@ -217,7 +217,7 @@ impl ProgramReport {
 #[derive(Serialize, JsonSchema)]
 pub struct ProgramSummary {
     program: String,
-    #[schemars(extend("enum" = Level::ALL.map(Level::as_str)))]
+    #[schemars(extend("enum" = SpecLevel::ALL.map(SpecLevel::as_str)))]
     level: &'static str,
     conforms: bool,
     passed: usize,
@@ -241,7 +241,7 @@ struct ProgramCaseSummary {
     id: String,
     rule: String,
     about: String,
-    #[schemars(extend("enum" = Level::ALL.map(Level::as_str)))]
+    #[schemars(extend("enum" = SpecLevel::ALL.map(SpecLevel::as_str)))]
     level: &'static str,
     #[schemars(extend("enum" = ["passed", "failed", "unsupported", "left-out", "not-run"]))]
     outcome: &'static str,
@@ -303,13 +303,13 @@ mod tests {
             id: format!("{}/case-{number}", if number < 2 { "env" } else { "ids" }),
             rule: "ENV-001".into(),
             about: "Something.".into(),
-            level: Level::L0,
+            level: SpecLevel::L0,
             outcome: outcome.clone(),
             time: Duration::ZERO,
         };
         ProgramReport {
             program: "x".into(),
-            level: Level::L0,
+            level: SpecLevel::L0,
             results: outcomes.iter().enumerate().map(result).collect(),
             stopped: None,
             stderr: String::new(),

@@ -10,7 +10,7 @@ use crate::paragraph::{count, wrap};
 use crate::report::AuditReport;
 use crate::schema::AUDIT_VERIFY;
 use crate::service::audit_bundle::BundleFolder;
-use crate::service::relay::progress::Progress;
+use crate::service::relay::progress::ProgressLine;
 use clap::Args;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::unicode::escape;
@@ -69,7 +69,7 @@ impl ExportBundle {
         let mut source = self.place.open(console)?;
         let key = source.key()?;
         require_empty(&self.out)?;
-        let progress = Progress::start("reading the log");
+        let progress = ProgressLine::start("reading the log");
         let is_part = self.thread.is_some()
             || self.message.is_some()
             || self.since.is_some()
@@ -327,7 +327,7 @@ impl VerifyBundle {
             key: trusted.as_ref(),
             held: &held,
         };
-        let progress = Progress::start("checking messages");
+        let progress = ProgressLine::start("checking messages");
         let checked = bundle::check(&folder, &against, &mut |done, all| progress.at(done, all));
         progress.end();
         match checked {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 const LINES: usize = 3;
 
 #[derive(Default)]
-pub(super) struct Page {
+pub(super) struct ChapterPage {
     blocks: Vec<PageBlock>,
     pub(super) facts: Map<String, Value>,
 }
@@ -24,7 +24,7 @@ enum PageBlock {
     Poll(Box<PollReport>),
 }
 
-impl Page {
+impl ChapterPage {
     pub(super) fn say(&mut self, text: impl Into<String>) {
         self.blocks.push(PageBlock::Say(text.into()));
     }

@@ -1,6 +1,6 @@
 //! The seven chapters. Each performs its steps, checks the result, and fails if the result is wrong.
 
-use super::page::Page;
+use super::page::ChapterPage;
 use super::world::{
     ABLE, ANN, CRITIC, NAME, Posted, SCOUT, Who, World, name_of, names_of, relayed, require,
 };
@@ -23,7 +23,7 @@ use std::path::Path;
 
 pub(super) struct Chapter {
     pub(super) title: &'static str,
-    pub(super) tell: fn(&mut World, &mut Page) -> Result<(), Failure>,
+    pub(super) tell: fn(&mut World, &mut ChapterPage) -> Result<(), Failure>,
 }
 
 pub(super) const CHAPTERS: [Chapter; 7] = [
@@ -38,7 +38,7 @@ pub(super) const CHAPTERS: [Chapter; 7] = [
 
 pub(super) const fn chapter(
     title: &'static str,
-    tell: fn(&mut World, &mut Page) -> Result<(), Failure>,
+    tell: fn(&mut World, &mut ChapterPage) -> Result<(), Failure>,
 ) -> Chapter {
     Chapter { title, tell }
 }
@@ -66,7 +66,7 @@ fn with(builder: Builder, block: &str, fields: &[(&str, &str)]) -> Builder {
     fields.iter().fold(builder, add)
 }
 
-fn tell_people(world: &mut World, page: &mut Page) -> Result<(), Failure> {
+fn tell_people(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "Ann is a person; Scout and Critic are agents. Each has an address, a key that was made a moment ago, and a token \
          for the relay between them. They have compared the fingerprints of their keys, so that from now on nobody can \
@@ -96,7 +96,7 @@ fn tell_people(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell_question(world: &mut World, page: &mut Page) -> Result<(), Failure> {
+fn tell_question(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "Ann asks Scout something. A message is plain text: who to whom, what for, the words, a signature. It would look \
          the same in a mail or in a chat, where a person copies and pastes it.",
@@ -134,7 +134,7 @@ fn tell_question(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell_poll(world: &mut World, page: &mut Page) -> Result<(), Failure> {
+fn tell_poll(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "Which day is it to be? Ann asks all three, herself among them. A poll is one message to several; each answers \
          with a ballot, and the relay tells who asked as soon as everybody has answered.",
@@ -208,7 +208,12 @@ fn tell_poll(world: &mut World, page: &mut Page) -> Result<(), Failure> {
 }
 
 /// Counts once more, from a text file of the conversation alone: it has to be the message that the relay sent.
-fn recount(world: &World, page: &mut Page, thread: &str, result: &str) -> Result<(), Failure> {
+fn recount(
+    world: &World,
+    page: &mut ChapterPage,
+    thread: &str,
+    result: &str,
+) -> Result<(), Failure> {
     let text = world.ask(Who::Ann, async |c| c.export(thread).await);
     let text = relayed(text, "the conversation can't be exported")?;
     let file = world.write("poll.crosstalk", &text)?;
@@ -237,7 +242,7 @@ fn recount(world: &World, page: &mut Page, thread: &str, result: &str) -> Result
     Ok(())
 }
 
-fn tell_escalation(world: &mut World, page: &mut Page) -> Result<(), Failure> {
+fn tell_escalation(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "Scout finds a guide who wants a deposit of 240 EUR. That is more than an agent may promise, so Scout does not: \
          an ESCALATE goes to Ann, with the reason. She sees the conversation so far, and nobody has to tell it again.",
@@ -293,7 +298,7 @@ fn transferred(builder: Builder, until: Timestamp) -> Builder {
     with(builder, "privacy", &fields)
 }
 
-fn tell_handoff(world: &mut World, page: &mut Page) -> Result<(), Failure> {
+fn tell_handoff(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "The guide has to know something about Ann's health. She tells Scout, and says what it may be used for: medical, \
          until a day next week, under a name by which she can withdraw it.",
@@ -357,7 +362,7 @@ fn tell_handoff(world: &mut World, page: &mut Page) -> Result<(), Failure> {
 }
 
 /// Shows what the relay has on record about the consent.
-fn show_grant(world: &World, page: &mut Page) -> Result<(), Failure> {
+fn show_grant(world: &World, page: &mut ChapterPage) -> Result<(), Failure> {
     let Some(found) = world.data.open()?.grant(GRANT)? else {
         return fail("the consent is not on record");
     };
@@ -379,7 +384,7 @@ fn show_grant(world: &World, page: &mut Page) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell_revocation(world: &mut World, page: &mut Page) -> Result<(), Failure> {
+fn tell_revocation(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "Scout sends Critic something more under the same consent. Critic is away, so it waits at the relay. Meanwhile the \
          trip is called off, and Ann withdraws her consent.",
@@ -481,7 +486,7 @@ fn find_traces(folder: &Path) -> Result<(usize, usize), Failure> {
     Ok((files.iter().filter(has_trace).count(), files.len()))
 }
 
-fn tell_audit(world: &mut World, page: &mut Page) -> Result<(), Failure> {
+fn tell_audit(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "Everything that the relay took, refused, delivered and erased is an entry of a log, and the log is a Merkle tree \
          whose root it signs. The operator exports it as a folder of text files; the key of the relay comes by another way.",
@@ -598,7 +603,7 @@ fn put(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Shows an envelope, and the receipt of the relay.
-fn show_accepted(page: &mut Page, posted: &Posted) {
+fn show_accepted(page: &mut ChapterPage, posted: &Posted) {
     page.envelope(&posted.text, &posted.file);
     let entry = match posted.receipt.index {
         Some(index) => format!("entry {index} of its log"),
@@ -610,7 +615,7 @@ fn show_accepted(page: &mut Page, posted: &Posted) {
 
 /// Shows why the relay rejected a message: it has to be for want of consent.
 fn show_rejected(
-    page: &mut Page,
+    page: &mut ChapterPage,
     answer: Result<Posted, ClientError>,
     what: &str,
 ) -> Result<(), Failure> {

@@ -28,7 +28,7 @@ use serde_json::Value;
 const QUOTED: usize = 40;
 
 /// A message, and what became of it.
-pub(super) struct Told<'t> {
+pub(super) struct IntakeResult<'t> {
     pub(super) document: &'t Document<'t>,
     pub(super) taken: &'t Taken,
     pub(super) outcome: &'t StoreOutcome,
@@ -52,7 +52,7 @@ pub(super) struct Told<'t> {
     pub(super) is_replaced: bool,
 }
 
-impl Told<'_> {
+impl IntakeResult<'_> {
     /// For people.
     pub(super) fn show(
         &self,

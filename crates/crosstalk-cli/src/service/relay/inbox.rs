@@ -5,8 +5,8 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::service::deliver::{self, Delivery, refused};
-use crate::service::dns::Look;
+use crate::service::deliver::{self, SendOptions, refused};
+use crate::service::dns::DnsOptions;
 use crate::service::intake::{AssignedIds, Intake};
 use crate::service::recipient::resolve_typed;
 use crate::service::relay::outbox::{DueMessage, Outbox};
@@ -76,7 +76,7 @@ pub(crate) fn keep(
     waiting: &Waiting,
     (quiet, is_mine): (bool, bool),
 ) -> Result<Exit, Failure> {
-    let look = Look::default();
+    let look = DnsOptions::default();
     keep_history(console, workspace, &look, waiting)?;
     let mut intake = Intake::new(workspace, &look, false);
     intake.way = Way::Relayed;
@@ -89,7 +89,7 @@ pub(crate) fn keep(
 fn keep_history(
     console: &mut Console,
     workspace: &Workspace,
-    look: &Look,
+    look: &DnsOptions,
     waiting: &Waiting,
 ) -> Result<(), Failure> {
     for text in waiting.history.iter().flatten() {
@@ -347,7 +347,7 @@ pub(crate) fn post(
         true => (text.to_owned(), None),
         false => {
             let is_known = store.knows(document.receiver())?;
-            Delivery::default().seal(workspace, text, at, is_known)?
+            SendOptions::default().seal(workspace, text, at, is_known)?
         }
     };
     let (outcome, _) = deliver::keep(console, workspace, &mut store, (&text, key.as_ref()), at)?;

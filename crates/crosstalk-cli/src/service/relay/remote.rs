@@ -3,7 +3,7 @@
 use crate::console::{Console, DIM, styled};
 use crate::failure::Failure;
 use crate::service::lookup::is_long_enough;
-use crate::service::settings::{Config, base_url};
+use crate::service::settings::{Settings, base_url};
 use crate::{shell, view};
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
@@ -60,7 +60,7 @@ impl RelayArgument {
     /// settings, else the one on this machine.
     pub(crate) fn connect(
         &self,
-        config: &Config,
+        config: &Settings,
         address: Option<&str>,
     ) -> Result<Remote, Failure> {
         let relays = config.relays();

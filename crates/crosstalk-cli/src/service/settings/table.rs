@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::fmt;
 
 pub(crate) struct Setting {
-    pub(crate) key: Key,
+    pub(crate) key: SettingKey,
     /// As it is written in the file and on the command line.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
@@ -61,14 +61,14 @@ macro_rules! settings {
             clippy::enum_variant_names,
             reason = "the settings are named as in the file, and two are about keys to sign with"
         )]
-        pub(crate) enum Key {
+        pub(crate) enum SettingKey {
             $($key),+
         }
 
         /// Every setting, in the order in which they are shown.
         pub(crate) const SETTINGS: &[Setting] = &[
             $(Setting {
-                key: Key::$key,
+                key: SettingKey::$key,
                 name: $name,
                 kind: Kind::$kind$(($check))?,
                 default: Fixed::$default$(($value))?,
@@ -130,7 +130,7 @@ impl Setting {
 
     pub(crate) fn variable(&self) -> String {
         match self.key {
-            Key::DefaultProfile => "CROSSTALK_PROFILE".to_owned(),
+            SettingKey::DefaultProfile => "CROSSTALK_PROFILE".to_owned(),
             _ => format!(
                 "CROSSTALK_{}",
                 self.name.to_ascii_uppercase().replace('.', "_")
@@ -140,7 +140,7 @@ impl Setting {
 
     /// Whether a profile may set it.
     pub(crate) fn is_of_profiles(&self) -> bool {
-        self.key != Key::DefaultProfile
+        self.key != SettingKey::DefaultProfile
     }
 
     /// The default value; nothing if it depends on the machine.
