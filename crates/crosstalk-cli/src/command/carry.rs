@@ -179,7 +179,7 @@ impl Courier<'_> {
             Ok(copied) => Ok(Some(copied)),
             Err(ClipboardError::Off) => Ok(None),
             Err(fault) => {
-                console.note(&format!("not copied: {fault}"))?;
+                console.note(&format!("not copied: {}", Failure::from(fault)))?;
                 Ok(None)
             }
         }

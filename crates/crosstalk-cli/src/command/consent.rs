@@ -34,7 +34,7 @@ use crosstalk_store::SqliteStore;
 use std::path::PathBuf;
 
 group! {
-    /// Grant, look at, check and withdraw consents
+    /// Grant, look at, check and revoke consents
     ///
     /// Every message that says `Consent: explicit_yes` is on record here, with who gave it, for what, to whom, until when,
     /// and how well that was verified. Revoking a consent erases every message that was kept under it.
@@ -325,7 +325,7 @@ fn shown(record: &ConsentRecord) -> String {
     field("digest", &consent.digest);
     field("goes back to", &consent.originals.join(", "));
     if let Some(end) = &consent.revoked {
-        field("withdrawn", &format!("{} by {}", end.at, end.by));
+        field("revoked", &format!("{} by {}", end.at, end.by));
         field("revoke", &end.message);
         field("reason", end.reason.as_deref().unwrap_or_default());
     }
@@ -342,7 +342,7 @@ fn shown(record: &ConsentRecord) -> String {
     out
 }
 
-/// How far the word that it was withdrawn is.
+/// How far the word that it was revoked is.
 fn told(delivery: &Delivered) -> String {
     let how = match delivery.state.as_str() {
         "acknowledged" => "confirmed",
@@ -357,7 +357,7 @@ fn told(delivery: &Delivered) -> String {
 
 /// Say yes: make, sign and keep a message that grants a consent
 ///
-/// It says what the consent covers, for whom, since when and until when, and has a name by which it can be withdrawn. It is
+/// It says what the consent covers, for whom, since when and until when, and has a name by which it can be revoked. It is
 /// signed if you have a key. It is kept, printed and put on the clipboard, or handed to a relay.
 #[derive(Args, Debug)]
 #[command(
@@ -485,9 +485,9 @@ impl GrantConsent {
             Some(end) => format!(" until {end}"),
             None => String::new(),
         };
-        // Only who has a key can withdraw it.
+        // Only who has a key can revoke it.
         let ends = match is_signed {
-            true => "; I can withdraw it at any time.",
+            true => "; I can revoke it at any time.",
             false => ".",
         };
         format!(
@@ -497,7 +497,7 @@ impl GrantConsent {
     }
 }
 
-/// Withdraw a consent: erase what was kept under it, and make the signed REVOKE
+/// Revoke a consent: erase what was kept under it, and make the signed REVOKE
 ///
 /// It holds at once. Every message here that was kept under the consent, or under one that goes back to it, loses its text,
 /// and what is left of it in the files of the store is taken out; the digests stay. The REVOKE goes to the receiver of the
@@ -544,7 +544,7 @@ impl RevokeConsent {
         drop(store);
         if let Some(end) = grant.as_ref().and_then(|g| g.revoked.as_ref()) {
             console.note(&format!(
-                "it was withdrawn before, at {} ({}): this REVOKE says it again",
+                "it was revoked before, at {} ({}): this REVOKE says it again",
                 end.at, end.message
             ))?;
         }
@@ -570,7 +570,7 @@ impl RevokeConsent {
         let builder = builder
             .meta("revocation", "Effective", at.to_string())
             .body(format!(
-                "I withdraw the consent {id}. Please erase what you have under it, let those know whom you passed it on to, \
+                "I revoke the consent {id}. Please erase what you have under it, let those know whom you passed it on to, \
                  and confirm."
             ))
             .visible();

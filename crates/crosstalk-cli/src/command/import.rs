@@ -362,9 +362,9 @@ impl Work<'_> {
         let by = (&taken.said, &self.incoming.policy);
         let filed = consent::file(console, &mut self.store, &taken.arrival, by)?;
         match filed {
-            Ok((outcome, withdrawn)) => {
+            Ok((outcome, revoked)) => {
                 self.count(name.to_owned(), way, outcome);
-                consent::tell(console, &withdrawn)
+                consent::tell(console, &revoked)
             }
             Err(refusal) => {
                 let id = taken.arrival.id();

@@ -16,7 +16,6 @@ use crate::service::reply;
 use crate::service::workspace::Workspace;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::Diagnostic;
-use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::store::{Record, Wait};
 use crosstalk_protocol::{Assistant, primer_of};
 use std::path::{Path, PathBuf};
@@ -175,10 +174,10 @@ impl WatchClipboard {
                 }
                 Err(fault) => {
                     // An image, or a display or program that does not answer: told once, and tried again.
-                    let fault = fault.to_string();
+                    let fault = Failure::from(fault).to_string();
                     if trouble.as_ref() != Some(&fault) {
                         let word = styled(YELLOW, "note");
-                        console.talk(&format!("{word}: {}\n", escape(&fault)))?;
+                        console.talk(&format!("{word}: {fault}\n"))?;
                         trouble = Some(fault);
                     }
                     sleep(INTERVAL);

@@ -605,7 +605,7 @@ impl ThreadTransfer {
         }
         let what = count(left_out, "message");
         console.note(&format!(
-            "{what} left out: the consent is over or was withdrawn"
+            "{what} left out: the consent is over or was revoked"
         ))?;
         Ok(write(&thread.records)?)
     }

@@ -135,11 +135,11 @@ impl ConsentStatement {
         let mut claim = claim.clone();
         claim.permission = None;
         let is_authority = policy.is_authority(party.sender);
-        let withdrawal = consent::plan_revocation(&claim, &party, known, is_authority)?;
-        match withdrawal {
+        let revocation = consent::plan_revocation(&claim, &party, known, is_authority)?;
+        match revocation {
             Some(_) => Ok(Terms {
                 expires: claim.expires,
-                withdrawal,
+                withdrawal: revocation,
                 ..Terms::default()
             }),
             None => consent::judge(&claim, &party, known),
@@ -265,7 +265,7 @@ pub(crate) fn tell_granted(
     Ok(())
 }
 
-/// Files a message: the outcome and the consents that it withdrew; or its refusal.
+/// Files a message: the outcome and the consents that it revoked; or its refusal.
 pub(crate) type Filed = Result<(StoreOutcome, RevocationResult), Rejection>;
 
 /// Keeps a message, if its consent is enough, and writes down what follows from it.
@@ -281,7 +281,7 @@ pub(crate) fn file(
     let claim = said.claim.clone().unwrap_or_default();
     let rule = |known: &[Grant]| said.ruled(arrival, known, policy);
     let filed = store.accept_ruled(arrival, &claim, &rule)?;
-    if matches!(&filed, Ok((_, withdrawn)) if !withdrawn.erased.is_empty()) {
+    if matches!(&filed, Ok((_, revoked)) if !revoked.erased.is_empty()) {
         scrub(console, store)?;
     }
     Ok(filed)
@@ -315,16 +315,16 @@ pub(crate) fn sentence(refusal: &Rejection) -> String {
     format!("{} ({}, {rule})", refusal.detail(), refusal.code.as_str())
 }
 
-/// Says what was withdrawn and erased; nothing if nothing was.
-pub(crate) fn tell(console: &mut Console, withdrawn: &RevocationResult) -> Result<(), Failure> {
-    if withdrawn.consents.is_empty() {
+/// Says what was revoked and erased; nothing if nothing was.
+pub(crate) fn tell(console: &mut Console, revoked: &RevocationResult) -> Result<(), Failure> {
+    if revoked.consents.is_empty() {
         return Ok(());
     }
     console.talk(&format!(
         "{}: {}; {}\n",
-        styled(GREEN, "Withdrawn"),
-        view::names(&withdrawn.consents),
-        match withdrawn.erased.len() {
+        styled(GREEN, "Revoked"),
+        view::names(&revoked.consents),
+        match revoked.erased.len() {
             0 => "there was nothing to erase here".to_owned(),
             1 => "1 message erased here, whose digest stays".to_owned(),
             many => format!("{many} messages erased here, whose digests stay"),

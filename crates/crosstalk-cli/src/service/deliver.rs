@@ -14,8 +14,8 @@ use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report::{
-    FailureReport, HandedReport, MessageReport, SentManyReport, SentReport, UnsentReport,
-    WithdrawnReport,
+    FailureReport, HandedReport, MessageReport, RevokedReport, SentManyReport, SentReport,
+    UnsentReport,
 };
 use crate::schema::{SENT, SENT_MANY};
 use crate::service::clipboard::{Choice, ClipboardError, Copied};
@@ -111,7 +111,7 @@ pub(crate) struct SignedMessage {
 struct SentMessage {
     sealed: SignedMessage,
     record: Record,
-    withdrawn: RevocationResult,
+    revoked: RevocationResult,
     /// The text for the chat.
     pasted: String,
 }
@@ -253,7 +253,7 @@ impl SendOptions {
             };
             let id_shown = styled(BOLD, &id);
             console.talk(&format!("Kept as {id_shown} in thread {thread}{to}.\n"))?;
-            consent::tell(console, &one.withdrawn)?;
+            consent::tell(console, &one.revoked)?;
             names.push(id);
         }
         drop(store);
@@ -326,7 +326,7 @@ impl SendOptions {
         sealed: SignedMessage,
     ) -> Result<SentMessage, Failure> {
         let kept = (sealed.text.as_str(), sealed.key.as_ref());
-        let (outcome, withdrawn) = keep(console, workspace, store, kept, sealed.at)?;
+        let (outcome, revoked) = keep(console, workspace, store, kept, sealed.at)?;
         let StoreOutcome::Filed { id, .. } = outcome else {
             return Err(
                 Failure::failed("the message was not kept, because its id is taken")
@@ -344,7 +344,7 @@ impl SendOptions {
         Ok(SentMessage {
             sealed,
             record,
-            withdrawn,
+            revoked,
             pasted,
         })
     }
@@ -590,7 +590,7 @@ fn primed(text: &str, assistant: Assistant) -> String {
     format!("{}\n\n{}", primer.trim_end(), fence(text))
 }
 
-/// Keeps a message of one's own, if its consent is enough. What it withdrew.
+/// Keeps a message of one's own, if its consent is enough. What it revoked.
 pub(crate) fn keep(
     console: &mut Console,
     workspace: &Workspace,
@@ -685,6 +685,6 @@ fn report(
         primer: sent.sealed.has_primer,
         copied,
         relay,
-        withdrawn: WithdrawnReport::new(&sent.withdrawn),
+        withdrawn: RevokedReport::new(&sent.revoked),
     }
 }

@@ -82,20 +82,20 @@ impl KeysAndTrust {
 /// A key that was replaced or revoked signs nothing any more.
 pub(crate) fn require_active(key: &StoredKey) -> Result<(), Failure> {
     let id = &key.facts.id;
-    let message = if let Some(revoked) = &key.facts.revoked {
-        format!(
-            "the key {id} was revoked on {}: make a new one with `crosstalk key new --id ID`, under another id",
-            revoked.at
+    let (what, help) = if let Some(revoked) = &key.facts.revoked {
+        (
+            format!("the key {id} was revoked on {}", revoked.at),
+            "make a new one with `crosstalk key new --id ID`, under another id".to_owned(),
         )
     } else if let Some(retired) = &key.facts.retired {
-        format!(
-            "the key {id} was replaced on {}: sign with {}",
-            retired.at, retired.by
+        (
+            format!("the key {id} was replaced on {}", retired.at),
+            format!("sign with {}", retired.by),
         )
     } else {
         return Ok(());
     };
-    Err(Failure::refused(ErrorCode::Perm, message))
+    Err(Failure::refused(ErrorCode::Perm, what).help(help))
 }
 
 /// The `meta: key` block of one's own key; after a rotation with the proof of the old key.

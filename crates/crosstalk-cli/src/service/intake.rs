@@ -190,8 +190,8 @@ impl<'a> Intake<'a> {
         let is_all_mine = are_mine(&store, &outcomes)?;
         let all = documents.iter().zip(&taken).zip(&outcomes);
         for (number, ((document, taken), outcome)) in all.enumerate() {
-            let (outcome, withdrawn) = match outcome {
-                Ok((outcome, withdrawn)) => (outcome, withdrawn),
+            let (outcome, revoked) = match outcome {
+                Ok((outcome, revoked)) => (outcome, revoked),
                 Err(refusal) => {
                     exit = exit.worst(refusal.code.into());
                     match self.quiet {
@@ -232,7 +232,7 @@ impl<'a> Intake<'a> {
                 true => self.messages.push(told.report()?),
                 false => {
                     told.show(console, &store, self.unfold)?;
-                    consent::tell(console, withdrawn)?;
+                    consent::tell(console, revoked)?;
                     if let (Some(record), false) = (&record, told.candidates().is_empty()) {
                         let candidates = (told.candidates(), self.may_ask);
                         pick::pick(console, &mut store, record, candidates)?;

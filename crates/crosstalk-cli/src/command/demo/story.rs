@@ -32,7 +32,7 @@ pub(super) const CHAPTERS: [Chapter; 7] = [
     chapter("A poll", tell_poll),
     chapter("A person is asked", tell_escalation),
     chapter("A hand-off with consent", tell_handoff),
-    chapter("The consent is withdrawn", tell_revocation),
+    chapter("The consent is revoked", tell_revocation),
     chapter("The audit, without the relay", tell_audit),
 ];
 
@@ -301,7 +301,7 @@ fn transferred(builder: Builder, until: Timestamp) -> Builder {
 fn tell_handoff(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "The guide has to know something about Ann's health. She tells Scout, and says what it may be used for: medical, \
-         until a day next week, under a name by which she can withdraw it.",
+         until a day next week, under a name by which she can revoke it.",
     );
     let end = world.end;
     let fields = [
@@ -387,7 +387,7 @@ fn show_grant(world: &World, page: &mut ChapterPage) -> Result<(), Failure> {
 fn tell_revocation(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "Scout sends Critic something more under the same consent. Critic is away, so it waits at the relay. Meanwhile the \
-         trip is called off, and Ann withdraws her consent.",
+         trip is called off, and Ann revokes her consent.",
     );
     let more = world.begin(Who::Scout, CRITIC, "REQUEST");
     let more = more.body(format!(
@@ -414,7 +414,7 @@ fn tell_revocation(world: &mut World, page: &mut ChapterPage) -> Result<(), Fail
 
     page.say(
         "When the relay says that it took a REVOKE, it is done: what waits is cancelled, the texts are erased with the words \
-         of the index, and who withdrew gets a list of what was erased.",
+         of the index, and Ann gets a list of what was erased.",
     );
     let confirmed = world.fetch(Who::Ann, "the confirmation", |m| {
         read(&m.envelope).block("withdrawal").is_some()
@@ -460,7 +460,7 @@ fn tell_revocation(world: &mut World, page: &mut ChapterPage) -> Result<(), Fail
     let again = world.begin(Who::Scout, CRITIC, "REQUEST");
     let again = transferred(again.body("Did you write to the guide?"), world.end);
     let answer = world.try_post(Who::Scout, "too-late", &again)?;
-    show_rejected(page, answer, "a message under a consent that was withdrawn")?;
+    show_rejected(page, answer, "a message under a consent that was revoked")?;
     page.say(
         "What others have read or copied is out of reach, here as everywhere: the envelopes that the three keep for \
          themselves are their own.",

@@ -43,7 +43,7 @@ mod platform {
         text: &str,
     ) -> Result<Holder, ClipboardError> {
         let failed = |what: &str, fault: std::io::Error| {
-            ClipboardError::NotCopied(format!("{what}: {fault}; copy by hand"))
+            ClipboardError::NotCopied(format!("{what}: {fault}"))
         };
         let own = std::env::current_exe().map_err(|e| failed("this program is not found", e))?;
         let mut child = Command::new(own)

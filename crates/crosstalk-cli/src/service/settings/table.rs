@@ -116,7 +116,7 @@ settings! {
     ConsentSigned "consent.signed": List(one_line), Empty,
         "scopes whose consent has to be signed with a trusted key; * is every sensitive one";
     ConsentAuthorities "consent.authorities": List(pattern), Empty,
-        "who may withdraw what others granted: addresses, or patterns with a * at the end";
+        "who may revoke what others granted: addresses, or patterns with a * at the end";
 }
 
 /// The table of names, and what its entries are called on the command line.
