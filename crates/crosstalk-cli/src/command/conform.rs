@@ -13,10 +13,11 @@ use crate::service::relay::start::runtime;
 use clap::{Args, ValueEnum};
 use crosstalk_conform::SpecLevel;
 use crosstalk_conform::relay::{
-    RelayCase, RelayOutcome, RelayReport, RelayResult, RelayUrl, Suite, cases,
+    RelayCase, RelayOutcome, RelayReport, RelayResult, Suite, base_url, cases,
 };
 use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::url::Url;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -37,8 +38,8 @@ use std::path::PathBuf;
 )]
 pub(crate) struct Conform {
     /// The base URL of the relay
-    #[arg(value_name = "URL", required_unless_present_any = ["list", "program", "level", "case", "cases"], value_parser = RelayUrl::parse)]
-    url: Option<RelayUrl>,
+    #[arg(value_name = "URL", required_unless_present_any = ["list", "program", "level", "case", "cases"], value_parser = base_url)]
+    url: Option<Url>,
     /// The command line of a program to check instead of a relay; the shell reads it
     #[arg(long, value_name = "CMD", conflicts_with_all = ["url", "token_file", "flood"])]
     program: Option<String>,
