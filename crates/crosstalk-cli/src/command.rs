@@ -21,7 +21,7 @@ macro_rules! group {
                 console: &mut crate::console::Console,
             ) -> Result<crate::exit::Exit, crate::failure::Failure> {
                 match self.action {
-                    $(Action::$variant(arguments) => arguments.run(console)),+
+                    $(Action::$variant(arguments) => arguments.run(console).map(Into::into)),+
                 }
             }
         }
@@ -87,7 +87,7 @@ macro_rules! commands {
         impl Command {
             pub(crate) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
                 match self {
-                    $(Self::$variant(arguments) => arguments.run(console)),+
+                    $(Self::$variant(arguments) => arguments.run(console).map(Into::into)),+
                 }
             }
         }

@@ -155,6 +155,11 @@ impl Console {
             .map_err(Failure::of_output)
     }
 
+    /// Writes a paragraph to stderr.
+    pub(crate) fn tell(&mut self, text: &str) -> Result<(), Failure> {
+        self.talk(&format!("{}\n", wrap(text, 0, 0)))
+    }
+
     /// Tells on stderr what is worth knowing.
     pub(crate) fn note(&mut self, text: &str) -> Result<(), Failure> {
         let text = wrap(&escape(text), 6, 0);

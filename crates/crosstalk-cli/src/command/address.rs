@@ -4,6 +4,7 @@ use crate::console::{BOLD, Console, DIM, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::render::field;
 use crate::report::{AddressRemarkReport, AddressReport, NameStepReport, ResolveReport};
 use crate::schema::{ADDRESS, RESOLVE};
 use crate::service::dns::{DnsOptions, server};
@@ -13,7 +14,7 @@ use clap::Args;
 use crosstalk_envelope::name::is_deceptive;
 use crosstalk_envelope::registry::{Rule, SchemeForm, SchemeKind, rule};
 use crosstalk_envelope::unicode::{self, escape};
-use crosstalk_envelope::{Address, Address as Parts, ErrorCode, Schemes, Severity};
+use crosstalk_envelope::{Address, Address as Parts, Schemes, Severity};
 use crosstalk_protocol::dns::AddressAnswer;
 use crosstalk_protocol::{NameStep, Resolution, resolve};
 use serde::Deserialize;
@@ -88,10 +89,7 @@ fn is_registered(address: &Parts<'_>, schemes: &Schemes) -> bool {
 
 fn as_text(address: &Parts<'_>, schemes: &Schemes) -> String {
     let mut out = String::new();
-    let mut line = |name: &str, value: &str| {
-        let pad = " ".repeat(11_usize.saturating_sub(name.len()));
-        out.push_str(&format!("{}{pad}{}\n", styled(DIM, name), escape(value)));
-    };
+    let mut line = |name: &str, value: &str| out.push_str(&field(name, 11, value));
     line("address", address.as_str());
     line("kind", kind(address, schemes));
     let path = Some(address.path()).filter(|path| !address.is_name() && !path.is_empty());
@@ -436,7 +434,7 @@ fn read_schemes(path: &Path, console: &mut Console) -> Result<Schemes, Failure> 
     let input = Input::read(path, console)?;
     let refused = |why: &dyn std::fmt::Display| {
         let message = format!("{}: {why}", input.name);
-        Failure::refused(ErrorCode::Format, message)
+        Failure::malformed(message)
     };
     let text = input.text().map_err(|(_, fault)| refused(&fault))?;
     let registry: Registry = toml::from_str(text).map_err(|e| refused(&e))?;

@@ -12,7 +12,7 @@ use crate::view;
 use clap::Args;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, ErrorCode, Reading};
+use crosstalk_envelope::{Document, Reading};
 
 /// Approve a message that a relay holds; without an id, list the held ones
 ///
@@ -123,10 +123,9 @@ impl DecisionArguments {
         let document = Document::parse(text, Reading::Strict);
         let canonical = document.digest().map_err(|_| unreadable(id))?;
         if self.raw.is_some_and(|wanted| wanted != raw) {
-            return Err(Failure::refused(
-                ErrorCode::Perm,
-                format!("`{id}` has another text than the one that is meant: its digest is {raw}"),
-            ));
+            return Err(Failure::denied(format!(
+                "`{id}` has another text than the one that is meant: its digest is {raw}"
+            )));
         }
         if !self.json {
             console.show(&head(&held))?;
@@ -231,12 +230,11 @@ fn before(held: &Held) -> Failure {
         ),
         None => format!("`{}` has no text any more", held.id),
     };
-    Failure::refused(ErrorCode::Perm, message)
+    Failure::denied(message)
 }
 
 fn unreadable(id: &str) -> Failure {
-    Failure::refused(
-        ErrorCode::Format,
-        format!("what the relay shows under `{id}` is no envelope: nothing was decided"),
-    )
+    Failure::malformed(format!(
+        "what the relay shows under `{id}` is no envelope: nothing was decided"
+    ))
 }

@@ -4,7 +4,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Input, shown_path};
-use crate::paragraph::{count, wrap};
+use crate::paragraph::count;
 use crate::report::{ExportReport, MessageReport, MoveReport, ThreadReport};
 use crate::schema::{EXPORT, MOVE, NamedForm};
 use crate::service::dns::DnsOptions;
@@ -183,7 +183,7 @@ impl Forget {
             Erasure::Message(record) => store.forget_message(&record.id).map(drop)?,
             Erasure::Thread(thread) => store.forget(&thread.id).map(drop)?,
         }
-        console.talk(&format!("{}\n", wrap(&format!("Erased: {what}."), 0, 0)))?;
+        console.tell(&format!("Erased: {what}."))?;
         Ok(Exit::SUCCESS)
     }
 
@@ -232,7 +232,7 @@ impl Forget {
             "Erased: {} ({what}). The log of the relay records it. Backups, bundles and copies that others got still have them.",
             count(erased, "text")
         );
-        console.talk(&format!("{}\n", wrap(&told, 0, 0)))?;
+        console.tell(&told)?;
         Ok(Exit::SUCCESS)
     }
 

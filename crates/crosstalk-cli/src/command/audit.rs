@@ -16,7 +16,7 @@ use crate::service::home::KeysAndTrust;
 use crate::{clock, json, view};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Timestamp};
+use crosstalk_envelope::{Document, PublicKey, Reading, Timestamp};
 use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::audit::bundle::{
     Against, BundleFiles as _, DETAILS, ENTRIES, check as check_bundle,
@@ -103,10 +103,9 @@ impl TraceMessage {
             }
             if scan.documents.is_empty() {
                 let name = input.shown_name();
-                return Err(Failure::refused(
-                    crosstalk_envelope::ErrorCode::Format,
-                    format!("{name}: there is no envelope in it"),
-                ));
+                return Err(Failure::malformed(format!(
+                    "{name}: there is no envelope in it"
+                )));
             }
             Ok(exit)
         })
@@ -346,10 +345,7 @@ fn bundle_entries(folder: &Path) -> Result<Vec<LogEntry>, Failure> {
     let files = BundleFolder::at(folder);
     let unusable = |what: String| {
         let folder = folder.display();
-        Failure::refused(
-            ErrorCode::Perm,
-            format!("the bundle {folder} can't be used: {what}"),
-        )
+        Failure::denied(format!("the bundle {folder} can't be used: {what}"))
     };
     let against = Against {
         key: None,
@@ -432,7 +428,7 @@ struct GetReceipt {
 }
 
 impl GetReceipt {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let mut source = self.place.open(console)?;
         let id = source.message(console, Some(&self.id))?;
         let receipt = source.receipt(id.as_deref().unwrap_or(&self.id))?;
@@ -442,7 +438,7 @@ impl GetReceipt {
                 std::fs::write(file, receipt.to_string()).map_err(|e| Failure::at(file, e))?
             }
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 

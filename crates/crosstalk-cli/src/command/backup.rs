@@ -1,7 +1,6 @@
 //! `crosstalk backup`: copies the data of a running relay into one file.
 
 use crate::console::{Console, GREEN, styled};
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::service::relay::archive;
@@ -39,7 +38,7 @@ pub(crate) struct Backup {
 }
 
 impl Backup {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let data = self.data.folder()?;
         data.require()?;
         let config = Configuration::find(&data, self.config.as_deref())?;
@@ -76,7 +75,7 @@ impl Backup {
         })?;
         progress.end();
         file.persist(&self.file)
-            .map_err(|e| Failure::io(shown.clone(), e.error))?;
+            .map_err(|e| Failure::at(&self.file, e.error))?;
         sync(folder);
         let size = std::fs::metadata(&self.file).map_or(0, |m| m.len());
         console.talk(&format!(
@@ -97,7 +96,7 @@ impl Backup {
                  CONFIG`, run `{again}`"
             ))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 

@@ -42,12 +42,11 @@ group! {
 struct PrintPath {}
 
 impl PrintPath {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let file = ConfigFile::new(&Home::from_env()?);
         let mut path = file.path().as_os_str().as_encoded_bytes().to_vec();
         path.push(b'\n');
-        console.data(path)?;
-        Ok(Exit::SUCCESS)
+        console.data(path)
     }
 }
 
@@ -92,7 +91,7 @@ struct UnsetSetting {
 }
 
 impl GetSetting {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let target = Target::parse(&self.key, None)?;
         let value = match (&target.profile, target.key(), target.name()) {
             (None, Some(key), _) => Settings::open(console)?.value(key).0,
@@ -120,12 +119,12 @@ impl GetSetting {
         for line in lines {
             console.data(format!("{line}\n"))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
 impl SetSetting {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let target = Target::parse(&self.key, console.profile())?;
         let value = target.value(&self.values)?;
         settings::set(console, &target, &value)?;
@@ -133,7 +132,7 @@ impl SetSetting {
         if let Some(key) = target.key() {
             warn_of_variable(console, key)?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -184,7 +183,7 @@ struct ShowConfig {
 }
 
 impl ShowConfig {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let config = match self.json {
             // The warnings are part of the answer.
             true => Settings::load(console.profile())?,
@@ -194,7 +193,7 @@ impl ShowConfig {
             true => console.report(CONFIG, &ConfigReport::new(&config))?,
             false => console.show(&as_text(&config))?,
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 

@@ -135,10 +135,7 @@ impl Conform {
             ReportFormat::Json => console.report(CONFORM, &report.summary())?,
             ReportFormat::Junit => console.data(report.to_junit())?,
         }
-        Ok(match report.is_good() {
-            true => Exit::SUCCESS,
-            false => Exit::FAILURE,
-        })
+        Ok(Exit::of_check(report.is_good()))
     }
 
     fn token(&self) -> Result<Option<String>, Failure> {

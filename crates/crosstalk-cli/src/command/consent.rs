@@ -141,7 +141,7 @@ struct ListConsents {
 }
 
 impl ListConsents {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let workspace = &Workspace::open(console)?;
         let by = self
             .by
@@ -153,8 +153,7 @@ impl ListConsents {
             None => self.kept(console, workspace, by, most)?,
         };
         if self.json {
-            console.report(CONSENTS, &ConsentsReport { consents })?;
-            return Ok(Exit::SUCCESS);
+            return console.report(CONSENTS, &ConsentsReport { consents });
         }
         match consents.is_empty() {
             true => console.talk(match self.all {
@@ -163,7 +162,7 @@ impl ListConsents {
             })?,
             false => console.show(&table(&consents))?,
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 
     fn kept(
@@ -260,18 +259,16 @@ struct ShowConsent {
 }
 
 impl ShowConsent {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let workspace = &Workspace::open(console)?;
         let record = match self.source.connect(workspace)? {
             Some(remote) => at_relay(&remote, &self.id)?,
             None => self.kept(console, workspace)?,
         };
         if self.json {
-            console.report(CONSENT, &record)?;
-            return Ok(Exit::SUCCESS);
+            return console.report(CONSENT, &record);
         }
-        console.show(&shown(&record))?;
-        Ok(Exit::SUCCESS)
+        console.show(&shown(&record))
     }
 
     fn kept(&self, console: &mut Console, workspace: &Workspace) -> Result<ConsentRecord, Failure> {

@@ -1,7 +1,6 @@
 //! `crosstalk dead`: lists and requeues the dead letters of a relay.
 
 use crate::console::{BOLD, Console, DIM, styled};
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::{count, wrap};
 use crate::report::DeadReport;
@@ -64,7 +63,7 @@ struct Requeue {
 }
 
 impl Dead {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         match self.action {
             None => self.list.run(console),
             Some(DeadAction::List(action)) => action.run(console),
@@ -74,12 +73,11 @@ impl Dead {
 }
 
 impl List {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let config = Settings::open(console)?;
         let dead = self.through.connect(&config, None)?.dead(self.limit)?;
         if self.json {
-            console.report(DEAD, &DeadReport { deliveries: dead })?;
-            return Ok(Exit::SUCCESS);
+            return console.report(DEAD, &DeadReport { deliveries: dead });
         }
         if dead.is_empty() {
             console.talk("No dead letters.\n")?;
@@ -101,12 +99,12 @@ impl List {
                 wrap(&view::line(reason), 2, 2)
             ))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
 impl Requeue {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let config = Settings::open(console)?;
         let remote = self.through.connect(&config, None)?;
         let id = &self.id;
@@ -128,7 +126,6 @@ impl Requeue {
         console.talk(&format!(
             "Requeued. `crosstalk status {}` shows its state.\n",
             view::line(&self.id)
-        ))?;
-        Ok(Exit::SUCCESS)
+        ))
     }
 }

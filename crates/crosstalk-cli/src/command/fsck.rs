@@ -95,10 +95,7 @@ impl Fsck {
                 }
             }
         }
-        Ok(match is_sound {
-            true => Exit::SUCCESS,
-            false => Exit::FAILURE,
-        })
+        Ok(Exit::of_check(is_sound))
     }
 
     fn store(&self, path: &Path) -> Result<FsckResult, Failure> {

@@ -7,7 +7,7 @@ use crate::console::{Console, RED, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Input, shown_path};
-use crate::paragraph::{count, wrap};
+use crate::paragraph::count;
 use crate::report::{ImportConflict, ImportRejection, ImportReport};
 use crate::schema::IMPORT;
 use crate::service::consent;
@@ -129,7 +129,7 @@ impl Import {
             console.talk(&format!("{word}: {}: {reason}\n", shown_path(file)))?;
         }
         if tally.is_strange {
-            console.talk(&format!("{}\n", wrap(WHAT_WORKS, 0, 0)))?;
+            console.tell(WHAT_WORKS)?;
         }
         for (file, id) in &tally.conflicts {
             let word = styled(RED, "not kept");
@@ -140,7 +140,7 @@ impl Import {
         }
         let files = count(tally.files, "file");
         if tally.filed + tally.known == 0 && !tally.is_strange && tally.refused.is_empty() {
-            console.talk(&format!("{}\n", wrap(WHAT_WORKS, 0, 0)))?;
+            console.tell(WHAT_WORKS)?;
         }
         console.talk(&match (tally.filed, tally.known) {
             (0, known @ 1..) => {

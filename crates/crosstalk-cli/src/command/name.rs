@@ -118,7 +118,7 @@ struct NewId {
 }
 
 impl NewId {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let make = if self.uuid {
             id::new_uuid_v7
         } else {
@@ -127,6 +127,6 @@ impl NewId {
         for _ in 0..self.count {
             console.data(make() + "\n")?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }

@@ -245,7 +245,7 @@ enum PrimerReader {
 }
 
 impl Prompt {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         // The text is of use also where the settings can't be read.
         let workspace = Workspace::open(console);
         let me = workspace.and_then(|workspace| workspace.config.sender());
@@ -262,7 +262,7 @@ impl Prompt {
             let copied = Workspace::open(console)?.clipboard()?.write(&text)?;
             console.talk(&format!("{}\n", copied.sentence()))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -319,21 +319,19 @@ impl Which {
 }
 
 impl CopyText {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let mut clipboard = self.which.open()?;
         let file = self.file.unwrap_or_else(|| "-".into());
         let input = Input::read(&file, console)?;
         let text = input.text().map_err(|(_, fault)| refused(&fault))?;
         let copied = clipboard.write(text)?;
-        console.talk(&format!("{}\n", copied.sentence()))?;
-        Ok(Exit::SUCCESS)
+        console.talk(&format!("{}\n", copied.sentence()))
     }
 }
 
 impl ShowClipboard {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        console.text(&self.which.open()?.read()?)?;
-        Ok(Exit::SUCCESS)
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
+        console.text(&self.which.open()?.read()?)
     }
 }
 
@@ -348,7 +346,7 @@ impl ShowClipboard {
 pub(crate) struct ClipboardHold {}
 
 impl ClipboardHold {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let input = Input::read("-".as_ref(), console)?;
         let text = input
             .text()
@@ -356,7 +354,7 @@ impl ClipboardHold {
             .to_owned();
         drop(input);
         hold(text)?;
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 

@@ -108,7 +108,7 @@ struct PollStatus {
 }
 
 impl PollStatus {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let workspace = Workspace::open(console)?;
         let kept = KeptPoll::find(console, &workspace, &self.poll)?;
         let view = match self.source.relay(&workspace, &self.poll, kept.as_ref())? {
@@ -130,7 +130,7 @@ impl PollStatus {
             true => console.data(json::pretty(&view)?)?,
             false => console.show(&view::poll(console, &json::read(view)?))?,
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -172,7 +172,7 @@ struct ClosePoll {
 }
 
 impl ClosePoll {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let workspace = Workspace::open(console)?;
         let kept = KeptPoll::find(console, &workspace, &self.poll)?;
         let shown = match self.source.relay(&workspace, &self.poll, kept.as_ref())? {
@@ -195,7 +195,7 @@ impl ClosePoll {
             true => console.data(json::pretty(&shown)?)?,
             false => console.show(&view::poll(console, &json::read(shown)?))?,
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 
     fn here(
@@ -221,8 +221,7 @@ impl ClosePoll {
         };
         let collation = kept.collate(Some(at))?;
         let envelopes = collation.to_envelopes(Some(&kept.thread));
-        let envelopes =
-            envelopes.map_err(|e| Failure::refused(ErrorCode::Format, e.to_string()))?;
+        let envelopes = envelopes.map_err(|e| Failure::malformed(e.to_string()))?;
         let batch: Vec<_> = envelopes
             .iter()
             .map(|text| {
@@ -292,12 +291,9 @@ impl CountBallot {
             .asked()
             .ok_or_else(|| Failure::failed("the poll that it answers is not kept here"))?;
         if let Some(at) = kept.closed_at() {
-            return Err(Failure::refused(
-                ErrorCode::Perm,
-                format!(
-                    "nothing was sent: the poll was closed at {at}, and its result stays as it is"
-                ),
-            ));
+            return Err(Failure::denied(format!(
+                "nothing was sent: the poll was closed at {at}, and its result stays as it is"
+            )));
         }
         let sender = teller(&workspace, poll)?;
         let call = kept.collate(None)?.call().clone();
@@ -305,10 +301,9 @@ impl CountBallot {
             Some(text) => {
                 let read = BallotChoice::parse(text, &call).map_err(|why| {
                     let options = call.options.join(", ");
-                    Failure::refused(
-                        ErrorCode::Format,
-                        format!("`{text}` is no choice of this poll: {why}; it has {options}"),
-                    )
+                    Failure::malformed(format!(
+                        "`{text}` is no choice of this poll: {why}; it has {options}"
+                    ))
                 })?;
                 read.to_text(&call)
             }
@@ -380,13 +375,10 @@ fn teller(workspace: &Workspace, poll: &Record) -> Result<String, Failure> {
     let own = targets.iter().map(ToString::to_string);
     let mut own = own.filter(|t| mine.has(t) && is_human(t));
     own.next().ok_or_else(|| {
-        Failure::refused(
-            ErrorCode::Perm,
-            format!(
-                "only {}, or a voter with a human:// address, can correct an answer to this poll",
-                poll.sender
-            ),
-        )
+        Failure::denied(format!(
+            "only {}, or a voter with a human:// address, can correct an answer to this poll",
+            poll.sender
+        ))
     })
 }
 
@@ -411,8 +403,7 @@ fn require_counted(kept: &KeptPoll, answer: &Record, text: &str) -> Result<(), F
     let why = why.map_or("another answer of the same sender counts", |n| {
         n.detail.as_str()
     });
-    Err(Failure::refused(
-        ErrorCode::Perm,
-        format!("nothing was sent, because the answer would not count: {why}"),
-    ))
+    Err(Failure::denied(format!(
+        "nothing was sent, because the answer would not count: {why}"
+    )))
 }

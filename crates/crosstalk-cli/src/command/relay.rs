@@ -4,7 +4,7 @@ use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
-use crate::paragraph::{count, wrap};
+use crate::paragraph::count;
 use crate::report::{RelaySettingReport, RelaysReport};
 use crate::schema::RELAYS;
 use crate::service::compose::attached;
@@ -90,7 +90,7 @@ fn pattern(text: &str) -> Result<Pattern, String> {
 }
 
 impl AddRelay {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let token_file = match &self.token_file {
             None => None,
             Some(file) => {
@@ -130,11 +130,11 @@ impl AddRelay {
             console.warning("what goes to this relay, the token included, can be read on its way: use https if you can")?;
         }
         let config = Settings::open(console)?;
-        console.talk(&format!("{}\n", wrap(&after_add(&relay, &config), 0, 0)))?;
+        console.tell(&after_add(&relay, &config))?;
         if let Some(replaced) = replaced {
             console.note(&format!("before, it was for {replaced}"))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -206,12 +206,11 @@ fn after_remove(url: &str, config: &Settings) -> String {
 }
 
 impl ListRelays {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let config = Settings::open(console)?;
         if self.json {
             let relays = config.relays().iter().map(report).collect();
-            console.report(RELAYS, &RelaysReport { relays })?;
-            return Ok(Exit::SUCCESS);
+            return console.report(RELAYS, &RelaysReport { relays });
         }
         if config.relays().is_empty() {
             console.talk("no relay is configured: nothing leaves this machine; `crosstalk relay add URL` changes that\n")?;
@@ -227,7 +226,7 @@ impl ListRelays {
             let url = styled(BOLD, &escape(&relay.url));
             console.show(&format!("{url}  {}\n", styled(DIM, &escape(&more))))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -257,7 +256,7 @@ impl RemoveRelay {
             true => {
                 let config = Settings::open(console)?;
                 let sentence = after_remove(&self.url, &config);
-                console.talk(&format!("{}\n", wrap(&sentence, 0, 0)))?;
+                console.tell(&sentence)?;
                 Ok(Exit::SUCCESS)
             }
             false => Err(
@@ -292,7 +291,7 @@ fn digest(text: &str) -> Result<Digest, String> {
 }
 
 impl FetchFile {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let config = Settings::open(console)?;
         let remote = self.through.connect(&config, None)?;
         let bytes = remote.blob(self.digest)?;
@@ -310,7 +309,7 @@ impl FetchFile {
             None if console.is_terminal() => console.text(&String::from_utf8_lossy(&bytes))?,
             None => console.data(&bytes)?,
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::typed_text;
-use crate::paragraph::{count, wrap};
+use crate::paragraph::count;
 use crate::screen::clip_cells;
 use crate::service::compose::Content;
 use crate::service::consent;
@@ -449,10 +449,7 @@ impl Close {
         }
         if !to_carry.is_empty() && !self.delivery.json {
             let names = view::names(&to_carry);
-            console.talk(&format!(
-                "{}\n",
-                wrap(&format!("Still to be told, by you: {names}."), 0, 0)
-            ))?;
+            console.tell(&format!("Still to be told, by you: {names}."))?;
         }
         Ok(exit)
     }

@@ -213,7 +213,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let workspace = Workspace::open(console)?;
         let filter = ThreadFilter {
             open: self.open,
@@ -224,12 +224,10 @@ impl Threads {
         let (items, more) = listed(store.as_ref(), |s| s.threads(&filter, self.paging.page()))?;
         if self.json {
             let threads = items.iter().map(ThreadReport::new).collect();
-            console.report(THREADS, &ThreadsReport { threads, more })?;
-            return Ok(Exit::SUCCESS);
+            return console.report(THREADS, &ThreadsReport { threads, more });
         }
         let Some(store) = store else {
-            console.talk(&format!("{NOTHING}\n"))?;
-            return Ok(Exit::SUCCESS);
+            return console.talk(&format!("{NOTHING}\n"));
         };
         if items.is_empty() {
             let is_filtered = self.open || self.with.is_some() || self.paging.page().skip > 0;
@@ -248,7 +246,7 @@ impl Threads {
         let short = view::shortener(&store);
         console.show(&view::threads(&items, short, &Look::of(console)))?;
         self.paging.tell_more(console, more)?;
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -383,10 +381,7 @@ impl SearchCommand {
         let kept = workspace.messages(console)?;
         let (mut items, more) = listed(kept.as_ref(), |s| s.search(&search, self.paging.page()))?;
         items.retain(|r| !r.is_expired(clock::exact()));
-        let exit = match items.is_empty() {
-            true => Exit::FAILURE,
-            false => Exit::SUCCESS,
-        };
+        let exit = Exit::of_check(!items.is_empty());
         if self.json {
             let messages = MessageReport::all(&items);
             let report = SearchReport {

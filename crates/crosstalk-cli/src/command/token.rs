@@ -5,10 +5,9 @@ use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
-use crate::paragraph::wrap;
 use crate::report::{TokenReport, TokensReport};
 use crate::schema::TOKENS;
-use crate::service::relay::data::DataArgument;
+use crate::service::relay::data::{DataArgument, private_file};
 use crate::service::relay::start::{NARROW_TOKEN, OPERATOR, count_active_tokens, new_token};
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::Timestamp;
@@ -142,11 +141,8 @@ fn pattern(text: &str) -> Result<String, String> {
 
 /// A new file for its owner alone.
 fn new_file(path: &Path) -> Result<File, Failure> {
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(|fault| {
+    let opened = private_file().create_new(true).open(path);
+    opened.map_err(|fault| {
         let shown = path.to_string_lossy();
         match fault.kind() {
             // The existing file may be the only copy of a secret.
@@ -164,7 +160,7 @@ fn new_file(path: &Path) -> Result<File, Failure> {
 }
 
 impl CreateToken {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let role = Role::from(self.role);
         if !role.may_carry() && !self.courier.is_empty() {
             return Err(Failure::usage("a program does not carry messages")
@@ -238,8 +234,7 @@ impl CreateToken {
         } else if self.data.data.is_none() {
             text.push_str(&format!(" It is for the relay in {}.", data.shown()));
         }
-        console.talk(&format!("{}\n", wrap(&text, 0, 0)))?;
-        Ok(Exit::SUCCESS)
+        console.tell(&text)
     }
 }
 
@@ -268,19 +263,18 @@ fn state(token: &TokenRecord, now: Timestamp) -> &'static str {
 }
 
 impl ListTokens {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let data = self.data.folder()?;
         data.require()?;
         let tokens = data.open()?.tokens()?;
         let now = clock::now();
         if self.json {
             let tokens = tokens.into_iter().map(|t| report(t, now)).collect();
-            console.report(TOKENS, &TokensReport { tokens })?;
-            return Ok(Exit::SUCCESS);
+            return console.report(TOKENS, &TokensReport { tokens });
         }
         if tokens.is_empty() {
-            console.talk("there are no tokens: everyone on this machine is the local person\n")?;
-            return Ok(Exit::SUCCESS);
+            return console
+                .talk("there are no tokens: everyone on this machine is the local person\n");
         }
         let head = ["NAME", "ROLE", "STATE", "LAST USED", "FOR"].map(str::to_owned);
         let rows: Vec<[String; 5]> = tokens.iter().map(|t| row(t, now)).collect();
@@ -304,7 +298,7 @@ impl ListTokens {
             let line = cells.collect::<Vec<_>>().join("  ");
             console.show(&format!("{}\n", styled(style, line.trim_end())))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 

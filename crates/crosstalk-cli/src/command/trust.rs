@@ -14,13 +14,12 @@ use crate::service::home::{KeysAndTrust, public_key, require_allowed};
 use clap::Args;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Severity, Timestamp, is_key_id};
+use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Timestamp, is_key_id};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec, domain_of};
 use crosstalk_protocol::{
     Domain, KeyStanding, KnownKey, Learned, Origin, PinError, Trust, Unlearned, Verdict,
     VerdictWord, VerifyContext, learn, pin_of, verify,
 };
-use crosstalk_store::TrustStoreError;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -51,11 +50,7 @@ fn each_message(
 ) -> Result<Exit, Failure> {
     let (text, scan) = input.scan(Reading::Paste);
     let name = input.shown_name();
-    let carets = Carets::new(&name, &text);
-    let refused = scan.rejected.iter();
-    for finding in refused.filter(|d| d.severity >= Severity::Warning) {
-        console.talk(&carets.draw(finding))?;
-    }
+    Carets::new(&name, &text).tell(console, &scan.rejected)?;
     let mut exit = Exit::of(&scan.rejected);
     for document in &scan.documents {
         exit = exit.worst(work(console, document)?);
@@ -75,7 +70,7 @@ struct ListTrusted {
 }
 
 impl ListTrusted {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let rooms = KeysAndTrust::open()?;
         let trust = rooms.trust()?;
         if self.json {
@@ -85,8 +80,7 @@ impl ListTrusted {
                 domains: trust.domains().iter().map(DomainReport::new).collect(),
                 remarks: Vec::new(),
             };
-            console.report(TRUST, &report)?;
-            return Ok(Exit::SUCCESS);
+            return console.report(TRUST, &report);
         }
         for known in trust.keys() {
             console.show(&describe_key(known, &[]))?;
@@ -107,7 +101,7 @@ impl ListTrusted {
             console
                 .talk("No trusted keys yet. Pin one with `crosstalk trust pin signed.txt`.\n")?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -160,7 +154,7 @@ impl PinKey {
             && did.as_ref() != Ok(&key)
         {
             let message = format!("{id} is another key than the one that was given");
-            return Err(Failure::refused(ErrorCode::Format, message));
+            return Err(Failure::malformed(message));
         }
         require_allowed(&key)?;
         Ok(KnownKey {
@@ -223,18 +217,12 @@ impl PinKey {
         rooms: &KeysAndTrust,
         pin: KnownKey,
     ) -> Result<Exit, Failure> {
-        let result = rooms.trust.update(|trust| {
-            let result = change(trust, pin.clone(), self.replace);
-            Ok::<Result<(), PinError>, TrustStoreError>(result)
-        })?;
-        if let Err(fault) = result {
-            return Err(Failure::refused(
-                ErrorCode::Perm,
-                format!(
-                    "nothing is pinned: {}",
-                    explain_refusal(&pin, &fault, "run the same command with --replace")
-                ),
-            ));
+        let pinned = rooms.change_trust(|trust| change(trust, pin.clone(), self.replace))?;
+        if let Err(fault) = pinned {
+            return Err(Failure::denied(format!(
+                "nothing is pinned: {}",
+                explain_refusal(&pin, &fault, "run the same command with --replace")
+            )));
         }
         console.show(&format!(
             "{}  {}\n  {}\n",
@@ -249,7 +237,7 @@ impl PinKey {
         if pin.how == Origin::FirstContact {
             let advice = "Compare the fingerprint with the sender by voice, all eight groups; then pin it again with \
                           --compared.";
-            console.talk(&format!("{}\n", wrap(advice, 0, 0)))?;
+            console.tell(advice)?;
         }
         Ok(Exit::SUCCESS)
     }
@@ -336,10 +324,10 @@ impl RemoveTrusted {
         let rooms = KeysAndTrust::open()?;
         let key = self.key.as_deref().map(public_key).transpose()?;
         let id = escape(&self.id);
-        let (forgotten, (removed, revoked)) = rooms.trust.update(|trust| {
+        let (forgotten, (removed, revoked)) = rooms.change_trust(|trust| {
             let forgotten = key.is_none() && trust.forget_domain(&self.id);
             let removed = remove(trust, &self.id, key.as_ref());
-            Ok::<(bool, (usize, usize)), TrustStoreError>((forgotten, removed))
+            (forgotten, removed)
         })?;
         if forgotten {
             console.talk(&format!("The answer of {id} is forgotten.\n"))?;
@@ -401,14 +389,14 @@ struct DistrustKey {
 }
 
 impl DistrustKey {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         if !is_key_id(&self.id) {
             return Err(Failure::usage(format!("`{}` is no key id", self.id)));
         }
         let rooms = KeysAndTrust::open()?;
         let key = self.key.as_deref().map(public_key).transpose()?;
         let at = clock::now();
-        let marked = rooms.trust.update(|trust| {
+        let marked = rooms.change_trust(|trust| {
             let known = trust.of_id(&self.id).into_iter();
             let known = known.filter(|k| !matches!(k.standing, KeyStanding::Revoked { .. }));
             let keys: Vec<PublicKey> = match key {
@@ -422,7 +410,7 @@ impl DistrustKey {
                 };
                 trust.mark(&self.id, key, at, standing);
             }
-            Ok::<Vec<PublicKey>, TrustStoreError>(keys)
+            keys
         })?;
         if marked.is_empty() {
             return Err(Failure::failed(format!(
@@ -436,7 +424,7 @@ impl DistrustKey {
             let id = escape(&self.id);
             console.show(&format!("{word}  {id}\n  {}\n", key.fingerprint()))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -454,12 +442,11 @@ struct ExportTrust {
 }
 
 impl ExportTrust {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let trust = KeysAndTrust::open()?.trust()?;
         let text = trust.to_export();
         if self.file.as_os_str() == "-" {
-            console.text(&text)?;
-            return Ok(Exit::SUCCESS);
+            return console.text(&text);
         }
         let name = self.file.to_string_lossy();
         File::create_new(&self.file)
@@ -467,10 +454,9 @@ impl ExportTrust {
                 file.write_all(text.as_bytes())?;
                 file.sync_all()
             })
-            .map_err(|e| Failure::io(name.to_string(), e))?;
+            .map_err(|e| Failure::at(&self.file, e))?;
         let keys = count(trust.keys().len(), "key");
-        console.talk(&format!("{}: {keys} written\n", shown_path(&name)))?;
-        Ok(Exit::SUCCESS)
+        console.talk(&format!("{}: {keys} written\n", shown_path(&name)))
     }
 }
 
@@ -520,17 +506,14 @@ fn merge(
 ) -> Result<Exit, Failure> {
     let other = Trust::parse(text).map_err(|fault| {
         let fault = fault.to_string();
-        Failure::refused(
-            ErrorCode::Format,
-            format!("{name}: {} (TRU-030)", fault.trim_end()),
-        )
+        Failure::malformed(format!("{name}: {} (TRU-030)", fault.trim_end()))
     })?;
-    let (new, refused) = rooms.trust.update(|trust| {
+    let (new, refused) = rooms.change_trust(|trust| {
         let before = trust.clone();
         let refused = trust.merge(&other);
         let is_new = |k: &&KnownKey| before.entry(&k.id, &k.key) != Some(*k);
         let new: Vec<KnownKey> = trust.keys().iter().filter(is_new).cloned().collect();
-        Ok::<(Vec<KnownKey>, Vec<(String, PinError)>), TrustStoreError>((new, refused))
+        (new, refused)
     })?;
     for known in &new {
         console.show(&describe_key(known, &[]))?;
@@ -562,10 +545,10 @@ fn message(
     document: &Document<'_>,
 ) -> Result<Exit, Failure> {
     let question = VerifyContext::at(clock::now());
-    let (learned, changed) = rooms.trust.update(|trust| {
+    let (learned, changed) = rooms.change_trust(|trust| {
         let before = trust.clone();
         let learned = learn(document, trust, &question);
-        Ok::<(Result<Learned, Unlearned>, bool), TrustStoreError>((learned, *trust != before))
+        (learned, *trust != before)
     })?;
     match learned {
         Ok(Learned::Rotated(_)) if !changed => {
@@ -677,10 +660,7 @@ impl CheckTrust {
             .map(|id| Remark::wrong(format!("no key of {id} is known")))
             .collect();
         let mut all = keys.iter().flat_map(|(_, remarks)| remarks).chain(&missing);
-        let exit = match all.any(|r| r.wrong) {
-            true => Exit::FAILURE,
-            false => Exit::SUCCESS,
-        };
+        let exit = Exit::of_check(!all.any(|r| r.wrong));
         if self.json {
             let names = keys.iter().filter_map(|(k, _)| domain_of(&k.id));
             let names: Vec<&str> = names.collect();

@@ -18,9 +18,7 @@ use crosstalk_envelope::json::finding;
 use crosstalk_envelope::rc1::{Rc1, Rc1Error, verify};
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{
-    Diagnostic, Document, LineIndex, PublicKey, Reading, Severity, Timestamp,
-};
+use crosstalk_envelope::{Diagnostic, Document, LineIndex, PublicKey, Reading, Timestamp};
 use crosstalk_protocol::{Trust, Verdict, VerdictWord, VerifyContext};
 
 /// Say who signed an envelope, and whether it is whole
@@ -142,11 +140,7 @@ impl VerifyRun<'_> {
                     .print(console, report, &scan.rejected, (&lines, input))?;
             }
         } else {
-            let carets = Carets::new(&name, &text);
-            let refused = scan.rejected.iter();
-            for finding in refused.filter(|d| d.severity >= Severity::Warning) {
-                console.talk(&carets.draw(finding))?;
-            }
+            Carets::new(&name, &text).tell(console, &scan.rejected)?;
         }
         Ok(exit.worst(Exit::of(&scan.rejected)))
     }
@@ -267,10 +261,7 @@ fn describe_report(word: VerdictWord, report: &VerifyReport, place: &str) -> Str
     out.push_str(&format!("{}\n", wrap(&escape(&report.sentence), 0, 0)));
     let next = wrap(&escape(&report.next), 6, 6);
     out.push_str(&format!("{} {next}\n", styled(BOLD, "Next:")));
-    let mut line = |name: &str, value: &str| {
-        let pad = " ".repeat(NAMES.saturating_sub(name.len()));
-        out.push_str(&format!("{}{pad}{}\n", styled(DIM, name), escape(value)));
-    };
+    let mut line = |name: &str, value: &str| out.push_str(&render::field(name, NAMES, value));
     if let Some(change) = &report.key_change {
         line("known key", &change.known);
         line("other key", &change.offered);

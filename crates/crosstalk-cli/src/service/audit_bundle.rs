@@ -1,7 +1,7 @@
 //! An audit bundle on disk: a folder of files.
 
 use crate::failure::Failure;
-use crate::service::relay::data::make_folder;
+use crate::service::relay::data::{make_folder, private_file};
 use crosstalk_protocol::audit::bundle::BundleFiles;
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -23,10 +23,8 @@ impl BundleFolder {
     ) -> Result<(), Failure> {
         let messages = self.0.join("messages");
         make_folder(&messages).map_err(|e| Failure::at(&messages, e))?;
-        let mut options = std::fs::File::options();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut options = private_file();
+        options.create(true).truncate(true);
         for (number, (name, text)) in (1..).zip(files) {
             let path = self.0.join(name);
             let file = options.open(&path);

@@ -15,7 +15,6 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::paragraph::wrap;
 use crate::report::PastedReport;
 use crate::service::dns::DnsOptions;
 use crate::service::relay::remote::Waiting;
@@ -27,9 +26,7 @@ use crosstalk_envelope::json::finding;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{
-    CoreHeader, Diagnostic, Document, ErrorCode, LineIndex, Reading, Severity,
-};
+use crosstalk_envelope::{CoreHeader, Diagnostic, Document, ErrorCode, LineIndex, Reading};
 use crosstalk_protocol::consent::{Policy, RevocationResult};
 use crosstalk_protocol::store::{
     Arrival, Moved, Record, Side, Store as _, StoreOutcome, Way, is_placeholder,
@@ -153,7 +150,7 @@ impl<'a> Intake<'a> {
         let refused = (scan.rejected.as_slice(), is_unreadable);
         let mut exit = self.refused(console, input, (&text, &lines), refused)?;
         if !scan.truncated.is_empty() && !self.quiet {
-            console.talk(&format!("{}\n", wrap(&self.truncated_hint(input), 0, 0)))?;
+            console.tell(&self.truncated_hint(input))?;
         }
         if scan.documents.is_empty() {
             return Ok(exit);
@@ -294,7 +291,7 @@ impl<'a> Intake<'a> {
                     view::line(&before.sender),
                     view::names(&plain::asked(question))
                 );
-                console.talk(&format!("{}\n", wrap(&text, 0, 0)))?;
+                console.tell(&text)?;
             }
             return Ok(exit);
         }
@@ -458,21 +455,15 @@ impl<'a> Intake<'a> {
                     first.message,
                     errors.len()
                 );
-                console.talk(&format!("{}\n", wrap(&escape(&text), 0, 0)))?;
+                console.tell(&escape(&text))?;
             }
-            _ => {
-                for finding in refused.iter().filter(|d| d.severity >= Severity::Warning) {
-                    console.talk(&carets.draw(finding))?;
-                }
-            }
+            _ => carets.tell(console, refused)?,
         }
         let has_none =
             !errors.is_empty() && errors.iter().all(|d| d.rule.id == rule::NO_ENVELOPE.id);
         if !errors.is_empty() && !has_none && is_unreadable && self.answers.is_none() {
             let hint = plain::hint(console, self.workspace, input)?;
-            return console
-                .talk(&format!("{}\n", wrap(&hint, 0, 0)))
-                .map(|()| exit);
+            return console.tell(&hint).map(|()| exit);
         }
         if has_none {
             let file = input.file_argument();
@@ -490,7 +481,7 @@ impl<'a> Intake<'a> {
                 return console.talk(&text).map(|()| exit);
             }
             let hint = plain::hint(console, self.workspace, input)?;
-            console.talk(&format!("{}\n", wrap(&hint, 0, 0)))?;
+            console.tell(&hint)?;
         }
         Ok(exit)
     }

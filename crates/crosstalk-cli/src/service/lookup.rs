@@ -174,7 +174,7 @@ pub(crate) fn require_open(store: &SqliteStore, thread: &str) -> Result<(), Fail
         return Ok(());
     };
     Err(
-        Failure::refused(ErrorCode::Perm, format!("the thread was closed on {at}")).help(format!(
+        Failure::denied(format!("the thread was closed on {at}")).help(format!(
             "begin a new one with `crosstalk send NAME \"…\"`, or add --reopen to go on, as in `crosstalk reply {} \
              --reopen`",
             view::short(store, &last)?

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::service::clipboard::Choice;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Address, ErrorCode, Schemes};
+use crosstalk_envelope::{Address, Schemes};
 use crosstalk_protocol::NameTable;
 use crosstalk_protocol::consent::Policy;
 use crosstalk_protocol::relay::Pattern;
@@ -302,10 +302,7 @@ impl Settings {
 fn parse(text: &str, path: &Path) -> Result<FileText, Failure> {
     file::read(text).map_err(|FileFault { line, message }| {
         let file = path.display();
-        Failure::refused(
-            ErrorCode::Format,
-            format!("`{file}` line {line}: {message}"),
-        )
+        Failure::malformed(format!("`{file}` line {line}: {message}"))
     })
 }
 
@@ -339,12 +336,9 @@ pub(crate) fn check(text: &str, path: &Path) -> Result<(), Failure> {
         && !found.profiles.contains(name)
     {
         let (file, line) = (path.display(), entry.line);
-        return Err(Failure::refused(
-            ErrorCode::Format,
-            format!(
-                "`{file}` line {line}: `default_profile` is `{name}`, and there is no table [profile.{name}]"
-            ),
-        ));
+        return Err(Failure::malformed(format!(
+            "`{file}` line {line}: `default_profile` is `{name}`, and there is no table [profile.{name}]"
+        )));
     }
     Ok(())
 }

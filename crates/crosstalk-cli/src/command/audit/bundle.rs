@@ -65,7 +65,7 @@ pub(super) struct ExportBundle {
 }
 
 impl ExportBundle {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let mut source = self.place.open(console)?;
         let key = source.key()?;
         require_empty(&self.out)?;
@@ -144,8 +144,7 @@ impl ExportBundle {
             signed.size,
             shown_path(&shown),
             shown_path(&shown),
-        ))?;
-        Ok(Exit::SUCCESS)
+        ))
     }
 }
 

@@ -48,10 +48,7 @@ impl Conform {
                 console.show(&text(&report, &self.again(command), is_whole))?;
             }
         }
-        Ok(match report.is_good() {
-            true => Exit::SUCCESS,
-            false => Exit::FAILURE,
-        })
+        Ok(Exit::of_check(report.is_good()))
     }
 
     /// The case files that are chosen, and the level that was asked for.

@@ -11,7 +11,7 @@ use crate::paragraph::count;
 use crate::service::audit_bundle::BundleFolder;
 use crate::service::relay::data::DataFolder;
 use crate::service::relay::start::{runtime, start_core};
-use crosstalk_envelope::{Document, ErrorCode, Intent, PublicKey, Reading, Signature};
+use crosstalk_envelope::{Document, Intent, PublicKey, Reading, Signature};
 use crosstalk_protocol::audit::bundle::{self, Against, BundleFiles};
 use crosstalk_protocol::audit::{EventDetail, EventKind, Leaf, LogQuery, LogStore as _, NoteKey};
 use crosstalk_protocol::consent::{LedgerStore as _, Revocation};
@@ -387,13 +387,10 @@ fn from_bundle(
 ) -> Result<Revocations, Failure> {
     let files = BundleFolder::at(path);
     let unusable = |what: String| {
-        Failure::refused(
-            ErrorCode::Perm,
-            format!(
-                "the bundle {} can't be used, and nothing was changed: {what}",
-                path.display()
-            ),
-        )
+        Failure::denied(format!(
+            "the bundle {} can't be used, and nothing was changed: {what}",
+            path.display()
+        ))
     };
     let read = |name: &str| -> Result<String, Failure> {
         let bytes = files.read(name).map_err(unusable)?;

@@ -142,7 +142,7 @@ impl IntakeResult<'_> {
                         short(id),
                         view::names(&own.recipients())
                     );
-                    return console.talk(&format!("{}\n", wrap(&text, 0, 0)));
+                    return console.tell(&text);
                 }
                 if let Some(mine) = self
                     .record
@@ -155,7 +155,7 @@ impl IntakeResult<'_> {
                     );
                     console.show(&view::message(mine, &short, &look))?;
                     console.flush()?;
-                    return console.talk(&format!("{}\n", wrap(&text, 0, 0)));
+                    return console.tell(&text);
                 }
                 let word = styled(CYAN, "Already filed");
                 let better = match improved {
@@ -346,7 +346,7 @@ impl IntakeResult<'_> {
     fn verdict(&self, console: &mut Console) -> Result<(), Failure> {
         let verdict = self.taken.admitted.verdict();
         if let Some(learned) = self.learned {
-            console.talk(&format!("{}\n", wrap(&escape(learned), 0, 0)))?;
+            console.tell(&escape(learned))?;
         }
         if matches!(
             verdict.word(),
@@ -355,7 +355,7 @@ impl IntakeResult<'_> {
             return Ok(());
         }
         let text = format!("{} {}", verdict.sentence(), verdict.next());
-        console.talk(&format!("{}\n", wrap(&escape(&text), 0, 0)))
+        console.tell(&escape(&text))
     }
 
     /// For programs.

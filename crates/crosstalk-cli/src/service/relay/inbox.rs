@@ -15,7 +15,7 @@ use crate::service::relay::send::is_kept;
 use crate::service::workspace::Workspace;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{
-    Builder, CoreHeader, Document, ErrorCode, Intent, MetaBlock, Reading, Timestamp, scan,
+    Builder, CoreHeader, Document, Intent, MetaBlock, Reading, Timestamp, scan,
 };
 use crosstalk_protocol::relay::report::derived;
 use crosstalk_protocol::store::{
@@ -231,13 +231,10 @@ fn own(cause: Cause<'_>, workspace: &Workspace, answer: &Document<'_>) -> Result
     let own = cause.is_program.then_some(waiting.to.as_str());
     let speaker = known.or(own);
     let Some(speaker) = speaker.filter(|s| !is_signed || is_same_party(s, sender)) else {
-        return Err(Failure::refused(
-            ErrorCode::Perm,
-            format!(
-                "the answer is an envelope from {sender}, and {} was asked: nothing was sent",
-                waiting.to
-            ),
-        ));
+        return Err(Failure::denied(format!(
+            "the answer is an envelope from {sender}, and {} was asked: nothing was sent",
+            waiting.to
+        )));
     };
     if is_signed {
         let verdict = verify(

@@ -500,12 +500,11 @@ impl HandOver {
 /// Uploads the files of a message. What the relay has already stays as it is.
 pub(crate) fn upload(remote: &Remote, files: &[Attached]) -> Result<(), Failure> {
     for file in files {
-        let shown = || file.path.to_string_lossy().into_owned();
-        let bytes = std::fs::read(&file.path).map_err(|e| Failure::io(shown(), e))?;
+        let bytes = std::fs::read(&file.path).map_err(|e| Failure::at(&file.path, e))?;
         if Digest::of(&bytes) != file.digest {
             return Err(Failure::failed(format!(
                 "{} was changed since the message was written",
-                shown()
+                file.path.to_string_lossy()
             ))
             .help("send a new message"));
         }
