@@ -18,15 +18,12 @@ use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, PublicKey, Reading, Timestamp};
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::audit::bundle::{
-    Against, BundleFiles as _, DETAILS, ENTRIES, check as check_bundle,
-};
+use crosstalk_protocol::audit::bundle::{Against, check as check_bundle};
 use crosstalk_protocol::audit::{
-    Checkpoint, EventDetail, EventKind, Leaf, LogEntry, LogQuery, Note, NoteKey, extends,
+    Checkpoint, EventKind, LogEntry, LogQuery, Note, NoteKey, extends,
 };
 use crosstalk_protocol::dns::DnsAnswer;
 use crosstalk_protocol::relay::{HopSignature, HopStep, hops_of, trace};
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -353,31 +350,7 @@ fn bundle_entries(folder: &Path) -> Result<Vec<LogEntry>, Failure> {
     };
     check_bundle(&files, &against, &mut |_, _| {})
         .map_err(|wrong| unusable(wrong.to_string()).help(wrong.help))?;
-    let read = |name: &str| -> Result<String, Failure> {
-        let bytes = files.read(name).map_err(unusable)?.unwrap_or_default();
-        String::from_utf8(bytes.into_owned()).map_err(|_| unusable(format!("{name} is not text")))
-    };
-    let details = read(DETAILS)?;
-    let mut details: BTreeMap<u64, EventDetail> = details
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.splitn(3, ' ');
-            let (index, _salt) = (words.next()?.parse().ok()?, words.next()?);
-            Some((index, EventDetail::parse(words.next()?)?))
-        })
-        .collect();
-    let entry = |line: &str| {
-        let (index, leaf) = line.split_once(' ')?;
-        let (index, leaf) = (index.parse().ok()?, Leaf::parse(leaf).ok()?);
-        Some(LogEntry {
-            index,
-            leaf,
-            detail: details.remove(&index).map(|detail| (Vec::new(), detail)),
-            text: None,
-            parties: None,
-        })
-    };
-    Ok(read(ENTRIES)?.lines().skip(1).filter_map(entry).collect())
+    files.entries().map_err(unusable)
 }
 
 fn line(entry: &LogEntry) -> String {

@@ -10,7 +10,8 @@ use crate::service::editor::Editor;
 use crate::service::settings::{
     self, SETTINGS, Setting, SettingKey, SettingSource, Settings, Target, Value, check, stored,
 };
-use crate::view;
+use crate::{screen, view};
+use anstyle::Style;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_store::{ConfigFile, Home};
@@ -35,6 +36,9 @@ group! {
         Path(PrintPath),
     }
 }
+
+/// A name or value that is wider than this does not widen its column.
+const WIDEST: usize = 40;
 
 /// Print where the settings are
 #[derive(Args, Debug)]
@@ -232,31 +236,15 @@ fn as_text(config: &Settings) -> String {
 }
 
 fn table(rows: Vec<(String, String, SettingSource)>) -> String {
-    let rows = rows.iter().map(|(name, value, source)| {
-        let source = source.to_string();
-        [name, value, &source].map(|t| escape(t).replace('\n', "\\n"))
+    let rows = rows.into_iter().map(|(name, value, source)| {
+        [
+            (name, Style::new()),
+            (value, Style::new()),
+            (source.to_string(), DIM),
+        ]
+        .map(|(text, style)| (escape(&text).replace('\n', "\\n"), style))
     });
-    let rows: Vec<[String; 3]> = rows.collect();
-    let width = |cell: fn(&[String; 3]) -> &String| {
-        let widths = rows.iter().map(|row| columns(cell(row)));
-        widths.filter(|w| *w <= 40).max().unwrap_or(0)
-    };
-    let (first, second) = (width(|[n, ..]| n), width(|[_, v, _]| v));
-    let pad = |text: &str, width: usize| " ".repeat(width.saturating_sub(columns(text)));
-    let mut out = String::new();
-    for [name, value, source] in &rows {
-        out.push_str(&format!(
-            "{name}{}  {value}{}  {}\n",
-            pad(name, first),
-            pad(value, second),
-            styled(DIM, source)
-        ));
-    }
-    out
-}
-
-fn columns(text: &str) -> usize {
-    unicode_width::UnicodeWidthStr::width(text)
+    screen::table(&rows.collect::<Vec<_>>(), WIDEST)
 }
 
 /// Open the settings in an editor

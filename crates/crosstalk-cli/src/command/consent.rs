@@ -7,7 +7,7 @@ use crate::input::Input;
 use crate::paragraph::lines;
 use crate::report::{CheckedConsentReport, ConsentCheckReport, ConsentsReport, RefusalReport};
 use crate::schema::{CONSENT, CONSENT_CHECK, CONSENTS};
-use crate::screen::{cells, clip_cells};
+use crate::screen::{self, clip_cells};
 use crate::service::compose::scope;
 use crate::service::consent::{self, Renewal};
 use crate::service::deliver::SendOptions;
@@ -202,44 +202,21 @@ fn style(standing: &str) -> Style {
 /// A row for each: id, who gave it, scopes, to whom, until when, what holds of it, how that was verified.
 fn table(consents: &[ConsentView]) -> String {
     let titles = ["id", "by", "scope", "to", "until", "standing", "verified"];
-    let mut rows = vec![titles.map(str::to_owned)];
+    let mut rows = vec![titles.map(|title| (title.to_owned(), DIM))];
     rows.extend(consents.iter().map(|c| {
+        let until = c.expires.as_deref().unwrap_or("no end");
         [
-            c.id.clone(),
-            c.granter.clone(),
-            c.scopes.join(", "),
-            c.to.join(", "),
-            c.expires.clone().unwrap_or_else(|| "no end".to_owned()),
-            c.standing.clone(),
-            c.assurance.clone(),
+            (c.id.as_str(), BOLD),
+            (&c.granter, Style::new()),
+            (&c.scopes.join(", "), Style::new()),
+            (&c.to.join(", "), Style::new()),
+            (until, Style::new()),
+            (&c.standing, style(&c.standing)),
+            (&c.assurance, Style::new()),
         ]
-        .map(|text| clip_cells(&view::line(&text), WIDEST))
+        .map(|(text, style)| (clip_cells(&view::line(text), WIDEST), style))
     }));
-    let width = |column: usize| {
-        let texts = rows.iter().filter_map(|row| row.get(column));
-        texts.map(|t| cells(t)).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..titles.len()).map(width).collect();
-    let mut out = String::new();
-    for (number, row) in rows.iter().enumerate() {
-        let mut line = String::new();
-        for (column, (text, width)) in row.iter().zip(&widths).enumerate() {
-            let is_last = column + 1 == row.len();
-            let pad = match is_last {
-                true => String::new(),
-                false => " ".repeat(width.saturating_sub(cells(text)) + 2),
-            };
-            let text = match (number, column) {
-                (0, _) => styled(DIM, text),
-                (_, 0) => styled(BOLD, text),
-                (_, 5) => styled(style(text), text),
-                _ => text.clone(),
-            };
-            line.push_str(&format!("{text}{pad}"));
-        }
-        out.push_str(&format!("{line}\n"));
-    }
-    out
+    screen::table(&rows, WIDEST)
 }
 
 /// Show a consent, the messages under it, and who was told of its end

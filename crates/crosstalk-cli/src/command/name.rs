@@ -1,11 +1,13 @@
 //! `crosstalk name` (the local table of names, ADR-010, ADR-011) and `crosstalk id`.
 
-use crate::console::{Console, DIM, styled};
+use crate::console::{Console, DIM};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report::NamesReport;
 use crate::schema::NAMES;
+use crate::screen;
 use crate::service::settings::{self, Settings, Target, Value};
+use anstyle::Style;
 use clap::Args;
 use crosstalk_envelope::id;
 use crosstalk_envelope::unicode::escape;
@@ -71,16 +73,11 @@ impl Name {
         }
         let mut names: Vec<(&str, &str)> = config.names().iter().collect();
         names.sort_unstable();
-        let width = |name: &str| unicode_width::UnicodeWidthStr::width(&*escape(name));
-        let widest = names.iter().map(|(n, _)| width(n)).max().unwrap_or(0);
-        for (name, address) in names {
-            let pad = " ".repeat(widest - width(name));
-            console.show(&format!(
-                "{}{pad}  {}\n",
-                escape(name),
-                styled(DIM, &escape(address))
-            ))?;
-        }
+        let cell = |text: &str, style| (escape(text).into_owned(), style);
+        let rows = names
+            .into_iter()
+            .map(|(name, address)| [cell(name, Style::new()), cell(address, DIM)]);
+        console.show(&screen::table(&rows.collect::<Vec<_>>(), usize::MAX))?;
         if config.names().is_empty() {
             console.talk(
                 "no name is known: `crosstalk name CLAUDE claude://session/abc123` sets one\n",

@@ -1,14 +1,16 @@
 //! `crosstalk token`: creates, lists and revokes the tokens of a relay.
 
 use crate::clock;
-use crate::console::{BOLD, Console, styled};
+use crate::console::{BOLD, Console};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::report::{TokenReport, TokensReport};
 use crate::schema::TOKENS;
+use crate::screen;
 use crate::service::relay::data::{DataArgument, private_file};
 use crate::service::relay::start::{NARROW_TOKEN, OPERATOR, count_active_tokens, new_token};
+use anstyle::Style;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::unicode::escape;
@@ -16,7 +18,6 @@ use crosstalk_protocol::relay::{Pattern, RelayStore as _, Role, TokenRecord, is_
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use unicode_width::UnicodeWidthStr as _;
 
 group! {
     /// Make, list and revoke the tokens of a relay
@@ -276,29 +277,11 @@ impl ListTokens {
             return console
                 .talk("there are no tokens: everyone on this machine is the local person\n");
         }
-        let head = ["NAME", "ROLE", "STATE", "LAST USED", "FOR"].map(str::to_owned);
-        let rows: Vec<[String; 5]> = tokens.iter().map(|t| row(t, now)).collect();
-        let all = || std::iter::once(&head).chain(&rows);
-        // The last column ends the line, and has no width.
-        let widths: Vec<usize> = (0..head.len() - 1)
-            .map(|place| all().filter_map(|r| r.get(place)).map(|c| c.width()).max())
-            .map(Option::unwrap_or_default)
-            .collect();
-        for (number, row) in all().enumerate() {
-            let style = if number == 0 {
-                BOLD
-            } else {
-                anstyle::Style::new()
-            };
-            let cells = row.iter().enumerate().map(|(place, cell)| {
-                let width = widths.get(place).copied().unwrap_or(0);
-                let gap = width.saturating_sub(cell.width());
-                format!("{cell}{}", " ".repeat(gap))
-            });
-            let line = cells.collect::<Vec<_>>().join("  ");
-            console.show(&format!("{}\n", styled(style, line.trim_end())))?;
-        }
-        Ok(())
+        let head = ["NAME", "ROLE", "STATE", "LAST USED", "FOR"];
+        let mut rows = vec![head.map(|title| (title.to_owned(), BOLD))];
+        let cells = tokens.iter().map(|t| row(t, now));
+        rows.extend(cells.map(|row| row.map(|cell| (cell, Style::new()))));
+        console.show(&screen::table(&rows, usize::MAX))
     }
 }
 

@@ -575,7 +575,7 @@ fn reference(answered: &Record) -> String {
 }
 
 /// A word for the session: the random end of the thread's id.
-fn word_of(thread: &str) -> String {
+pub(crate) fn word_of(thread: &str) -> String {
     let end: Vec<char> = thread.chars().rev().take(6).collect();
     let end: String = end.into_iter().rev().collect();
     end.to_lowercase()

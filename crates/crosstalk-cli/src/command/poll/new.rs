@@ -5,6 +5,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::typed_text;
+use crate::service::compose::word_of;
 use crate::service::deliver::SendOptions;
 use crate::service::recipient::{resolve_each, resolve_typed, sender_or_own};
 use crate::service::workspace::Workspace;
@@ -178,14 +179,10 @@ impl NewPoll {
             text = format!("{}\n\n{hint}", text.trim_end());
         }
         let thread = workspace.new_id();
-        let word: String = thread
-            .chars()
-            .skip(thread.len().saturating_sub(6))
-            .collect();
         let list = |items: &[String]| serde_json::to_string(items).unwrap_or_default();
         let mut builder = Builder::new(sender, self.group.as_str())
             .user(user)
-            .session(session_text(clock::now(), &word.to_lowercase()))
+            .session(session_text(clock::now(), &word_of(&thread)))
             .thread(&thread)
             .message(workspace.new_id())
             .context(context)
