@@ -57,8 +57,8 @@ struct Tally {
     files: usize,
     filed: usize,
     known: usize,
-    conflicts: Vec<(String, String)>,
-    refused: Vec<(String, String)>,
+    conflicts: Vec<ImportConflict>,
+    refused: Vec<ImportRejection>,
     /// Whether a file had no message in it at all.
     is_strange: bool,
 }
@@ -88,7 +88,7 @@ impl Import {
         }
         work.flush()?;
         bar.finish_and_clear();
-        self.tell(console, &work.tally)?;
+        self.tell(console, work.tally)?;
         Ok(work.exit)
     }
 
@@ -105,33 +105,25 @@ impl Import {
         bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
 
-    fn tell(&self, console: &mut Console, tally: &Tally) -> Result<(), Failure> {
+    fn tell(&self, console: &mut Console, tally: Tally) -> Result<(), Failure> {
         if self.json {
-            let conflict = |(file, id): &(String, String)| ImportConflict {
-                file: file.clone(),
-                id: id.clone(),
-            };
-            let rejection = |(file, reason): &(String, String)| ImportRejection {
-                file: file.clone(),
-                reason: reason.clone(),
-            };
             let report = ImportReport {
                 files: tally.files,
                 filed: tally.filed,
                 known: tally.known,
-                conflicts: tally.conflicts.iter().map(conflict).collect(),
-                refused: tally.refused.iter().map(rejection).collect(),
+                conflicts: tally.conflicts,
+                refused: tally.refused,
             };
             return console.report(IMPORT, &report);
         }
-        for (file, reason) in &tally.refused {
+        for ImportRejection { file, reason } in &tally.refused {
             let word = styled(RED, "refused");
             console.talk(&format!("{word}: {}: {reason}\n", shown_path(file)))?;
         }
         if tally.is_strange {
             console.tell(WHAT_WORKS)?;
         }
-        for (file, id) in &tally.conflicts {
+        for ImportConflict { file, id } in &tally.conflicts {
             let word = styled(RED, "not kept");
             let file = shown_path(file);
             console.talk(&format!(
@@ -395,7 +387,7 @@ impl Work<'_> {
             StoreOutcome::Conflict { id, .. } => {
                 self.exit = self.exit.worst(ErrorCode::Perm.into());
                 let id = crosstalk_envelope::unicode::escape(&id).into_owned();
-                self.tally.conflicts.push((name, id));
+                self.tally.conflicts.push(ImportConflict { file: name, id });
             }
         }
     }
@@ -403,6 +395,7 @@ impl Work<'_> {
     fn refuse(&mut self, name: &str, reason: &str, exit: Exit) {
         self.exit = self.exit.worst(exit);
         let reason = crosstalk_envelope::unicode::escape(reason).into_owned();
-        self.tally.refused.push((name.to_owned(), reason));
+        let file = name.to_owned();
+        self.tally.refused.push(ImportRejection { file, reason });
     }
 }

@@ -3,17 +3,18 @@
 
 use crate::console::{Console, GREEN, styled};
 use crate::failure::Failure;
+use crate::service::lookup::is_sound;
 use crate::service::workspace::Workspace;
 use crate::{clock, view};
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::{Builder, Document, Intent, Reading, Timestamp};
+use crosstalk_protocol::Admitted;
 use crosstalk_protocol::consent::{
     self, Assurance, Claim, ConsentContext, Grant, LedgerStore as _, Party, Policy, Proof,
     RevocationResult, Terms,
 };
 use crosstalk_protocol::store::{Arrival, StoreError, StoreOutcome, is_same_party};
-use crosstalk_protocol::{Admitted, VerdictWord};
 use crosstalk_store::SqliteStore;
 use std::time::Duration;
 
@@ -51,10 +52,7 @@ impl ConsentStatement {
             claim,
             proof,
             refusal: enough.err(),
-            is_unsound: matches!(
-                admitted.verdict().word(),
-                VerdictWord::Damaged | VerdictWord::NotVerified | VerdictWord::Revoked
-            ),
+            is_unsound: !is_sound(admitted.verdict().word()),
         }
     }
 

@@ -284,8 +284,7 @@ impl<'a> Intake<'a> {
             let exit = self.keep(console, &known)?;
             if let (Some(question), false) = (waiting, self.quiet) {
                 let id = view::short(&self.workspace.kept(console)?, &question.id)?;
-                let file = input.file_argument();
-                let file = file.map_or_else(String::new, |file| format!(" {file}"));
+                let file = input.further_argument();
                 let text = format!(
                     "It is the answer of {}. If {} said the same, file it with `crosstalk paste --as-reply-to {id}{file}`.",
                     view::line(&before.sender),
@@ -346,10 +345,7 @@ impl<'a> Intake<'a> {
         if let Some(answers) = &self.answers {
             command.push_str(&format!(" --as-reply-to {}", escape(answers)));
         }
-        if let Some(file) = input.file_argument() {
-            command.push_str(&format!(" {file}"));
-        }
-        command
+        command + &input.further_argument()
     }
 
     /// Moves a message that is here already to the one that the person says it answers.
@@ -466,8 +462,7 @@ impl<'a> Intake<'a> {
             return console.tell(&hint).map(|()| exit);
         }
         if has_none {
-            let file = input.file_argument();
-            let file = file.map_or_else(String::new, |file| format!(" {file}"));
+            let file = input.further_argument();
             if let Some(before) = plain::filed_before(console, self.workspace, input, None)? {
                 let store = self.workspace.kept(console)?;
                 let id = view::short(&store, &before.id)?;
@@ -522,9 +517,7 @@ fn filed_as_it_came(
 fn exit_of(outcome: &StoreOutcome, verdict: VerdictWord) -> Exit {
     match (outcome, verdict) {
         (StoreOutcome::Conflict { .. }, _) => ErrorCode::Perm.into(),
-        (_, VerdictWord::Damaged | VerdictWord::NotVerified | VerdictWord::Revoked) => {
-            verdict.into()
-        }
+        (_, verdict) if !lookup::is_sound(verdict) => verdict.into(),
         _ => Exit::SUCCESS,
     }
 }
