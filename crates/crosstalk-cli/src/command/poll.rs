@@ -33,7 +33,7 @@ group! {
     )]
     Poll {
         New(Box<new::NewPoll>),
-        Status(PollStatus),
+        Status(ShowPoll),
         Count(CountBallot),
         Collate(collate::Collate),
         Close(ClosePoll),
@@ -96,7 +96,7 @@ impl PollSource {
 #[command(
     after_help = "Examples:\n  crosstalk poll status last\n  crosstalk poll status 01K74V6VX0 --json | jq .tally\n  crosstalk poll status 01K74V6VX0S86Z5JATM52C3M7Z --relay http://127.0.0.1:8799\n\nExit codes: 0 shown, 1 there is no such poll here, 10 the relay does not know\nit or can't be reached, 14 no permission."
 )]
-struct PollStatus {
+struct ShowPoll {
     /// The poll, its thread, or `last`
     #[arg(value_name = "POLL")]
     poll: String,
@@ -107,7 +107,7 @@ struct PollStatus {
     source: PollSource,
 }
 
-impl PollStatus {
+impl ShowPoll {
     pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let workspace = Workspace::open(console)?;
         let kept = KeptPoll::find(console, &workspace, &self.poll)?;
