@@ -6,7 +6,7 @@ use crate::console::{Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
-use crate::schema::{LISTEN, Named};
+use crate::schema::{LISTEN, NamedForm};
 use crate::service::relay::inbox::{
     Cause, addresses, hand_over, keep, listen_secret, post, printed, takes_answer,
 };
@@ -185,7 +185,7 @@ impl Listen {
             program,
         } = inbox;
         if self.json {
-            console.data(json::line(&Named::new(LISTEN, waiting))?)?;
+            console.data(json::line(&NamedForm::new(LISTEN, waiting))?)?;
             console.flush()?;
         }
         let is_quiet = self.json || program.is_some();

@@ -121,12 +121,8 @@ impl Program {
                 ),
             ));
         }
-        String::from_utf8(bytes).map_err(|_| {
-            Failure::refused(
-                ErrorCode::Format,
-                format!("what `{name}` printed is not UTF-8"),
-            )
-        })
+        String::from_utf8(bytes)
+            .map_err(|_| Failure::malformed(format!("what `{name}` printed is not UTF-8")))
     }
 
     /// Waits for the program and kills it after the timeout. Returns whether it succeeded, and its status.
