@@ -7,12 +7,40 @@ use crosstalk_protocol::relay::{Delivery, DeliveryState, Handler, Priority, auth
 use crosstalk_protocol::store::Record;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// More lanes than these, and those are forgotten in which nothing waits.
 const LANES: usize = 4096;
 
 /// A delivery: a message and a recipient.
 pub(crate) type Key = (String, String);
+
+/// Since when a delivery is leased, as its lane, its attempt and the dispatcher know it. A delivery that is leased again
+/// while it is held keeps its attempt, under the new lease.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldLease(Arc<AtomicI64>);
+
+impl HeldLease {
+    pub(crate) fn new(at: Timestamp) -> Self {
+        Self(Arc::new(AtomicI64::new(at.as_millis())))
+    }
+
+    /// Since when it is leased.
+    pub(crate) fn at(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Goes on under another lease.
+    pub(crate) fn replace(&self, at: Timestamp) {
+        self.0.store(at.as_millis(), Ordering::Relaxed);
+    }
+
+    /// Whether a delivery is still leased under it.
+    pub(crate) fn holds(&self, delivery: &Delivery) -> bool {
+        delivery.state == DeliveryState::Queued && delivery.leased_at == Some(self.at())
+    }
+}
 
 /// A delivery that waits in its lane.
 #[derive(Clone, Debug)]
@@ -21,6 +49,7 @@ pub(crate) struct Waiting {
     pub(crate) to: String,
     pub(crate) by: Handler,
     pub(crate) attempts: u32,
+    pub(crate) lease: HeldLease,
     pub(crate) priority: Priority,
     pub(crate) seq: u64,
     /// The message; where many wait, it is read again when it is its turn.
@@ -214,6 +243,7 @@ mod tests {
             to: "B".into(),
             by: Handler::Http,
             attempts: 0,
+            lease: HeldLease::new(at(0)),
             priority,
             seq,
             record: None,

@@ -106,7 +106,7 @@ pub(super) async fn carried(
             let notice = report::undeliverable(&record, &wanted, why, before.queued_at);
             store.enqueue_notices(notice.as_slice())?;
         }
-        if !store.attempted(&id, to, &attempt, at)? {
+        if !store.attempted(&id, to, None, &attempt, at)? {
             return Ok(None);
         }
         Ok(find(store)?.map(|delivery| (record, delivery)))

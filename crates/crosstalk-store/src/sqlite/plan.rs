@@ -7,9 +7,9 @@ use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::{
-    Admission, Attempt, ConversationId, DeliveryState, Handler, HoldChoice, HoldDecision,
-    HoldReason, HoldStore as _, InboxQuery, PollState, Priority, Recipient, RelayStore as _,
-    Retention, Ruling, Upload,
+    Admission, Attempt, ConversationId, DeliveryState, DueDelivery, Handler, HoldChoice,
+    HoldDecision, HoldReason, HoldStore as _, InboxQuery, Lease, PollState, Priority, Recipient,
+    RelayStore as _, Retention, Ruling, Upload,
 };
 use crosstalk_protocol::store::{
     Arrival, Moved, Page, Search, Side, Store as _, StoredMessage, ThreadFilter, Way,
@@ -208,7 +208,16 @@ fn use_relay(store: &mut SqliteStore) {
     assert!(!store.inbox_of(&inbox).unwrap().is_empty());
     store.records_at(&[1, 2]).unwrap();
     store.record("R1").unwrap().unwrap();
-    assert_eq!(store.due(now, now, 5).unwrap().len(), 2);
+    let due = store.due(now, now, 5).unwrap();
+    assert_eq!(due.len(), 2);
+    let lease = |d: &DueDelivery| Lease {
+        id: d.record.id.clone(),
+        to: d.to.clone(),
+        at: d.leased_at,
+    };
+    let leases: Vec<Lease> = due.iter().map(lease).collect();
+    assert_eq!(store.renew(&leases, now).unwrap(), 2);
+    assert_eq!(store.release(&leases, now).unwrap(), 2);
     store.courier(&|_| true, 5).unwrap();
     for (id, attempt) in [
         (
@@ -225,7 +234,7 @@ fn use_relay(store: &mut SqliteStore) {
             },
         ),
     ] {
-        assert!(store.attempted(id, "CLAUDE", &attempt, now).unwrap());
+        assert!(store.attempted(id, "CLAUDE", None, &attempt, now).unwrap());
     }
     assert_eq!(store.dead_letters(5).unwrap().len(), 1);
     assert_eq!(store.gauges().unwrap().dead_letters, 1);

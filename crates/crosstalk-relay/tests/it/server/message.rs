@@ -283,7 +283,7 @@ fn status_hides_details_of_the_machine_from_the_sender() {
         assert!(
             house
                 .store()
-                .attempted("M1", "bot://x", &attempt, at)
+                .attempted("M1", "bot://x", None, &attempt, at)
                 .unwrap()
         );
         for (name, sees) in [("ops", true), ("ann", false), ("bot", false)] {

@@ -22,7 +22,7 @@ pub(super) fn due(
 ) -> SqlResult<Vec<DueDelivery>> {
     let mut given: Vec<DueDelivery> = Vec::new();
     for priority in Priority::ALL {
-        let sql = "SELECT seq, party, address, handler, attempts FROM delivery \
+        let sql = "SELECT seq, party, address, handler, attempts, leased_at FROM delivery \
             INDEXED BY delivery_due WHERE state = 0 AND handler > 1 AND priority = ?1 AND \
             next_at <= ?2 ORDER BY next_at, seq LIMIT ?3";
         let left = limit.saturating_sub(given.len());
@@ -31,9 +31,12 @@ pub(super) fn due(
             now.as_millis(),
             number(left)
         ];
-        let rows: Vec<(i64, String, String, i64, u32)> = db.all(sql, asked, tuple)?;
-        for (seq, party, to, handler, attempts) in rows {
-            let leased = params![seq, party, lease.as_millis(), now.as_millis()];
+        let rows: Vec<(i64, String, String, i64, u32, Option<i64>)> = db.all(sql, asked, tuple)?;
+        for (seq, party, to, handler, attempts, before) in rows {
+            // The time is the name of the lease, also if the clock was set back since the one before.
+            let after = before.map_or(i64::MIN, |at| at.saturating_add(1));
+            let leased_at = now.as_millis().max(after);
+            let leased = params![seq, party, lease.as_millis(), leased_at];
             let sql = "UPDATE delivery SET next_at = ?3, leased_at = ?4 WHERE seq = ?1 AND party \
                 = ?2";
             db.run(sql, leased)?;
@@ -42,6 +45,7 @@ pub(super) fn due(
                     to,
                     by: member("handler", &Handler::ALL, handler)?,
                     attempts,
+                    leased_at: Timestamp::from_millis(leased_at),
                     priority,
                     record,
                 });

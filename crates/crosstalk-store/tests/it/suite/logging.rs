@@ -64,7 +64,7 @@ pub(crate) fn what_happens_to_messages_is_written_down(store: &mut dyn RelayStor
         reason: "the words of somebody".into(),
     };
     store
-        .attempted("M2", "agent://x", &failed, at(902))
+        .attempted("M2", "agent://x", None, &failed, at(902))
         .unwrap();
     let what = Retention {
         before: Some(at(1_000_000)),
