@@ -291,6 +291,8 @@ pub struct InboxEntry {
     pub by: Handler,
     /// How far it is.
     pub state: DeliveryState,
+    /// How often its recipient failed on it before.
+    pub attempts: u32,
     /// The message.
     pub record: Record,
 }

@@ -125,6 +125,7 @@ impl Relay {
                     to: address.clone(),
                     by: by.unwrap_or(Handler::Inbox),
                     state: DeliveryState::Queued,
+                    attempts: 0,
                     record,
                 });
             }

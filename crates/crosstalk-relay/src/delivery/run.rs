@@ -1,7 +1,9 @@
 //! The dispatcher: one task that leases deliveries, starts attempts and records their results; another one closes polls.
 
-use super::lane::{self, HeldLease, Key, Lanes, Waiting};
-use super::{AttemptOutcome, Handler, Job, Setup, exec, file, http, relay as federation, reply};
+use super::lane::{self, Effect, HeldLease, Key, Lanes, Waiting};
+use super::{
+    AttemptOutcome, Blame, Handler, Job, Setup, exec, file, http, relay as federation, reply,
+};
 use crate::config::RouteEntry;
 use crate::core::Relay;
 use crate::metrics::Metrics;
@@ -38,14 +40,6 @@ const GIVEN_BACK_TIME: Duration = Duration::from_secs(30);
 const MAX_WAIT: Duration = Duration::from_secs(5);
 /// How many overdue questions are settled in one turn.
 const MAX_OVERDUE: usize = 64;
-
-/// How an attempt went, as far as its lane is concerned.
-enum Effect {
-    /// The destination answers.
-    Works,
-    /// It does not.
-    Fails,
-}
 
 struct Dispatcher {
     relay: Relay,
@@ -242,19 +236,20 @@ impl Dispatcher {
     }
 
     fn ended(&mut self, ended: Result<(Id, Effect), tokio::task::JoinError>) {
-        let (id, works) = match ended {
-            Ok((id, effect)) => (id, matches!(effect, Effect::Works)),
+        let (id, effect) = match ended {
+            Ok((id, effect)) => (id, effect),
             Err(error) => {
                 if error.is_panic() {
                     tracing::error!(reason = %error, "an attempt to deliver ended badly");
                 }
-                (error.id(), false)
+                (error.id(), Effect::FailsOnMessage)
             }
         };
         if let Some((key, lane)) = self.tasks.remove(&id) {
             self.held.remove(&key);
             self.lanes().stop(&key);
-            self.lanes().ended(&lane, works, self.relay.now());
+            let now = self.relay.now();
+            self.lanes().ended(&lane, &key, effect, now);
             if let Some(due) = self.again.remove(&key) {
                 self.hold(key, lane, due);
             }
@@ -439,6 +434,7 @@ async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> AttemptOutcom
                 ErrorCode::Route,
                 "the command printed nothing, and the message asks for an answer",
             )
+            .blaming(Blame::Either)
         }
         other => other,
     }
@@ -467,14 +463,20 @@ async fn conclude(relay: &Relay, job: &Job, lease: &HeldLease, outcome: AttemptO
             reason,
             public,
             after,
+            blame,
         } => {
+            let effect = match blame {
+                Blame::Destination => Effect::Fails,
+                Blame::Either => Effect::FailsOnMessage,
+                Blame::Message => Effect::Works,
+            };
             let random = getrandom::u32().unwrap_or(u32::MAX / 2);
             let backoff = relay.config().retry.backoff();
-            let wait = backoff.after(job.attempts.saturating_add(1), random);
+            let wait = backoff.after(job.attempt(), random);
             // As long as the other side asks for, within reason.
             let asked = after.map(|a| a.min(backoff.longest.max(Duration::from_secs(3600))));
             let wait = wait.map(|w| asked.map_or(w, |a| a.max(w)));
-            (code, reason, public, wait, Effect::Fails)
+            (code, reason, public, wait, effect)
         }
         AttemptOutcome::Failed {
             code,

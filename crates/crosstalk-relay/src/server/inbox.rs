@@ -245,7 +245,7 @@ impl InboxReader {
             history = Some((texts.collect(), earlier.withheld));
         }
         let message = leaving_message(&relay, &record);
-        Ok(message.map(|message| inbox_message(message, &entry.to, entry.state, history)))
+        Ok(message.map(|message| inbox_message(message, entry, history)))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::sqlite::sql::{Columns as _, Sql as _, number, position, value};
 
 pub(super) fn inbox_of(db: &Connection, inbox: &InboxQuery<'_>) -> SqlResult<Vec<InboxEntry>> {
     let sql = format!(
-        "{RECORD}, d.address, d.handler, d.state FROM delivery d INDEXED BY delivery_inbox \
+        "{RECORD}, d.address, d.handler, d.state, d.attempts FROM delivery d INDEXED BY delivery_inbox \
          CROSS JOIN message m ON m.seq = d.seq CROSS JOIN intake i ON i.seq = d.seq \
          WHERE d.party = ?1 AND d.state < 3 AND d.seq > ?2 AND (d.handler <> ?4 OR d.state = 0) ORDER BY d.seq LIMIT ?3"
     );
@@ -27,6 +27,7 @@ pub(super) fn inbox_of(db: &Connection, inbox: &InboxQuery<'_>) -> SqlResult<Vec
             to: row.get("address")?,
             by: row.member("handler", &Handler::ALL)?,
             state: row.member("state", &DeliveryState::ALL)?,
+            attempts: row.get("attempts")?,
             record: query::record(row)?,
         })
     })

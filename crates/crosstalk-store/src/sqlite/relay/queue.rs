@@ -81,7 +81,7 @@ pub(super) fn courier(
     limit: usize,
 ) -> SqlResult<Vec<InboxEntry>> {
     let mut find = db.prepare_cached(
-        "SELECT d.seq, d.address, m.sender, q.sender, EXISTS (SELECT 1 FROM message p CROSS JOIN delivery c \
+        "SELECT d.seq, d.address, m.sender, q.sender, d.attempts, EXISTS (SELECT 1 FROM message p CROSS JOIN delivery c \
          ON c.seq = p.seq AND c.party = d.party AND c.handler = 1 WHERE p.id = q.parent) \
          FROM delivery d INDEXED BY delivery_courier CROSS JOIN message m ON m.seq = d.seq \
          LEFT JOIN message q ON q.id = m.parent WHERE d.state = 0 AND d.handler = 1 ORDER BY d.priority, d.seq \
@@ -96,7 +96,7 @@ pub(super) fn courier(
             to: row.get(1)?,
             sender: row.get(2)?,
             asker: row.get(3)?,
-            asker_is_carried: row.get(4)?,
+            asker_is_carried: row.get(5)?,
         };
         if lets_carry(&errand)
             && let Some(record) = inbox::at(db, row.get(0)?)?
@@ -106,6 +106,7 @@ pub(super) fn courier(
                 to,
                 by: Handler::CopyPaste,
                 state: DeliveryState::Queued,
+                attempts: row.get(4)?,
                 record,
             });
         }
