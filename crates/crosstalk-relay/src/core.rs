@@ -32,7 +32,7 @@ use crosstalk_protocol::relay::{
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use handle::{Change, Job, Readers};
-use inbox::{InboxNotifier, ReadInboxes, UnindexedMessages};
+use inbox::{InboxNotifier, ReadInboxes};
 use rejection::RejectionLog;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
@@ -88,7 +88,6 @@ pub(crate) struct Shared {
     command: CommandLine,
     metrics: Metrics,
     readers: Arc<Readers>,
-    unindexed: UnindexedMessages,
     inbox_notifier: InboxNotifier,
     answers: Answers,
     polls: poll::Polls,
@@ -142,7 +141,6 @@ impl Shared {
     }
 
     fn note_indexed(&self, filing: &IndexProgress) {
-        self.unindexed.forget_through(filing.through);
         let filed = u64::try_from(filing.filed).unwrap_or(0);
         self.metrics.indexed.fetch_add(filed, Ordering::Relaxed);
         self.metrics.backlog.store(filing.left, Ordering::Relaxed);
@@ -217,7 +215,6 @@ impl Relay {
             command: setup.command,
             metrics: Metrics::default(),
             readers: Arc::new(Readers::new(setup.open)),
-            unindexed: UnindexedMessages::load(setup.writer.as_ref())?,
             inbox_notifier: InboxNotifier::default(),
             answers: Answers::default(),
             polls: poll::Polls::default(),

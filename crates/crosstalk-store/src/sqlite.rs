@@ -57,6 +57,8 @@ use sql::Sql as _;
 
 /// How long to wait for another process that writes.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The log is synced before its pages are moved, and not with every commit.
+const SYNCHRONOUS_NORMAL: u8 = 1;
 /// Every statement stays prepared.
 const STATEMENTS: usize = 192;
 
@@ -78,6 +80,8 @@ pub struct SqliteStore {
     db: Connection,
     path: PathBuf,
     opened: StoreOpening,
+    /// How a commit is made durable: the number of `PRAGMA synchronous`.
+    synchronous: u8,
 }
 
 impl SqliteStore {
@@ -151,7 +155,13 @@ impl SqliteStore {
                 return Err(fault::foreign(&path));
             }
         };
-        Ok(Self { db, path, opened })
+        let synchronous = db.pragma_query_value(None, "synchronous", |row| row.get(0));
+        Ok(Self {
+            synchronous: synchronous.map_err(|e| fault::at(&path, &e))?,
+            db,
+            path,
+            opened,
+        })
     }
 
     /// Where it is.
@@ -237,6 +247,23 @@ impl SqliteStore {
             Ok(false) => Err(fault::full(&self.path)),
             Err(e) => Err(fault::at(&self.path, &e)),
         }
+    }
+
+    /// Runs a change in one transaction that a power cut may undo: it derives what can be derived again. The log is written in
+    /// order, so that nothing which comes after it is durable without it.
+    fn derive<T>(
+        &mut self,
+        change: impl FnOnce(&Connection) -> SqlResult<T>,
+    ) -> Result<T, StoreError> {
+        self.set_synchronous(self.synchronous.min(SYNCHRONOUS_NORMAL))?;
+        let answer = self.write(change);
+        self.set_synchronous(self.synchronous)?;
+        answer
+    }
+
+    fn set_synchronous(&self, level: u8) -> Result<(), StoreError> {
+        let set = self.db.pragma_update(None, "synchronous", level);
+        set.map_err(|e| fault::at(&self.path, &e))
     }
 
     /// Runs a change in one transaction.

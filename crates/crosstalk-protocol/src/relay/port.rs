@@ -1,8 +1,8 @@
 //! The RelayStore port: everything that a relay keeps.
 //!
-//! A message takes two steps. [`RelayStore::accept_batch`] accepts it: the message is durable, and its sender gets an answer.
-//! [`RelayStore::index`] indexes it right after: it derives threads, words, deliveries and expectations, in larger batches,
-//! exactly once. Everything that
+//! A message takes two steps. [`RelayStore::accept_batch`] accepts it: the message and its deliveries are durable, its sender
+//! gets an answer, and its recipients can fetch it. [`RelayStore::index`] indexes it right after: it derives threads, waits and
+//! words, in larger batches, exactly once. Everything that
 //! [`Admission::rule`](super::Admission::rule) asks for is answered from accepted and from indexed messages.
 
 use super::accept::AcceptOutcome;
@@ -39,10 +39,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// How far indexing is, and how much is left.
     fn index_progress(&self) -> Result<IndexProgress, StoreError>;
 
-    /// What is not indexed yet after a place, the oldest first: where it is, and who gets it.
-    fn unindexed(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError>;
-
-    /// What an address has got and not acknowledged, the oldest first, as far as it is indexed.
+    /// What an address has got and not acknowledged, the oldest first, indexed or not.
     fn inbox_of(&self, inbox: &InboxQuery<'_>) -> Result<Vec<InboxEntry>, StoreError>;
 
     /// Messages that were accepted, by their place, indexed or not; those that are gone are left out.
@@ -55,7 +52,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     fn is_party(&self, closing: &ConversationId, address: &str) -> Result<bool, StoreError>;
 
     /// Brings the deliveries of messages to an address into a state, where that may follow their present one. Returns the ids
-    /// that are on their way to this address, changed or not. A message that was accepted and is not indexed yet is indexed first.
+    /// that are on their way to this address, changed or not.
     fn mark(
         &mut self,
         address: &str,
@@ -67,7 +64,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// Notes that messages were handed out: their deliveries are [`DeliveryState::Delivered`], where that may follow.
     fn hand_out(&mut self, handed: &[HandedOut]) -> Result<(), StoreError>;
 
-    /// The deliveries of a message that is indexed.
+    /// The deliveries of a message.
     fn deliveries(&self, id: &str) -> Result<Vec<Delivery>, StoreError>;
 
     /// Leases queued deliveries of active handlers whose time has come, the most urgent first, then those that are due

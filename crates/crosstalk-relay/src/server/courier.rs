@@ -106,7 +106,7 @@ pub(super) async fn carried(
         }
         Ok(find(store)?.map(|delivery| (record, delivery)))
     };
-    let found = relay.write_indexed(change).await?;
+    let found = relay.write(change).await?;
     let (record, delivery) =
         found.ok_or_else(|| HttpError::missing("message that waits for you to carry it there"))?;
     relay.send_notices().await?;
@@ -133,7 +133,7 @@ pub(super) async fn requeue(call: Call, Segment(id): Segment) -> Result<Json<Req
     let relay = &call.server.relay;
     let at = relay.now();
     let requeue = move |store: &mut dyn RelayStore| store.requeue(&id, at);
-    match relay.write_indexed(requeue).await? {
+    match relay.write(requeue).await? {
         0 => Err(HttpError::missing("such dead letter")),
         count => {
             relay.wake();

@@ -424,7 +424,7 @@ pub(super) async fn ack(call: Call, Json(ack): Json<Ack>) -> Result<Json<Acked>,
         }
         Ok::<_, StoreError>((changed, ack.ids))
     };
-    let (changed, ids) = relay.write_indexed(change).await?;
+    let (changed, ids) = relay.write(change).await?;
     Ok(acked(changed, ids))
 }
 

@@ -316,15 +316,6 @@ fn release(
     let Some((filed, id, digest)): Option<(IntakeRow, String, Digest)> = kept else {
         return Ok(());
     };
-    let is_filed = seq <= index::progress(db, index::INDEXED)?;
-    if !is_filed {
-        // Its deliveries are not written yet, and will not be.
-        let sql = "SELECT routes FROM intake WHERE seq = ?1";
-        let routes: String = db.one(sql, params![seq], value)?;
-        for (address, handler) in delivery::read_recipients(&routes, &filed.arrival.receiver)? {
-            delivery::queue(db, (seq, filed.arrival.at), address, handler, URGENT)?;
-        }
-    }
     for delivery in delivery::deliveries(db, &id)? {
         match delivery.state {
             DeliveryState::Failed => {}

@@ -8,12 +8,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::fault::{self, SqlResult};
+use super::relay::delivery;
 use super::{derive, log, schema, settle};
 use crate::disk::{self, Lock};
 use crate::fault::{DiskError, FileAction};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 11] = [
+const STEPS: [&str; 12] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
@@ -25,6 +26,7 @@ const STEPS: [&str; 11] = [
     schema::REFILED,
     schema::ENDED,
     schema::LEASED,
+    schema::ROUTED,
 ];
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;
@@ -35,6 +37,9 @@ const LOGGING: u32 = 4;
 const STRICT: u32 = 7;
 /// Before this version questions of exported chats and polls with a result could wait for an answer.
 const ENDING: u32 = 10;
+
+/// Before this version deliveries were written when a message was indexed.
+const ROUTING: u32 = 12;
 
 /// The version that this program reads and writes.
 pub(super) const CURRENT: u32 = STEPS.len() as u32;
@@ -125,6 +130,9 @@ fn step(db: &Connection, from: u32) -> SqlResult<()> {
     }
     if from < RELAYING {
         db.execute_batch(schema::CLOSED)?;
+    }
+    if (RELAYING..ROUTING).contains(&from) {
+        delivery::queue_unindexed(db)?;
     }
     if from < LOGGING {
         log::adopt(db)?;

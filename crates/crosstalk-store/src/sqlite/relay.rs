@@ -105,15 +105,11 @@ impl RelayStore for SqliteStore {
             Err(e) if e.fault == StoreFault::Full => self.need_room(index(few)).map(|()| few)?,
             Err(e) => return Err(e),
         };
-        self.write(|db| index::index_oldest(db, limit))
+        self.derive(|db| index::index_oldest(db, limit))
     }
 
     fn index_progress(&self) -> Result<IndexProgress, StoreError> {
         self.read(|db| index::indexing(db, 0))
-    }
-
-    fn unindexed(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError> {
-        self.read(|db| index::unindexed(db, number(after), limit))
     }
 
     fn inbox_of(&self, inbox: &InboxQuery<'_>) -> Result<Vec<InboxEntry>, StoreError> {

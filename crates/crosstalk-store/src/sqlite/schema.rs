@@ -413,6 +413,9 @@ pub(super) const LEASED: &str = "
 ALTER TABLE delivery ADD COLUMN leased_at INTEGER;
 ";
 
+/// Nothing is added: accepted messages get their deliveries ([`super::relay::delivery::queue_unindexed`]).
+pub(super) const ROUTED: &str = "";
+
 /// Conversations that were closed by a message which does not mean that, as it was read when it was accepted.
 pub(super) const REOPENED: &str = "
 DELETE FROM closing WHERE EXISTS (SELECT 1 FROM message m WHERE m.seq = closing.seq AND m.meaning IS NOT 'CLOSE');

@@ -1,32 +1,14 @@
-//! Indexing: deriving threads, words and deliveries from accepted messages, and how far that is. Each message is indexed
+//! Indexing: deriving threads, waits and words from accepted messages, and how far that is. Each message is indexed
 //! exactly once: the position moves in the transaction that indexes.
 
-use super::{close, delivery, intake};
-use crate::sqlite::derive::{INTAKE_ROW, IntakeRow};
+use super::{close, intake};
+use crate::sqlite::derive::IntakeRow;
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::{Sql as _, number, tuple, value};
 use crate::sqlite::{accept, derive, fault, quarantine};
 use crosstalk_protocol::relay::{ConversationId, IndexProgress};
-use crosstalk_protocol::store::{Arrival, party};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
-
-/// An accepted message with its route.
-struct PendingRow {
-    filed: IntakeRow,
-    routes: String,
-    priority: i64,
-    answer_by: Option<i64>,
-}
-
-fn pending_row(row: &Row<'_>) -> SqlResult<PendingRow> {
-    Ok(PendingRow {
-        filed: derive::intake_row(row)?,
-        routes: row.get("routes")?,
-        priority: row.get("priority")?,
-        answer_by: row.get("answer_by")?,
-    })
-}
 
 /// Indexes the oldest that are not indexed. Only inside a transaction.
 pub(super) fn index_oldest(db: &Connection, limit: usize) -> SqlResult<IndexProgress> {
@@ -45,26 +27,6 @@ pub(super) fn index_through(db: &Connection, place: i64) -> SqlResult<()> {
         }
     }
     Ok(())
-}
-
-/// Who gets what is not indexed yet, after a position.
-pub(super) fn unindexed(
-    db: &Connection,
-    after: i64,
-    limit: usize,
-) -> SqlResult<Vec<(u64, Vec<String>)>> {
-    let after = after.max(progress(db, INDEXED)?);
-    let sql = format!(
-        "SELECT {INTAKE_ROW}, peer, priority, answer_by FROM intake WHERE seq > ?1 AND peer IS NOT NULL \
-         AND text <> '' ORDER BY seq LIMIT ?2"
-    );
-    let rows = db.all(&sql, params![after, number(limit)], pending_row)?;
-    let who = |row: PendingRow| {
-        let routes = delivery::read_recipients(&row.routes, &row.filed.arrival.receiver)?;
-        let who = routes.into_iter().map(|(address, _)| address.to_owned());
-        Ok((row.filed.seq.unsigned_abs(), who.collect()))
-    };
-    rows.into_iter().map(who).collect()
 }
 
 fn index_some(db: &Connection, place: i64, limit: usize) -> SqlResult<IndexProgress> {
@@ -99,12 +61,11 @@ fn index_some(db: &Connection, place: i64, limit: usize) -> SqlResult<IndexProgr
 
 /// Indexes messages. Their threads are counted once for all of them.
 fn index_together(db: &Connection, seqs: &[i64]) -> SqlResult<()> {
-    let sql = format!("SELECT {INTAKE_ROW}, peer, priority, answer_by FROM intake WHERE seq = ?1");
     let (mut stale, mut threads) = (BTreeSet::new(), Vec::with_capacity(seqs.len()));
     for seq in seqs {
-        let mut row = db.one(&sql, params![seq], pending_row)?;
-        index_one(db, &mut row, &mut stale)?;
-        threads.push(row.filed.thread);
+        let mut filed = accept::row(db, *seq)?;
+        index_one(db, &mut filed, &mut stale)?;
+        threads.push(filed.thread);
     }
     accept::update_threads(db, threads.iter().map(String::as_str), &stale)
 }
@@ -121,8 +82,11 @@ pub(in crate::sqlite) fn retry_quarantined(db: &Connection) -> SqlResult<()> {
     Ok(())
 }
 
-fn index_one(db: &Connection, row: &mut PendingRow, stale: &mut BTreeSet<String>) -> SqlResult<()> {
-    let filed = &mut row.filed;
+fn index_one(
+    db: &Connection,
+    filed: &mut IntakeRow,
+    stale: &mut BTreeSet<String>,
+) -> SqlResult<()> {
     let (seq, before) = (filed.seq, filed.thread.clone());
     let of_parent = accept::choose_thread(db, filed)?;
     let closes = intake::closes_thread(db, &filed.arrival, &filed.thread)?;
@@ -140,27 +104,6 @@ fn index_one(db: &Connection, row: &mut PendingRow, stale: &mut BTreeSet<String>
     if let Some(id) = settled {
         let sql = "DELETE FROM expectation WHERE seq = (SELECT seq FROM message WHERE id = ?1)";
         db.run(sql, params![id])?;
-    }
-    let arrival = &row.filed.arrival;
-    for (address, handler) in delivery::read_recipients(&row.routes, &arrival.receiver)? {
-        delivery::queue(db, (seq, arrival.at), address, handler, row.priority)?;
-    }
-    if let Some(due) = row.answer_by {
-        let sql = "INSERT OR IGNORE INTO expectation (seq, due) VALUES (?1, ?2)";
-        db.run(sql, params![seq, due])?;
-    }
-    acknowledge(db, arrival)
-}
-
-/// Brings the delivery that an ACK or a NACK reports into its state: of the recipient alone, not of others of its scheme.
-fn acknowledge(db: &Connection, arrival: &Arrival) -> SqlResult<()> {
-    let Some((state, reason)) = arrival.reports_delivery() else {
-        return Ok(());
-    };
-    let sql = "SELECT seq FROM message WHERE id = ?1";
-    if let Some(seq) = db.find(sql, params![arrival.answered()], value)? {
-        let sender = party(&arrival.sender);
-        delivery::advance(db, seq, &sender, state, arrival.at, reason.as_deref())?;
     }
     Ok(())
 }

@@ -219,6 +219,8 @@ fn insert(
 ) -> SqlResult<Option<AcceptOutcome>> {
     let a = &admission.arrival;
     let generated = generated_thread(db, a)?;
+    let routes = delivery::write_recipients(admission);
+    let priority = position(&Priority::ALL, admission.priority);
     let sql = "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, \
         spare_thread, spare_message, thread, inferred, text, received, peer, routes, priority, \
         answer_by, expires, meaning, session, brief, entry) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, \
@@ -242,8 +244,8 @@ fn insert(
             a.text,
             a.received,
             admission.peer,
-            delivery::write_recipients(admission),
-            position(&Priority::ALL, admission.priority),
+            routes,
+            priority,
             admission.answer_by.map(|t| t.as_millis()),
             terms.expires.or(admission.expires).map(|t| t.as_millis()),
             a.meaning.map(|m| m.as_str()),
@@ -261,6 +263,13 @@ fn insert(
     if a.meaning == Some(Intent::Handoff) {
         close::hand_over(db, admission)?;
     }
+    for (address, handler) in delivery::read_recipients(&routes, &a.receiver)? {
+        delivery::queue(db, (seq, a.at), address, handler, priority)?;
+    }
+    if let Some(due) = admission.answer_by {
+        queue::expect_answer(db, seq, due)?;
+    }
+    delivery::report(db, a)?;
     keep::use_blobs(db, admission, seq)?;
     poll::came(db, admission, seq)?;
     let index = log::accept(db, seq, admission)?;

@@ -24,7 +24,7 @@ pub(super) fn due(
     for priority in Priority::ALL {
         let sql = "SELECT seq, party, address, handler, attempts, leased_at FROM delivery \
             INDEXED BY delivery_due WHERE state = 0 AND handler > 1 AND priority = ?1 AND \
-            next_at <= ?2 ORDER BY next_at, seq LIMIT ?3";
+            next_at <= ?2 AND seq NOT IN (SELECT seq FROM quarantine) ORDER BY next_at, seq LIMIT ?3";
         let left = limit.saturating_sub(given.len());
         let asked = params![
             position(&Priority::ALL, priority),
@@ -65,7 +65,8 @@ pub(super) fn release_leases(db: &Connection, at: Timestamp) -> SqlResult<u64> {
 
 pub(super) fn next_due(db: &Connection) -> SqlResult<Option<Timestamp>> {
     let sql = "SELECT next_at FROM delivery INDEXED BY delivery_due WHERE state = 0 AND handler > 1 \
-        AND priority = ?1 AND next_at IS NOT NULL ORDER BY next_at LIMIT 1";
+        AND priority = ?1 AND next_at IS NOT NULL AND seq NOT IN (SELECT seq FROM quarantine) \
+        ORDER BY next_at LIMIT 1";
     let mut next: Option<i64> = None;
     for priority in Priority::ALL {
         let asked = params![position(&Priority::ALL, priority)];
@@ -112,6 +113,13 @@ pub(super) fn courier(
         }
     }
     Ok(carried)
+}
+
+/// Records until when a message is to be answered.
+pub(super) fn expect_answer(db: &Connection, seq: i64, due: Timestamp) -> SqlResult<()> {
+    let sql = "INSERT INTO expectation (seq, due) VALUES (?1, ?2)";
+    db.run(sql, params![seq, due.as_millis()])?;
+    Ok(())
 }
 
 /// Settles questions that are overdue. How many senders are told. Only inside a transaction.

@@ -127,18 +127,16 @@ impl Model {
         "new"
     }
 
-    /// The way of a message to somebody. It is filed when somebody asks for it, with all before it.
+    /// The way of a message to somebody.
     fn way(&mut self, id: &str, name: &str) -> Option<&mut Way> {
-        let place = self.rows.iter().position(|r| r.id == id)?;
-        self.filed = self.filed.max(place + 1);
-        let row = self.rows.get_mut(place)?;
+        let row = self.rows.iter_mut().find(|r| r.id == id)?;
         row.ways.iter_mut().find(|w| w.to == name)
     }
 
     /// What is due, in the order in which it is given out.
     fn due(&mut self, now: i64, lease: i64, most: usize) -> Vec<(String, String)> {
         let mut due = Vec::new();
-        for (place, row) in self.rows.iter().enumerate().take(self.filed) {
+        for (place, row) in self.rows.iter().enumerate() {
             for (number, way) in row.ways.iter().enumerate() {
                 if way.by.is_active() && way.state == DeliveryState::Queued && way.next <= now {
                     due.push((row.priority, way.next, place, way.to.clone(), number));
@@ -231,7 +229,6 @@ fn run(acts: Vec<Act>) {
             Act::Requeue(message) => {
                 let id = format!("M{message:02}");
                 let count = store.requeue(&id, at(now)).unwrap();
-                model.way(&id, "");
                 let row = model.rows.iter_mut().find(|r| r.id == id);
                 let ways = row.into_iter().flat_map(|r| &mut r.ways);
                 let dead: Vec<&mut Way> =
