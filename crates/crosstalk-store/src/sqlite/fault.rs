@@ -15,10 +15,13 @@ pub(super) fn at(path: &Path, error: &rusqlite::Error) -> StoreError {
         rusqlite::Error::SqliteFailure(e, _) => (e.code, e.extended_code),
         // A table or a column is missing.
         rusqlite::Error::SqlInputError { msg, .. } => return damaged(path, msg),
+        // What was written was UTF-8.
+        rusqlite::Error::Utf8Error(..) => return damaged(path, &error.to_string()),
         _ if is_about_message(error) => return invalid(path, error),
         _ => return damaged(path, &error.to_string()),
     };
-    if is_about_message(error) {
+    // Of the index of words alone, a message may be the cause; to a reader, it is damaged all the same.
+    if is_about_message(error) && code != ErrorCode::DatabaseCorrupt {
         return invalid(path, error);
     }
     let (fault, message) = match code {
@@ -236,6 +239,7 @@ mod tests {
         for code in [
             ffi::SQLITE_CORRUPT,
             ffi::SQLITE_CORRUPT_INDEX,
+            ffi::SQLITE_CORRUPT_VTAB,
             ffi::SQLITE_NOTADB,
             ffi::SQLITE_ERROR,
         ] {
@@ -252,6 +256,19 @@ mod tests {
         ] {
             assert_eq!(at(Path::new("s"), &error).fault, StoreFault::Invalid);
         }
+    }
+
+    /// A message whose words can't be indexed is quarantined, and stops no other.
+    #[test]
+    fn trouble_with_the_words_of_a_message_is_about_it() {
+        let words = ffi::Error::new(ffi::SQLITE_CORRUPT_VTAB);
+        assert!(is_about_message(&rusqlite::Error::SqliteFailure(
+            words, None
+        )));
+        let file = ffi::Error::new(ffi::SQLITE_CORRUPT);
+        assert!(!is_about_message(&rusqlite::Error::SqliteFailure(
+            file, None
+        )));
     }
 
     #[test]
