@@ -14,7 +14,7 @@ use crate::disk::{self, Lock};
 use crate::fault::{DiskError, FileAction};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 12] = [
+const STEPS: [&str; 13] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
@@ -27,6 +27,7 @@ const STEPS: [&str; 12] = [
     schema::ENDED,
     schema::LEASED,
     schema::ROUTED,
+    schema::AUDITED,
 ];
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;

@@ -238,6 +238,7 @@ macro_rules! relay_suite {
             texts_are_shown_until_their_end
             what_is_forgotten_stays_in_the_log
             entries_are_found
+            entries_of_a_thread_are_found_whatever_became_of_its_messages
             proofs_come_from_stored_hashes
             the_latest_checkpoint_is_kept_and_one_an_hour
             details_are_kept_beside

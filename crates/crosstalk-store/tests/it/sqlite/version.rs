@@ -49,8 +49,15 @@ fn take_back_the_watch(db: &Connection) {
         .unwrap();
 }
 
-/// What version 11 added.
+/// What version 13 added.
+fn take_back_the_audit(db: &Connection) {
+    db.execute_batch("DROP TABLE renewal; DROP INDEX intake_erased")
+        .unwrap();
+}
+
+/// What version 11 added, and everything after it.
 fn take_back_the_leases(db: &Connection) {
+    take_back_the_audit(db);
     db.execute_batch("ALTER TABLE delivery DROP COLUMN leased_at")
         .unwrap();
 }
