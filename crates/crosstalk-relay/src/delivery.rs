@@ -194,7 +194,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Starts to deliver, to close polls, and to look into the folders that are watched.
+    /// Starts to deliver, to close polls, to tell senders whose questions were not answered in time, and to look into the folders that are watched.
     pub fn start(relay: &Relay, setup: Setup) -> Self {
         let (stop, stopped) = signal::channel(None);
         let mut tasks = vec![tokio::spawn(run::run(
@@ -202,7 +202,7 @@ impl Delivery {
             setup,
             stopped.clone(),
         ))];
-        tasks.push(tokio::spawn(run::close_polls(
+        tasks.push(tokio::spawn(run::meet_deadlines(
             relay.clone(),
             stopped.clone(),
         )));

@@ -1,4 +1,4 @@
-//! The dispatcher: one task that leases deliveries, starts attempts and records their results; another one closes polls.
+//! The dispatcher: one task that leases deliveries, starts attempts and records their results; another one meets deadlines.
 
 use super::lane::{self, Effect, HeldLease, Key, Lanes, Waiting};
 use super::{
@@ -98,7 +98,6 @@ pub(super) async fn run(relay: Relay, setup: Setup, mut stop: signal::Receiver<O
     loop {
         dispatcher.renew().await;
         dispatcher.lease().await;
-        dispatcher.tell_overdue().await;
         dispatcher.tell_lapsed().await;
         dispatcher.begin();
         let wait = dispatcher.wait().await;
@@ -256,28 +255,6 @@ impl Dispatcher {
         }
     }
 
-    /// Tells senders whose questions were not answered in time.
-    async fn tell_overdue(&self) {
-        let now = self.relay.now();
-        match self.relay.read(|store| store.next_deadline()).await {
-            Ok(Some(at)) if at <= now => {}
-            Ok(_) => return,
-            Err(error) => return trouble(&error),
-        }
-        // Messages that were accepted before, an answer among them, are indexed first.
-        let overdue = move |store: &mut dyn RelayStore| store.overdue(now, MAX_OVERDUE);
-        match self.relay.write_indexed(overdue).await {
-            Ok(told) => {
-                let metrics = self.relay.metrics();
-                metrics.timed_out.fetch_add(told, Ordering::Relaxed);
-                if let Err(error) = self.relay.send_notices().await {
-                    trouble(&error);
-                }
-            }
-            Err(error) => trouble(&error),
-        }
-    }
-
     /// Tells senders whose held messages were not decided about in time.
     async fn tell_lapsed(&self) {
         let now = self.relay.now();
@@ -298,13 +275,10 @@ impl Dispatcher {
 
     /// How long nothing has to be done.
     async fn wait(&self) -> Duration {
-        let find = |store: &dyn RelayStore| {
-            let deadline = [store.next_deadline()?, store.next_lapse()?];
-            Ok((store.next_due()?, deadline.into_iter().flatten().min()))
-        };
-        let (due, deadline) = self.relay.read(find).await.unwrap_or_default();
+        let find = |store: &dyn RelayStore| Ok((store.next_due()?, store.next_lapse()?));
+        let (due, lapse) = self.relay.read(find).await.unwrap_or_default();
         // What is leased by this dispatcher is due again later, and begun already.
-        let next = [due, deadline, self.lanes().next_trial()];
+        let next = [due, lapse, self.lanes().next_trial()];
         let next = next.into_iter().flatten().min();
         until(next, self.relay.now())
     }
@@ -632,19 +606,25 @@ const STORE_RETRY: Duration = Duration::from_secs(1);
 /// How many polls are counted in one go.
 const POLLS: usize = 64;
 
-/// Closes polls until it is told to stop: when the deadline has passed, or everybody has answered, the result is sent to the
-/// sender of the poll. The store knows which polls have to be counted, so that neither the start nor the memory grows with
-/// all polls that ever were.
-pub(super) async fn close_polls(relay: Relay, mut stop: signal::Receiver<Option<Duration>>) {
+/// Closes polls and tells senders whose questions were not answered in time, until it is told to stop. Both wait until messages
+/// that were accepted before are indexed, a ballot or an answer among them; deliveries do not wait for it.
+///
+/// When the deadline of a poll has passed, or everybody has answered, the result is sent to the sender of the poll. The store
+/// knows which polls have to be counted, so that neither the start nor the memory grows with all polls that ever were.
+pub(super) async fn meet_deadlines(relay: Relay, mut stop: signal::Receiver<Option<Duration>>) {
     let mut stopped = relay.stopped();
     loop {
         if stop.borrow().is_some() || stopped.borrow().is_some() {
             return;
         }
-        let wait = match relay.settle_polls(POLLS).await {
-            Ok(0) => until(relay.next_poll_end().await.ok().flatten(), relay.now()),
+        let settled = relay.settle_polls(POLLS).await;
+        let wait = match tell_overdue(&relay).await.and(settled) {
+            Ok(0) => next_deadline(&relay).await,
             Ok(_) => continue,
-            Err(_) => STORE_RETRY,
+            Err(error) => {
+                trouble(&error);
+                STORE_RETRY
+            }
         };
         tokio::select! {
             _ = stop.wait_for(Option::is_some) => return,
@@ -653,6 +633,31 @@ pub(super) async fn close_polls(relay: Relay, mut stop: signal::Receiver<Option<
             () = tokio::time::sleep(wait) => {}
         }
     }
+}
+
+/// Tells senders whose questions were not answered in time.
+async fn tell_overdue(relay: &Relay) -> Result<(), StoreError> {
+    loop {
+        let now = relay.now();
+        let next = relay.read(|store| store.next_deadline()).await?;
+        if next.is_none_or(|at| at > now) {
+            return Ok(());
+        }
+        // An answer that was accepted before is indexed first.
+        let overdue = move |store: &mut dyn RelayStore| store.overdue(now, MAX_OVERDUE);
+        let told = relay.write_indexed(overdue).await?;
+        let metrics = relay.metrics();
+        metrics.timed_out.fetch_add(told, Ordering::Relaxed);
+        relay.send_notices().await?;
+    }
+}
+
+/// How long no poll has to be closed, and no question is overdue.
+async fn next_deadline(relay: &Relay) -> Duration {
+    let poll = relay.next_poll_end().await.ok().flatten();
+    let question = relay.read(|store| store.next_deadline()).await;
+    let next = [poll, question.ok().flatten()];
+    until(next.into_iter().flatten().min(), relay.now())
 }
 
 /// How long nothing has to be done.
