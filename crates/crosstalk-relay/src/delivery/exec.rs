@@ -47,7 +47,7 @@ impl Exec {
         let Some(route) = job.route.as_deref() else {
             return AttemptOutcome::later(ErrorCode::Route, "the route that led there is gone");
         };
-        let child = match self.spawn(route, job) {
+        let child = match self.spawn(route, job).await {
             Ok(child) => child,
             Err(error) => {
                 let program = route.command.first().map_or("", String::as_str);
@@ -79,11 +79,11 @@ impl Exec {
         }
     }
 
-    fn spawn(&self, route: &RouteEntry, job: &Job) -> std::io::Result<Child> {
+    async fn spawn(&self, route: &RouteEntry, job: &Job) -> std::io::Result<Child> {
         let directory = match &route.directory {
             Some(directory) => directory,
             None => {
-                std::fs::create_dir_all(&self.work)?;
+                tokio::fs::create_dir_all(&self.work).await?;
                 &self.work
             }
         };
