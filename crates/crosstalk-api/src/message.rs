@@ -69,6 +69,11 @@ pub struct MessageView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "schema::State")]
     pub state: Option<String>,
+    /// The number of this attempt to process it, from 1: one more than the failures that its recipient reported. Only in an
+    /// inbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32", range(min = 1))]
+    pub attempt: Option<u32>,
     /// When the relay accepted it.
     #[schemars(with = "schema::Time")]
     pub received_at: String,

@@ -42,7 +42,7 @@ pub use pattern::{Pattern, PatternError};
 pub use peer::{KnownNames, Peer, Role, authority, is_human, is_system};
 pub use port::{
     BLOB_BYTES_LEAST, ConversationId, DeadLetter, DueDelivery, DuePoll, Errand, FilledSearch,
-    HandedOut, InboxEntry, InboxQuery, IndexProgress, MAX_COUNTED, PollState, QueueDepth,
+    HandedOut, InboxEntry, InboxQuery, IndexProgress, Lease, MAX_COUNTED, PollState, QueueDepth,
     RelayStore, Retention, RetiredCount, SearchProgress, StoreGauges, TokenCounts, TokenRecord,
     Upload,
 };

@@ -33,7 +33,7 @@ pub use party::{Mine, is_placeholder, is_same_party, may_answer, party};
 pub use question::{CandidateQuestion, Lookup, Meant, NamedIds};
 pub use record::{
     AnsweredQuestion, AskedMessage, FailedAnswer, Listing, OpenQuestion, Page, Record,
-    ReferenceMatch, StoreOutcome, Thread, ThreadFilter, ThreadState, rounds,
+    ReferenceMatch, StoreOutcome, Thread, ThreadFilter, ThreadPosition, ThreadState, rounds,
 };
 pub use relocation::{Link, Moved, Placement, Relocation, plan_relocation};
 pub use search::{Field, Search, SearchError, Term, searchable};

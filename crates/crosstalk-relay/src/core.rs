@@ -70,7 +70,7 @@ pub type CommandLine = Box<dyn Fn(&str) -> String + Send + Sync>;
 #[derive(Clone)]
 pub struct Relay {
     shared: Arc<Shared>,
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::SyncSender<Job>,
     writer: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
@@ -232,7 +232,7 @@ impl Relay {
             notices: Notify::new(),
         });
         shared.note_indexed(&filing);
-        let (jobs, todo) = mpsc::channel();
+        let (jobs, todo) = mpsc::sync_channel(handle::MAX_JOBS);
         let (store, seen) = (setup.writer, Arc::clone(&shared));
         let write = move || {
             let shared = Arc::clone(&seen);
@@ -429,8 +429,19 @@ impl Relay {
             // The caller may be gone; the change is made anyway.
             let _ = tell.send(change(store));
         }));
-        self.jobs.send(job).map_err(|_| self.gone())?;
+        self.enqueue(job)?;
         told.await.map_err(|_| self.gone())?
+    }
+
+    /// Gives the writer something to do. A writer that is too far behind gets nothing more: the caller tries again later.
+    fn enqueue(&self, job: Job) -> Result<(), StoreError> {
+        self.jobs.try_send(job).map_err(|refused| match refused {
+            mpsc::TrySendError::Disconnected(_) => self.gone(),
+            mpsc::TrySendError::Full(_) => StoreError {
+                fault: StoreFault::Busy,
+                message: "the relay has too much to write".into(),
+            },
+        })
     }
 
     fn gone(&self) -> StoreError {
@@ -472,8 +483,9 @@ impl Relay {
         if let Err(error) = self.tend_log().await {
             tracing::warn!(reason = %error, "the log ends without a checkpoint");
         }
-        // If the writer is gone, there is nothing to stop.
-        let _ = self.jobs.send(Job::Stop);
+        let jobs = self.jobs.clone();
+        // A full queue is waited for. If the writer is gone, there is nothing to stop.
+        let _ = tokio::task::spawn_blocking(move || jobs.send(Job::Stop)).await;
         let mut stopped = self.stopped();
         // The sender lives as long as this handle.
         let _ = stopped.wait_for(Option::is_some).await;

@@ -219,6 +219,7 @@ impl Threads {
             open: self.open,
             waiting: self.waiting,
             with: self.with.clone(),
+            after: None,
         };
         let store = workspace.messages(console)?;
         let (items, more) = listed(store.as_ref(), |s| s.threads(&filter, self.paging.page()))?;

@@ -90,11 +90,13 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// When the next delivery of an active handler is due.
     fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// Records the outcome of an attempt. False if the delivery is not queued any more.
+    /// Records the outcome of an attempt. `leased_at` names the lease that it was made under; a person who carries a message
+    /// has none. False if the delivery is not queued any more, or is leased otherwise: nothing changes then.
     fn attempted(
         &mut self,
         id: &str,
         to: &str,
+        leased_at: Option<Timestamp>,
         attempt: &Attempt,
         at: Timestamp,
     ) -> Result<bool, StoreError>;
@@ -113,9 +115,13 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// Whether anything was ever handed out to an address, in the latest conversations that name it so.
     fn was_handed_out(&self, address: &str, name: &str) -> Result<bool, StoreError>;
 
-    /// Gives a delivery that was leased back, to be given out again at a time; it counts as no attempt. False if it is not
-    /// queued any more.
-    fn release(&mut self, id: &str, to: &str, at: Timestamp) -> Result<bool, StoreError>;
+    /// Moves the end of leases. Those that somebody else holds by now, or that are over, stay as they are. How many were
+    /// renewed.
+    fn renew(&mut self, leases: &[Lease], until: Timestamp) -> Result<u64, StoreError>;
+
+    /// Gives leased deliveries back, to be given out again at a time; that counts as no attempt. Those that somebody else
+    /// holds by now, or that are over, stay as they are. How many were given back.
+    fn release(&mut self, leases: &[Lease], at: Timestamp) -> Result<u64, StoreError>;
 
     /// Gives all deliveries back that are leased, to be given out again at a time. For a relay that starts, and has the store
     /// to itself: those that had leased them are gone. How many they are.
@@ -293,6 +299,8 @@ pub struct InboxEntry {
     pub by: Handler,
     /// How far it is.
     pub state: DeliveryState,
+    /// How often its recipient failed on it before.
+    pub attempts: u32,
     /// The message.
     pub record: Record,
 }
@@ -357,10 +365,23 @@ pub struct DueDelivery {
     pub by: Handler,
     /// How often it was tried before.
     pub attempts: u32,
+    /// Since when it is leased: the time tells the lease from the ones before.
+    pub leased_at: Timestamp,
     /// How urgent it is.
     pub priority: Priority,
     /// The message.
     pub record: Record,
+}
+
+/// A lease of a delivery: whoever holds it may end or renew it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The id of the message.
+    pub id: String,
+    /// To whom.
+    pub to: String,
+    /// Since when it is leased.
+    pub at: Timestamp,
 }
 
 /// What is known about a message that waits for a person to carry it.

@@ -16,6 +16,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 
+/// How many jobs wait for the writer at most. A sender that finds so many is told to try again.
+pub(super) const MAX_JOBS: usize = 16_384;
 /// How many jobs are done before the writer indexes again, and how many messages one transaction accepts at most.
 const BATCH: usize = 512;
 /// How long one portion of indexing takes while others come in, and while nothing else is to be done.

@@ -149,8 +149,8 @@ impl Relay {
             ids,
             at: self.now(),
         };
-        // A relay that stops notes nothing any more.
-        let _ = self.jobs.send(Job::HandedOut(handed));
+        // A relay that stops, or has too much to write, notes nothing.
+        let _ = self.enqueue(Job::HandedOut(handed));
     }
 }
 

@@ -16,7 +16,7 @@ use crate::fault::{DiskError, FileAction};
 use crate::sqlite::sql::{Sql as _, tuple};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 13] = [
+const STEPS: [&str; 14] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
@@ -30,6 +30,7 @@ const STEPS: [&str; 13] = [
     schema::LEASED,
     schema::ROUTED,
     schema::SEARCH,
+    schema::AUDITED,
 ];
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;

@@ -24,8 +24,8 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, Agent, Attempt, ConversationId, DeadLetter, Delivery, DeliveryState,
     DueDelivery, DuePoll, Errand, FilledSearch, HandedOut, InboxEntry, InboxQuery, IndexProgress,
-    PollState, RelayStore, Retention, RetiredCount, SearchProgress, StoreGauges, TokenCounts,
-    TokenRecord, Upload,
+    Lease, PollState, RelayStore, Retention, RetiredCount, SearchProgress, StoreGauges,
+    TokenCounts, TokenRecord, Upload,
 };
 use crosstalk_protocol::store::{Page, Record, Search, StoreError, StoreFault};
 use std::collections::BTreeSet;
@@ -211,10 +211,11 @@ impl RelayStore for SqliteStore {
         &mut self,
         id: &str,
         to: &str,
+        leased_at: Option<Timestamp>,
         attempt: &Attempt,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.write(|db| delivery::attempted(db, id, to, attempt, at))
+        self.write(|db| delivery::attempted(db, (id, to, leased_at), attempt, at))
     }
 
     fn note_failure(
@@ -231,8 +232,12 @@ impl RelayStore for SqliteStore {
         self.read(|db| delivery::was_handed_out(db, address, name))
     }
 
-    fn release(&mut self, id: &str, to: &str, at: Timestamp) -> Result<bool, StoreError> {
-        self.write(|db| delivery::release(db, id, to, at))
+    fn renew(&mut self, leases: &[Lease], until: Timestamp) -> Result<u64, StoreError> {
+        self.write(|db| delivery::renew(db, leases, until))
+    }
+
+    fn release(&mut self, leases: &[Lease], at: Timestamp) -> Result<u64, StoreError> {
+        self.write(|db| delivery::release(db, leases, at))
     }
 
     fn release_leases(&mut self, at: Timestamp) -> Result<u64, StoreError> {

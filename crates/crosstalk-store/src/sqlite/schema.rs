@@ -403,6 +403,21 @@ ALTER TABLE delivery ADD COLUMN leased_at INTEGER;
 /// Nothing is added: accepted messages get their deliveries ([`super::relay::delivery::queue_unindexed`]).
 pub(super) const ROUTED: &str = "";
 
+/// Finds the entries of the log that are about a message or a thread.
+///
+/// `renewal` has the entries by which another text of a message was kept than the one before. A message whose text was erased is
+/// in no other table by its thread.
+pub(super) const AUDITED: &str = "
+CREATE TABLE renewal (
+    seq INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    PRIMARY KEY (seq, place)
+) STRICT, WITHOUT ROWID;
+INSERT INTO renewal (seq, place)
+SELECT l.seq, l.place FROM log l CROSS JOIN intake i ON i.seq = l.seq WHERE l.kind = 0 AND l.place IS NOT i.entry;
+CREATE INDEX intake_erased ON intake (thread) WHERE text = '';
+";
+
 /// Conversations that were closed by a message which does not mean that, as it was read when it was accepted.
 pub(super) const REOPENED: &str = "
 DELETE FROM closing WHERE EXISTS (SELECT 1 FROM message m WHERE m.seq = closing.seq AND m.meaning IS NOT 'CLOSE');

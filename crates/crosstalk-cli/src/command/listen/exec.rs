@@ -89,7 +89,7 @@ impl Program {
             }
         }
         let mut child = command
-            .envs(message_variables(record, 1))
+            .envs(message_variables(record, 1, waiting.attempt.unwrap_or(1)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -176,6 +176,7 @@ mod tests {
             to: "B".into(),
             intent: Some("REQUEST".into()),
             state: None,
+            attempt: None,
             received_at: String::new(),
             envelope: envelope.into(),
             history: None,

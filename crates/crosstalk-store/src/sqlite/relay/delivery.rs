@@ -10,7 +10,8 @@ use crate::sqlite::{log, quarantine};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::audit::{Event, EventDetail, EventKind};
 use crosstalk_protocol::relay::{
-    Admission, Attempt, DeadLetter, Delivery, DeliveryState, Handler, Recipient, program_failure,
+    Admission, Attempt, DeadLetter, Delivery, DeliveryState, Handler, Lease, Recipient,
+    program_failure,
 };
 use crosstalk_protocol::store::{Arrival, party};
 use rusqlite::{Connection, Row, params};
@@ -228,8 +229,7 @@ fn note(
 /// Records the outcome of an attempt. Only inside a transaction.
 pub(super) fn attempted(
     db: &Connection,
-    id: &str,
-    to: &str,
+    (id, to, leased_at): (&str, &str, Option<Timestamp>),
     attempt: &Attempt,
     at: Timestamp,
 ) -> SqlResult<bool> {
@@ -238,8 +238,9 @@ pub(super) fn attempted(
     };
     let party = party(to);
     let sql = "UPDATE delivery SET attempts = attempts + 1 WHERE seq = ?1 AND party = ?2 AND \
-        state = 0";
-    let counted = db.run(sql, params![seq, party])?;
+        state = 0 AND leased_at IS ?3";
+    let leased_at = leased_at.map(Timestamp::as_millis);
+    let counted = db.run(sql, params![seq, party, leased_at])?;
     if counted == 0 {
         return Ok(false);
     }
@@ -304,15 +305,29 @@ pub(super) fn was_handed_out(db: &Connection, address: &str, name: &str) -> SqlR
     )
 }
 
-/// Ends a lease. Only inside a transaction.
-pub(super) fn release(db: &Connection, id: &str, to: &str, at: Timestamp) -> SqlResult<bool> {
-    let Some(seq) = seq_of(db, id)? else {
-        return Ok(false);
-    };
-    let sql = "UPDATE delivery SET next_at = ?3, leased_at = NULL WHERE seq = ?1 AND party = ?2 \
-        AND state = 0 AND handler > 1";
-    let released = db.run(sql, params![seq, party(to), at.as_millis()])?;
-    Ok(released > 0)
+/// Moves the end of leases. Only inside a transaction.
+pub(super) fn renew(db: &Connection, leases: &[Lease], until: Timestamp) -> SqlResult<u64> {
+    let sql = "UPDATE delivery SET next_at = ?4 WHERE seq = ?1 AND party = ?2 AND state = 0 AND \
+        leased_at = ?3";
+    change_leases(db, sql, leases, until)
+}
+
+/// Ends leases. Only inside a transaction.
+pub(super) fn release(db: &Connection, leases: &[Lease], at: Timestamp) -> SqlResult<u64> {
+    let sql = "UPDATE delivery SET next_at = ?4, leased_at = NULL WHERE seq = ?1 AND party = ?2 \
+        AND state = 0 AND leased_at = ?3";
+    change_leases(db, sql, leases, at)
+}
+
+/// Changes deliveries as long as their leases hold.
+fn change_leases(db: &Connection, sql: &str, leases: &[Lease], at: Timestamp) -> SqlResult<u64> {
+    let mut changed = 0;
+    for lease in leases {
+        let seq = seq_of(db, &lease.id)?;
+        let given = params![seq, party(&lease.to), lease.at.as_millis(), at.as_millis()];
+        changed += to_u64(db.run(sql, given)?);
+    }
+    Ok(changed)
 }
 
 /// Dead letters. A message whose text was erased can't be queued again, and is none of them.

@@ -10,7 +10,7 @@ use crate::sqlite::query::{self, RECORD};
 use crate::sqlite::sql::{Columns as _, Sql as _, number, position, value};
 
 pub(super) fn inbox_of(db: &Connection, inbox: &InboxQuery<'_>) -> SqlResult<Vec<InboxEntry>> {
-    let sql = "SELECT d.seq, d.address, d.handler, d.state FROM delivery d INDEXED BY delivery_inbox \
+    let sql = "SELECT d.seq, d.address, d.handler, d.state, d.attempts FROM delivery d INDEXED BY delivery_inbox \
         CROSS JOIN intake i ON i.seq = d.seq WHERE d.party = ?1 AND d.state < 3 AND d.seq > ?2 AND \
         (d.handler <> ?4 OR d.state = 0) AND octet_length(i.text) > 0 AND d.seq NOT IN (SELECT seq \
         FROM quarantine) ORDER BY d.seq LIMIT ?3";
@@ -24,15 +24,17 @@ pub(super) fn inbox_of(db: &Connection, inbox: &InboxQuery<'_>) -> SqlResult<Vec
     let rows = db.all(sql, asked, |row| {
         let by = row.member("handler", &Handler::ALL)?;
         let state = row.member("state", &DeliveryState::ALL)?;
-        Ok((row.get("seq")?, row.get("address")?, by, state))
+        let attempts = row.get("attempts")?;
+        Ok((row.get("seq")?, row.get("address")?, by, state, attempts))
     })?;
     let mut entries = Vec::with_capacity(rows.len());
-    for (seq, to, by, state) in rows {
+    for (seq, to, by, state, attempts) in rows {
         if let Some(record) = at(db, seq)? {
             entries.push(InboxEntry {
                 to,
                 by,
                 state,
+                attempts,
                 record,
             });
         }

@@ -50,8 +50,15 @@ fn take_back_the_watch(db: &Connection) {
         .unwrap();
 }
 
-/// What version 13 added. Before it, the words were in the store.
+/// What version 14 added.
+fn take_back_the_audit(db: &Connection) {
+    db.execute_batch("DROP TABLE renewal; DROP INDEX intake_erased")
+        .unwrap();
+}
+
+/// What version 13 added, and everything after it. Before it, the words were in the store.
 fn take_back_the_search(db: &Connection) {
+    take_back_the_audit(db);
     db.execute_batch(
         "DROP TABLE identity; CREATE VIRTUAL TABLE words USING fts5 (body, context, sender, receiver, intent, \
          content = '', columnsize = 0, prefix = '2 3', tokenize = 'unicode61 remove_diacritics 2')",
