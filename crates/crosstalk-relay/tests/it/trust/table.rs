@@ -138,7 +138,7 @@ impl Evidence {
             }
             "count as signed" => self.declares("medical", "CON-008"),
             "grant a consent" => self.declares("location", "CON-027"),
-            "withdraw a consent" => self.withdraws(),
+            "revoke a consent" => self.withdraws(),
             "revoke its key" => self.revokes(),
             "get a key pinned" => self.pins(),
             "speak as SYSTEM" => return self.is_system(),
