@@ -50,7 +50,8 @@ pub fn read_envelope(text: &str, reading: Reading) {
     for address in [&envelope.sender, &envelope.receiver] {
         black_box((address.scheme(), address.authority()));
     }
-    black_box((envelope.user, &envelope.session, envelope.context));
+    let session = envelope.session;
+    black_box((envelope.user, session.map(|s| s.time()), envelope.context));
     for id in [envelope.thread, envelope.parent, envelope.message] {
         black_box(id.map(IdForm::of));
     }
@@ -66,7 +67,7 @@ pub fn read_envelope(text: &str, reading: Reading) {
     let privacy = envelope.privacy();
     black_box((
         privacy.pii,
-        &privacy.consent,
+        privacy.consent(),
         privacy.scope,
         privacy.expires(),
     ));
@@ -136,7 +137,7 @@ pub fn json() -> String {
         "message": envelope.message, "context": envelope.context, "intent": "REQUEST",
         "routing": {"route": routing.stations().map(|s| s.to_string()).collect::<Vec<_>>(),
             "reply_to": routing.reply_to.map(|a| a.to_string()), "priority": "high"},
-        "privacy": {"pii": privacy.pii, "consent": privacy.consent.map(|c| c.text), "scope": privacy.scope},
+        "privacy": {"pii": privacy.pii, "consent": privacy.declared, "scope": privacy.scope},
         "body": document.body_text(), "sig": document.sig(),
     })
     .to_string()

@@ -302,7 +302,7 @@ fn encode(text: &str) -> Cow<'_, str> {
 /// ```no_run
 /// use crosstalk_api::client::{Blocking, Client};
 /// let client = Blocking::new(Client::new("http://127.0.0.1:8799").unwrap()).unwrap();
-/// let threads = client.run(async |c| c.threads(None, true, 20, 0).await);
+/// let threads = client.run(async |c| c.threads(None, true, 20, None).await);
 /// ```
 pub struct Blocking {
     client: Client,

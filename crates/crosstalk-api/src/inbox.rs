@@ -72,7 +72,7 @@ pub struct InboxPage {
     pub cursor: String,
 }
 
-/// A message in an inbox: its state is always there.
+/// A message in an inbox: its state and the number of the attempt are always there.
 #[derive(Debug)]
 pub enum InboxEntry {}
 
@@ -83,6 +83,7 @@ impl JsonSchema for InboxEntry {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let message = MessageView::json_schema(generator);
+        let message = require(message, "attempt", "A message in an inbox.");
         require(message, "state", "A message in an inbox.")
     }
 }

@@ -69,6 +69,11 @@ pub struct MessageView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "schema::State")]
     pub state: Option<String>,
+    /// The number of this attempt to process it, from 1: one more than the failures that its recipient reported. Only in an
+    /// inbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32", range(min = 1))]
+    pub attempt: Option<u32>,
     /// When the relay accepted it.
     #[schemars(with = "schema::Time")]
     pub received_at: String,
@@ -92,6 +97,9 @@ pub struct Messages {
     /// The messages.
     #[schemars(length(max = 500))]
     pub messages: Vec<MessageView>,
+    /// The place of the last message that was searched: later ones are accepted, and not in the index of words yet.
+    #[serde(default)]
+    pub indexed_through: u64,
 }
 
 /// How far the deliveries of a message are.

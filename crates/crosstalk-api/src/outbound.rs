@@ -7,7 +7,7 @@ mod connect;
 mod error;
 mod guard;
 
-pub use connect::Roots;
+pub use connect::{ByteStream, Roots};
 pub use crosstalk_protocol::url::{Host, Url, UrlError};
 pub use error::OutboundError;
 pub use guard::not_public;
@@ -41,7 +41,7 @@ pub struct HttpCall {
     pub method: Method,
     /// Where.
     pub url: Url,
-    /// Headers besides `Host` and `User-Agent`.
+    /// Headers. `Host` and `User-Agent` are those of the URL and of this program, unless they are among them.
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
@@ -182,20 +182,35 @@ impl Outbound {
     ///
     /// # Errors
     /// Why it can't be reached.
-    pub(crate) async fn connect(
+    pub async fn connect(
         &self,
         url: &Url,
         allow_private: bool,
         until: Instant,
     ) -> Result<HttpConnection, OutboundError> {
-        let addresses = self.addresses(url, allow_private).await?;
-        let sender = connect::open(url, &addresses, &self.tls, until).await?;
+        let stream = self.stream(url, allow_private, until).await?;
+        let sender = connect::speak(stream).await;
+        let sender = sender.map_err(|reason| connect::unreachable(url, reason))?;
         Ok(HttpConnection { sender })
+    }
+
+    /// The bytes of a connection to one host, for what no polite client would send.
+    ///
+    /// # Errors
+    /// Why it can't be reached.
+    pub async fn stream(
+        &self,
+        url: &Url,
+        allow_private: bool,
+        until: Instant,
+    ) -> Result<Box<dyn ByteStream>, OutboundError> {
+        let addresses = self.addresses(url, allow_private).await?;
+        connect::open(url, &addresses, &self.tls, until).await
     }
 }
 
 /// An open connection.
-pub(crate) struct HttpConnection {
+pub struct HttpConnection {
     sender: SendRequest<Full<Bytes>>,
 }
 
@@ -228,10 +243,10 @@ impl HttpConnection {
     }
 
     /// Calls, and leaves the answer to be read.
-    pub(crate) async fn send(
-        &mut self,
-        call: HttpCall,
-    ) -> Result<Response<Incoming>, OutboundError> {
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn send(&mut self, call: HttpCall) -> Result<Response<Incoming>, OutboundError> {
         let broken = |error: hyper::Error| OutboundError::Broken {
             url: call.url.to_string(),
             reason: error.to_string(),
@@ -246,9 +261,9 @@ impl HttpConnection {
             OutboundError::Refused(format!("`{}` can't stand in a request", call.url))
         })?;
         let headers = request.headers_mut();
-        headers.extend(call.headers);
         headers.insert(HOST, host);
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        headers.extend(call.headers);
         self.sender.ready().await.map_err(&broken)?;
         self.sender.send_request(request).await.map_err(&broken)
     }

@@ -80,7 +80,7 @@ kinds! {
         "type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS, "pattern": ONE_LINE,
         "examples": ["01K74V6VX0S86Z5JATM52C3M7Z"],
     };
-    /// A position in an inbox: text that has a meaning for the relay only.
+    /// A position in an inbox or a listing: text that has a meaning for the relay only.
     Cursor = { "type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS, "pattern": ONE_LINE };
     /// Text on one line.
     Text = { "type": "string", "minLength": 1, "maxLength": MAX_TEXT_CHARS, "pattern": ONE_LINE };

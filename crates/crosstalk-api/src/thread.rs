@@ -2,7 +2,7 @@
 
 use crate::client::{Client, ClientError, RequestTarget, unreadable};
 use crate::endpoint::{endpoints, parameters};
-use crate::inbox::LIMIT;
+use crate::inbox::{AFTER, LIMIT};
 use crate::message::{ID, MessageView};
 use crate::schema::{self, MAX_TEXT_CHARS};
 use crate::{BodyForm, Media, ParameterKind, Response};
@@ -19,7 +19,8 @@ parameters! {
     WITH = query "with", ParameterKind::text::<schema::Address>(MAX_TEXT_CHARS);
     /// Only those that are open, or only those that are not.
     OPEN = query "open", ParameterKind::Flag { default: None };
-    /// How many to leave out first.
+    /// How many to leave out first. It costs the relay as much as listing them: a client that goes through all of them gives
+    /// the cursor of the answer before.
     SKIP = query "skip", ParameterKind::number(0, 1_000_000_000, Some(0));
 }
 
@@ -28,7 +29,7 @@ endpoints! {
     ///
     /// HTP-041.
     THREADS: Threads = Get "/crosstalk/threads" for Known in Threads {
-        parameters: &[&WITH, &OPEN, &LIMIT, &SKIP],
+        parameters: &[&WITH, &OPEN, &AFTER, &LIMIT, &SKIP],
         response: Response::ok("The latest first.", &[BodyForm::json::<ThreadList>()]),
     }
 
@@ -76,6 +77,10 @@ pub struct ThreadList {
     /// The conversations.
     #[schemars(length(max = 500))]
     pub threads: Vec<ThreadView>,
+    /// Where to go on; missing after the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "schema::Cursor")]
+    pub cursor: Option<String>,
 }
 
 /// A message of a thread, and its answers.
@@ -103,20 +108,20 @@ pub struct ThreadTree {
 }
 
 impl Client {
-    /// Conversations, the latest first; only those with a party, only open ones.
+    /// Conversations after a cursor, the latest first; only those with a party, only open ones.
     pub async fn threads(
         &self,
         with: Option<&str>,
         open: bool,
         limit: usize,
-        skip: usize,
-    ) -> Result<Vec<ThreadView>, ClientError> {
+        after: Option<&str>,
+    ) -> Result<ThreadList, ClientError> {
         let target = RequestTarget::of(&THREADS)
             .query_if(&WITH, with)
             .query_if(&OPEN, open.then_some(true))
-            .query(&LIMIT, limit)
-            .query(&SKIP, skip);
-        Ok(self.get::<ThreadList>(target).await?.threads)
+            .query_if(&AFTER, after)
+            .query(&LIMIT, limit);
+        self.get(target).await
     }
 
     /// A conversation as a tree.

@@ -1,10 +1,11 @@
 //! A finding, with the line that it is about and carets under the fault.
 
-use crate::console::{BLUE, DIM, severity_style, styled};
+use crate::console::{BLUE, Console, DIM, severity_style, styled};
+use crate::failure::Failure;
 use crate::paragraph::width;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Diagnostic, LineIndex};
+use crosstalk_envelope::{Diagnostic, LineIndex, Severity};
 use std::ops::Range;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -30,6 +31,19 @@ impl<'t> Carets<'t> {
             text,
             lines: LineIndex::new(text),
         }
+    }
+
+    /// Tells the errors and warnings among some findings on stderr.
+    pub(crate) fn tell<'d>(
+        &self,
+        console: &mut Console,
+        findings: impl IntoIterator<Item = &'d Diagnostic>,
+    ) -> Result<(), Failure> {
+        let mut findings = findings.into_iter();
+        findings.try_for_each(|finding| match finding.severity >= Severity::Warning {
+            true => console.talk(&self.draw(finding)),
+            false => Ok(()),
+        })
     }
 
     /// Draws one finding, with an empty line after it.

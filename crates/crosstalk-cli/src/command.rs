@@ -21,7 +21,7 @@ macro_rules! group {
                 console: &mut crate::console::Console,
             ) -> Result<crate::exit::Exit, crate::failure::Failure> {
                 match self.action {
-                    $(Action::$variant(arguments) => arguments.run(console)),+
+                    $(Action::$variant(arguments) => arguments.run(console).map(Into::into)),+
                 }
             }
         }
@@ -87,7 +87,7 @@ macro_rules! commands {
         impl Command {
             pub(crate) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
                 match self {
-                    $(Self::$variant(arguments) => arguments.run(console)),+
+                    $(Self::$variant(arguments) => arguments.run(console).map(Into::into)),+
                 }
             }
         }
@@ -98,14 +98,14 @@ commands! {
     Send(send::Send),
     Paste(paste::Paste),
     Move(archive::Move),
-    Reply(send::Reply),
+    Reply(send::ReplyCommand),
     Forward(send::Forward),
     Inbox(inbox::Inbox),
-    Waiting(show::Waiting),
+    Waiting(show::WaitingCommand),
     Threads(show::Threads),
     Show(show::Show),
-    Search(show::Search),
-    Watch(paste::Watch),
+    Search(show::SearchCommand),
+    Watch(paste::WatchClipboard),
     Poll(poll::Poll),
     Escalate(send::Escalate),
     Handoff(send::Handoff),

@@ -7,7 +7,7 @@ use crate::cli::Color;
 use crate::failure::Failure;
 use crate::json;
 use crate::paragraph::{self, wrap};
-use crate::schema::Named;
+use crate::schema::NamedForm;
 use crate::screen;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -126,7 +126,7 @@ impl Console {
         form: &'static str,
         answer: &T,
     ) -> Result<(), Failure> {
-        self.data(json::pretty(&Named::new(form, answer))?)
+        self.data(json::pretty(&NamedForm::new(form, answer))?)
     }
 
     /// Writes an envelope or another text to stdout: as it is for a program, and for a terminal without anything that it
@@ -153,6 +153,11 @@ impl Console {
         AutoStream::new(&mut self.err, self.err_color)
             .write_all(text.as_bytes())
             .map_err(Failure::of_output)
+    }
+
+    /// Writes a paragraph to stderr.
+    pub(crate) fn tell(&mut self, text: &str) -> Result<(), Failure> {
+        self.talk(&format!("{}\n", wrap(text, 0, 0)))
     }
 
     /// Tells on stderr what is worth knowing.

@@ -63,6 +63,14 @@ impl Exit {
     /// A log that was rewritten.
     pub const FORK: Self = Self(FORK);
 
+    /// Success if something holds, else a failure without a code.
+    pub const fn of_check(holds: bool) -> Self {
+        match holds {
+            true => Self::SUCCESS,
+            false => Self::FAILURE,
+        }
+    }
+
     /// The exit of the worst error among some findings.
     pub fn of<'d>(findings: impl IntoIterator<Item = &'d Diagnostic>) -> Self {
         findings
@@ -84,6 +92,13 @@ impl Exit {
     /// The number that the process ends with.
     pub const fn code(self) -> u8 {
         self.0
+    }
+}
+
+/// A command that has nothing to say about its end went well.
+impl From<()> for Exit {
+    fn from((): ()) -> Self {
+        Self::SUCCESS
     }
 }
 

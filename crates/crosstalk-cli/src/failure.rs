@@ -59,6 +59,16 @@ impl Failure {
         Self::new(FailureKind::Code(code), what)
     }
 
+    /// E-FORMAT: something is malformed.
+    pub(crate) fn malformed(what: impl Into<String>) -> Self {
+        Self::refused(ErrorCode::Format, what)
+    }
+
+    /// E-PERM: something is not allowed.
+    pub(crate) fn denied(what: impl Into<String>) -> Self {
+        Self::refused(ErrorCode::Perm, what)
+    }
+
     /// A failure to read or write the file or stream that `place` names.
     pub(crate) fn io(place: impl Into<String>, fault: io::Error) -> Self {
         Self::new(FailureKind::Io(fault), place)
@@ -179,7 +189,7 @@ impl From<KeyFileError> for Failure {
     fn from(fault: KeyFileError) -> Self {
         let message = fault.to_string();
         match fault {
-            KeyFileError::WrongPassphrase { .. } => Self::refused(ErrorCode::Perm, message),
+            KeyFileError::WrongPassphrase { .. } => Self::denied(message),
             _ => Self::failed(message),
         }
     }
@@ -189,7 +199,7 @@ impl From<TrustStoreError> for Failure {
     fn from(fault: TrustStoreError) -> Self {
         let message = fault.to_string();
         match fault {
-            TrustStoreError::Malformed { .. } => Self::refused(ErrorCode::Format, message),
+            TrustStoreError::Malformed { .. } => Self::malformed(message),
             _ => Self::failed(message),
         }
     }

@@ -128,6 +128,12 @@ impl Input {
         path.to_str().filter(|_| path.exists()).map(shell::word)
     }
 
+    /// The same behind a space, for the end of a command; empty for the clipboard.
+    pub(crate) fn further_argument(&self) -> String {
+        self.file_argument()
+            .map_or_else(String::new, |file| format!(" {file}"))
+    }
+
     /// The text, or what stands before the fault, and the fault.
     pub(crate) fn text(&self) -> Result<&str, (Cow<'_, str>, Diagnostic)> {
         decode(&self.bytes).map_err(|fault| {

@@ -51,6 +51,11 @@ pub(crate) fn value(part: &impl serde::Serialize) -> Result<Value, Failure> {
     serde_json::to_value(part).map_err(|e| Failure::io("the JSON form", e.into()))
 }
 
+/// The answer that a value holds.
+pub(crate) fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Failure> {
+    serde_json::from_value(value).map_err(|e| Failure::io("the JSON form", e.into()))
+}
+
 /// Writes the name of its file into an object.
 pub(crate) fn tag(object: &mut Value, file: &str) {
     set(object, "file", Some(file));

@@ -46,6 +46,12 @@ pub(crate) fn envelope(document: &Document<'_>, lines: &LineIndex<'_>, place: &s
     out
 }
 
+/// A fact in a line: its name, and from `column` on its value.
+pub(crate) fn field(name: &str, column: usize, value: &str) -> String {
+    let pad = " ".repeat(column.saturating_sub(name.len()));
+    format!("{}{pad}{}\n", styled(DIM, name), escape(value))
+}
+
 /// `CLAUDE → CHATGPT  REQUEST                 chat.txt:3`, and a line below it.
 fn title(out: &mut String, envelope: &Envelope<'_>, place: &str) {
     let sides = format!(

@@ -1,8 +1,16 @@
 //! The output of the conversation commands for programs. The doc comments become the descriptions of the JSON Schemas.
 
+mod audit;
+mod poll;
 mod relay;
+mod settings;
+mod signing;
 
+pub(crate) use audit::*;
+pub(crate) use poll::*;
 pub(crate) use relay::*;
+pub(crate) use settings::*;
+pub(crate) use signing::*;
 
 use crate::failure::Failure;
 use crate::service::relay::outbox::Reach;
@@ -19,6 +27,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
 
+const RULE: &str = "^[A-Z]{3}-[0-9]{3}$";
 const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
 
 /// A message.
@@ -387,7 +396,7 @@ pub(crate) struct SentReport {
     /// The result at a relay, if it went to one.
     pub(crate) relay: Option<HandedReport>,
     /// The messages that it erased here, if it is a REVOKE.
-    pub(crate) withdrawn: Option<WithdrawnReport>,
+    pub(crate) withdrawn: Option<RevokedReport>,
 }
 
 /// The output of `send`, `forward` and `close` with --json for several receivers: a crosstalk.sent/1 for each message that is
@@ -438,9 +447,9 @@ pub(crate) struct HandedReport {
     pub(crate) error: Option<FailureReport>,
 }
 
-/// The consents that a REVOKE withdrew, and the messages that it erased.
+/// The consents that a REVOKE revoked, and the messages that it erased.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct WithdrawnReport {
+pub(crate) struct RevokedReport {
     consents: Vec<String>,
     erased: Vec<ErasedReport>,
 }
@@ -453,15 +462,15 @@ struct ErasedReport {
     digest: String,
 }
 
-impl WithdrawnReport {
-    /// Nothing if no consent was withdrawn.
-    pub(crate) fn new(withdrawn: &RevocationResult) -> Option<Self> {
-        let erased = withdrawn.erased.iter().map(|e| ErasedReport {
+impl RevokedReport {
+    /// Nothing if no consent was revoked.
+    pub(crate) fn new(revoked: &RevocationResult) -> Option<Self> {
+        let erased = revoked.erased.iter().map(|e| ErasedReport {
             id: e.id.clone(),
             digest: e.digest.to_string(),
         });
-        (!withdrawn.consents.is_empty()).then(|| Self {
-            consents: withdrawn.consents.clone(),
+        (!revoked.consents.is_empty()).then(|| Self {
+            consents: revoked.consents.clone(),
             erased: erased.collect(),
         })
     }

@@ -1,10 +1,5 @@
 //! The forms of the answers for programs: the name of each and its JSON Schema, made from the type that the command prints.
 
-mod audit;
-mod poll;
-mod settings;
-mod signing;
-
 use crate::report;
 use clap::ValueEnum;
 use crosstalk_relay::client::{Approval, ConsentRecord, MessageStatus, MessageView};
@@ -16,13 +11,13 @@ use serde_json::{Value, json};
 
 /// An answer with the name of its form in front.
 #[derive(Serialize)]
-pub(crate) struct Named<'a, T> {
+pub(crate) struct NamedForm<'a, T> {
     schema: &'static str,
     #[serde(flatten)]
     answer: &'a T,
 }
 
-impl<'a, T: Serialize + JsonSchema> Named<'a, T> {
+impl<'a, T: Serialize + JsonSchema> NamedForm<'a, T> {
     pub(crate) const fn new(schema: &'static str, answer: &'a T) -> Self {
         Self { schema, answer }
     }
@@ -55,15 +50,15 @@ forms! {
     /// crosstalk.parse/1: of `parse --json`, and what `build` reads
     Parse(PARSE = "crosstalk.parse/1") => |_| crosstalk_envelope::json::schema();
     /// crosstalk.lint/1: of `lint --json`
-    Lint(LINT = "crosstalk.lint/1") => |_| lint();
+    Lint(LINT = "crosstalk.lint/1") => of::<report::LintReport>;
     /// crosstalk.address/1: of `address parse --json`
-    Address(ADDRESS = "crosstalk.address/1") => |_| address();
+    Address(ADDRESS = "crosstalk.address/1") => of::<report::AddressReport>;
     /// crosstalk.verify/1: of `verify --json`
-    Verify(VERIFY = "crosstalk.verify/1") => |_| signing::verify();
+    Verify(VERIFY = "crosstalk.verify/1") => of::<report::VerifyReport>;
     /// crosstalk.key-list/1: of `key list --json` and `key show --json`
-    Key(KEYS = "crosstalk.key-list/1") => |_| signing::keys();
+    Key(KEYS = "crosstalk.key-list/1") => of::<report::KeysReport>;
     /// crosstalk.trust-list/1: of `trust list --json` and `trust check --json`
-    Trust(TRUST = "crosstalk.trust-list/1") => |_| signing::trust();
+    Trust(TRUST = "crosstalk.trust-list/1") => of::<report::TrustReport>;
     /// crosstalk.sent/1: of `send`, `reply`, `forward`, `escalate`, `handoff`, `close`, `consent grant` and `consent revoke` with --json
     Sent(SENT = "crosstalk.sent/1") => of::<report::SentReport>;
     /// crosstalk.sent-many/1: of `send` and `forward` to several receivers with --json
@@ -87,13 +82,13 @@ forms! {
     /// crosstalk.export/1: of `export --format json`
     Export(EXPORT = "crosstalk.export/1") => of::<report::ExportReport>;
     /// crosstalk.poll/1: of `poll status`, `poll collate` and `poll close` with --json
-    Poll(POLL = crosstalk_protocol::poll::POLL_SCHEMA) => |_| poll::poll();
+    Poll(POLL = crosstalk_protocol::poll::POLL_SCHEMA) => of::<report::PollReport>;
     /// crosstalk.config/1: of `config show --json`
-    Config(CONFIG = "crosstalk.config/1") => |_| settings::config();
+    Config(CONFIG = "crosstalk.config/1") => of::<report::ConfigReport>;
     /// crosstalk.names/1: of `name --json`
-    Names(NAMES = "crosstalk.names/1") => |_| settings::names();
+    Names(NAMES = "crosstalk.names/1") => of::<report::NamesReport>;
     /// crosstalk.resolve/1: of `address resolve --json`
-    Resolve(RESOLVE = "crosstalk.resolve/1") => |_| settings::resolve();
+    Resolve(RESOLVE = "crosstalk.resolve/1") => of::<report::ResolveReport>;
     /// crosstalk.redact/1: of `redact --json`
     Redact(REDACT = "crosstalk.redact/1") => of::<report::RedactReport>;
     /// crosstalk.tokens/1: of `token list --json`
@@ -123,15 +118,15 @@ forms! {
     /// crosstalk.serve-check/1: of `serve --check --json`
     ServeCheck(SERVE_CHECK = "crosstalk.serve-check/1") => of::<report::ServeCheckReport>;
     /// crosstalk.audit-trace/1: of `audit trace --json`
-    AuditTrace(AUDIT_TRACE = "crosstalk.audit-trace/1") => |_| audit::trace();
+    AuditTrace(AUDIT_TRACE = "crosstalk.audit-trace/1") => of::<report::TraceReport>;
     /// crosstalk.audit-log/1: of `audit log --json`, a line for each entry
-    AuditLog(AUDIT_LOG = "crosstalk.audit-log/1") => |_| audit::log();
+    AuditLog(AUDIT_LOG = "crosstalk.audit-log/1") => of::<report::LogEntryReport>;
     /// crosstalk.audit-verify/1: of `audit verify --json`
-    AuditVerify(AUDIT_VERIFY = "crosstalk.audit-verify/1") => |_| audit::verify();
+    AuditVerify(AUDIT_VERIFY = "crosstalk.audit-verify/1") => of::<report::AuditReport>;
     /// crosstalk.conform/1: of `conform URL --json`
-    Conform(CONFORM = crosstalk_conform::relay::SCHEMA) => |_| conform();
+    Conform(CONFORM = crosstalk_conform::relay::SCHEMA) => of::<crosstalk_conform::relay::RelaySummary>;
     /// crosstalk.conform-program/1: of `conform --program CMD --json`
-    ConformProgram(CONFORM_PROGRAM = crosstalk_conform::program::SCHEMA) => |_| conform_program();
+    ConformProgram(CONFORM_PROGRAM = crosstalk_conform::program::SCHEMA) => of::<crosstalk_conform::program::ProgramSummary>;
     /// crosstalk.demo/1: of `demo --json`
     Demo(DEMO = "crosstalk.demo/1") => of::<report::DemoReport>;
 }
@@ -174,156 +169,4 @@ fn finding() -> Value {
 /// A list of findings.
 pub(crate) fn findings(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "array", "items": finding()})
-}
-
-fn lint() -> Value {
-    let number = json!({"type": "integer", "minimum": 0});
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": LINT,
-        "description": "What `crosstalk lint --json` prints. `file` is there if more than one file was read.",
-        "type": "object",
-        "required": ["schema", "envelopes", "counts", "diagnostics"],
-        "properties": {
-            "schema": {"const": LINT},
-            "envelopes": number,
-            "counts": {
-                "type": "object",
-                "required": ["error", "warning", "repair", "note"],
-                "properties": {"error": number, "warning": number, "repair": number, "note": number}
-            },
-            "diagnostics": {"type": "array", "items": {"$ref": "#/$defs/finding"}}
-        },
-        "$defs": {"finding": finding()}
-    })
-}
-
-fn conform() -> Value {
-    let number = json!({"type": "integer", "minimum": 0});
-    let seconds = json!({"type": "number", "minimum": 0});
-    let rule = json!({"type": "string", "pattern": "^[A-Z]{3}-[0-9]{3}$"});
-    let text = json!({"type": ["string", "null"]});
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": CONFORM,
-        "description": "What `crosstalk conform --format json` prints. `expected` and `got` are there if a case failed, \
-            `reason` if it was skipped.",
-        "type": "object",
-        "required": ["schema", "relay", "passed", "failed", "skipped", "seconds", "broken_rules", "cases"],
-        "properties": {
-            "schema": {"const": CONFORM},
-            "relay": {"type": "string"},
-            "passed": number, "failed": number, "skipped": number,
-            "seconds": seconds,
-            "broken_rules": {"type": "array", "items": rule, "uniqueItems": true},
-            "cases": {"type": "array", "items": {
-                "type": "object",
-                "required": ["id", "rule", "title", "outcome", "expected", "got", "reason", "seconds"],
-                "properties": {
-                    "id": {"type": "string"},
-                    "rule": rule,
-                    "title": {"type": "string"},
-                    "outcome": {"enum": ["passed", "failed", "skipped"]},
-                    "expected": text, "got": text, "reason": text,
-                    "seconds": seconds
-                },
-                "additionalProperties": false
-            }}
-        }
-    })
-}
-
-fn conform_program() -> Value {
-    let number = json!({"type": "integer", "minimum": 0});
-    let seconds = json!({"type": "number", "minimum": 0});
-    let text = json!({"type": ["string", "null"]});
-    let level =
-        json!({"enum": crosstalk_conform::Level::ALL.map(crosstalk_conform::Level::as_str)});
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": CONFORM_PROGRAM,
-        "description": "What `crosstalk conform --program CMD --json` prints. `expected` and `received` are there if a case \
-            failed; without `expected`, `received` says why there is no answer to compare. `stopped` says why the run \
-            stopped before its end.",
-        "type": "object",
-        "required": ["schema", "program", "level", "conforms", "passed", "failed", "unsupported", "left_out", "not_run",
-            "stopped", "stderr", "seconds", "areas", "cases"],
-        "properties": {
-            "schema": {"const": CONFORM_PROGRAM},
-            "program": {"type": "string"},
-            "level": level,
-            "conforms": {"type": "boolean"},
-            "passed": number, "failed": number, "unsupported": number, "left_out": number, "not_run": number,
-            "stopped": text,
-            "stderr": {"type": "string"},
-            "seconds": seconds,
-            "areas": {"type": "array", "items": {
-                "type": "object",
-                "required": ["area", "passed", "failed", "unsupported", "left_out", "not_run"],
-                "properties": {
-                    "area": {"type": "string"},
-                    "passed": number, "failed": number, "unsupported": number, "left_out": number, "not_run": number
-                },
-                "additionalProperties": false
-            }},
-            "cases": {"type": "array", "items": {
-                "type": "object",
-                "required": ["id", "rule", "about", "level", "outcome", "expected", "received", "seconds"],
-                "properties": {
-                    "id": {"type": "string"},
-                    "rule": {"type": "string"},
-                    "about": {"type": "string"},
-                    "level": level,
-                    "outcome": {"enum": ["passed", "failed", "unsupported", "left-out", "not-run"]},
-                    "expected": text, "received": text,
-                    "seconds": seconds
-                },
-                "additionalProperties": false
-            }}
-        }
-    })
-}
-
-fn address() -> Value {
-    let part = json!({"type": ["string", "null"]});
-    let kinds = [
-        "name",
-        "person",
-        "assistant",
-        "mail",
-        "phone",
-        "tool",
-        "room",
-        "custom",
-    ];
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": ADDRESS,
-        "description": "What `crosstalk address parse --json` prints. The kind of a simple name is `name`.",
-        "type": "object",
-        "required": ["schema", "address", "valid", "kind", "registered", "scheme", "authority", "user", "host",
-            "path", "query", "fragment", "diagnostics"],
-        "properties": {
-            "schema": {"const": ADDRESS},
-            "address": {"type": "string"},
-            "valid": {"type": "boolean"},
-            "kind": {"enum": kinds},
-            "registered": {"type": "boolean"},
-            "scheme": part, "authority": part, "user": part, "host": part,
-            "path": {"type": "string"},
-            "query": part, "fragment": part,
-            "diagnostics": {"type": "array", "items": {"$ref": "#/$defs/remark"}}
-        },
-        "$defs": {"remark": {
-            "type": "object",
-            "required": ["rule", "severity", "code", "message", "help"],
-            "properties": {
-                "rule": {"type": "string", "pattern": "^[A-Z]{3}-[0-9]{3}$"},
-                "severity": {"enum": ["error", "warning", "note"]},
-                "code": part,
-                "message": {"type": "string"},
-                "help": {"type": "string"}
-            }
-        }}
-    })
 }

@@ -7,6 +7,7 @@
 //! ones take two. What can't be told apart on a screen is never torn apart: a letter keeps its combining marks, a flag
 //! both of its letters.
 
+use anstyle::Style;
 use std::borrow::Cow;
 use std::io::IsTerminal as _;
 use terminal_size::{Height, Width};
@@ -128,6 +129,29 @@ pub(crate) fn clip_cells(line: &str, width: usize) -> String {
         (false, 0) => String::new(),
         (false, _) => format!("{}…", line.get(..kept).unwrap_or_default()),
     }
+}
+
+/// Rows of cells with their styles, in columns with two spaces between them. A cell wider than `widest` widens no column.
+pub(crate) fn table<const N: usize>(rows: &[[(String, Style); N]], widest: usize) -> String {
+    let width = |column: usize| {
+        let texts = rows.iter().filter_map(|row| row.get(column));
+        let widths = texts.map(|(text, _)| cells(text));
+        widths.filter(|w| *w <= widest).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut gap = 0;
+        for ((text, style), width) in row.iter().zip(&widths) {
+            if !text.is_empty() {
+                out.push_str(&" ".repeat(std::mem::take(&mut gap)));
+                out.push_str(&format!("{style}{text}{style:#}"));
+            }
+            gap += width.saturating_sub(cells(text)) + 2;
+        }
+        out.push('\n');
+    }
+    out
 }
 
 /// Breaks the lines of a text that are wider than `width` cells: between words, where there are any. A command in

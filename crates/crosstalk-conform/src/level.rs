@@ -9,7 +9,7 @@ use std::str::FromStr;
 words! {
     /// A level of the specification; a program of one level also keeps the levels below it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    pub enum Level {
+    pub enum SpecLevel {
         /// Strict reading and writing of envelopes.
         L0 = "L0",
         /// Envelopes as text, complete.
@@ -21,19 +21,19 @@ words! {
     }
 }
 
-impl Level {
+impl SpecLevel {
     fn of_number(number: i64) -> Option<Self> {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for SpecLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl FromStr for Level {
+impl FromStr for SpecLevel {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
@@ -45,9 +45,9 @@ impl FromStr for Level {
 /// The tables of `levels.toml`.
 #[derive(Clone, Debug)]
 pub struct Levels {
-    rules: BTreeMap<String, Level>,
-    ops: BTreeMap<String, Level>,
-    readings: BTreeMap<String, Level>,
+    rules: BTreeMap<String, SpecLevel>,
+    ops: BTreeMap<String, SpecLevel>,
+    readings: BTreeMap<String, SpecLevel>,
     optional: BTreeMap<String, String>,
 }
 
@@ -64,7 +64,7 @@ impl Levels {
         };
         let levels = |name: &str| {
             let level = |(key, value): (&String, &toml::Value)| {
-                let level = value.as_integer().and_then(Level::of_number);
+                let level = value.as_integer().and_then(SpecLevel::of_number);
                 let level = level.ok_or_else(|| format!("[{name}] {key}: not a level"))?;
                 Ok((key.clone(), level))
             };
@@ -86,13 +86,13 @@ impl Levels {
     }
 
     /// The level of a rule: that of its id, else that of its area.
-    pub fn of_rule(&self, id: &str) -> Option<Level> {
+    pub fn of_rule(&self, id: &str) -> Option<SpecLevel> {
         let of_area = || self.rules.get(rule_area(id));
         self.rules.get(id).or_else(of_area).copied()
     }
 
     /// The level of a case: the highest of what it needs.
-    pub fn of_case(&self, case: &CaseFile) -> Option<Level> {
+    pub fn of_case(&self, case: &CaseFile) -> Option<SpecLevel> {
         let mut level = self.of_rule(case.rule())?.max(*self.ops.get(case.op())?);
         if case.has("reading") {
             level = level.max(*self.readings.get(case.get("reading"))?);
@@ -137,7 +137,7 @@ mod tests {
     const TABLES: &str = "[rules]\nENV = 0\nENV-028 = 1\nRED = 1\n[ops]\nparse = 0\nid = 2\n\
                           [readings]\nstrict = 0\npaste = 1\n[optional]\nRED = \"redaction\"\n";
 
-    fn level(head: &str) -> Option<Level> {
+    fn level(head: &str) -> Option<SpecLevel> {
         let file = format!("about: x\n{head}\n=== input\nx\n");
         let case = CaseFile::parse("a/b", file.as_bytes()).unwrap();
         Levels::parse(TABLES).unwrap().of_case(&case)
@@ -147,21 +147,24 @@ mod tests {
     fn the_highest_need_is_the_level_of_a_case() {
         let strict = "op: parse\nexpect: accept\nreading: strict";
         for (head, wanted) in [
-            (format!("rule: ENV-001\n{strict}"), Some(Level::L0)),
-            (format!("rule: ENV-028\n{strict}"), Some(Level::L1)),
+            (format!("rule: ENV-001\n{strict}"), Some(SpecLevel::L0)),
+            (format!("rule: ENV-028\n{strict}"), Some(SpecLevel::L1)),
             (
                 format!("rule: ENV-001\n{strict}\nreports: ENV-002 ENV-028/error"),
-                Some(Level::L1),
+                Some(SpecLevel::L1),
             ),
             (
                 format!("rule: ENV-001\n{strict}\nsilent: ENV-028"),
-                Some(Level::L1),
+                Some(SpecLevel::L1),
             ),
             (format!("rule: XYZ-001\n{strict}"), None),
-            ("rule: ENV-001\nop: id\nform: ulid".into(), Some(Level::L2)),
+            (
+                "rule: ENV-001\nop: id\nform: ulid".into(),
+                Some(SpecLevel::L2),
+            ),
             (
                 "rule: ENV-001\nop: parse\nexpect: accept\nreading: paste".into(),
-                Some(Level::L1),
+                Some(SpecLevel::L1),
             ),
         ] {
             assert_eq!(level(&head), wanted, "{head}");
@@ -184,7 +187,7 @@ mod tests {
         ] {
             assert!(Levels::parse(&TABLES.replace(from, to)).is_err(), "{to}");
         }
-        assert_eq!("l1".parse(), Ok(Level::L1));
-        assert!("L9".parse::<Level>().is_err());
+        assert_eq!("l1".parse(), Ok(SpecLevel::L1));
+        assert!("L9".parse::<SpecLevel>().is_err());
     }
 }

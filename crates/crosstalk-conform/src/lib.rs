@@ -17,7 +17,7 @@ mod subset;
 
 pub use case::{CaseFile, ops};
 pub use judge::judge;
-pub use level::{Level, Levels};
+pub use level::{Levels, SpecLevel};
 pub use question::{CaseFailure, CaseQuestion, Implementation};
 pub use set::{CaseSet, CaseSource};
 pub use subset::subset;

@@ -7,10 +7,10 @@
 mod process;
 mod report;
 
-pub use report::{AreaCount, ProgramOutcome, ProgramReport, ProgramResult, SCHEMA};
+pub use report::{AreaCount, ProgramOutcome, ProgramReport, ProgramResult, ProgramSummary, SCHEMA};
 
 use crate::judge::judge;
-use crate::level::Level;
+use crate::level::SpecLevel;
 use crate::question::{CaseFailure, CaseQuestion, Implementation};
 use crate::set::{CaseSet, CaseSource};
 use process::{NoLine, Process, ProcessEnd};
@@ -36,7 +36,7 @@ const EXCHANGE_CHARS: usize = 2_000;
 
 /// A question and its answer, shortened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exchange {
+pub struct CaseExchange {
     /// The line that was sent.
     pub question: String,
     /// The line that came, if one did.
@@ -59,7 +59,7 @@ struct RunState {
     breaks_in_a_row: usize,
     timeouts: usize,
     is_interrupted: bool,
-    exchanges: Vec<Exchange>,
+    exchanges: Vec<CaseExchange>,
 }
 
 impl TestedProgram {
@@ -83,7 +83,7 @@ impl TestedProgram {
     pub fn run(
         &self,
         set: &CaseSet,
-        level: Level,
+        level: SpecLevel,
         mut tell: impl FnMut(&ProgramResult),
     ) -> ProgramReport {
         let began = Instant::now();
@@ -128,7 +128,7 @@ impl TestedProgram {
     }
 
     /// The questions and answers of the last case.
-    pub fn exchanges(&self) -> Vec<Exchange> {
+    pub fn exchanges(&self) -> Vec<CaseExchange> {
         self.state.borrow().exchanges.clone()
     }
 
@@ -157,7 +157,7 @@ impl TestedProgram {
         state.asked += 1;
         let id = state.asked;
         let line = question.line(id);
-        state.exchanges.push(Exchange {
+        state.exchanges.push(CaseExchange {
             question: shown(&line),
             answer: None,
         });

@@ -12,10 +12,10 @@ mod report;
 mod script;
 mod wire;
 
-pub use report::{RelayOutcome, RelayReport, RelayResult, SCHEMA};
-pub use wire::RelayUrl;
+pub use report::{RelayOutcome, RelayReport, RelayResult, RelaySummary, SCHEMA};
 
 use crosstalk_envelope::registry::Rule;
+use crosstalk_protocol::url::Url;
 use probe::{CaseStep, CaseStop, Probe, object, word};
 use script::CaseRun;
 use serde_json::json;
@@ -63,11 +63,29 @@ pub fn cases() -> Vec<RelayCase> {
     script::CASES.clone()
 }
 
+/// Reads the base URL of a relay: one without a query, which ends with a slash.
+///
+/// ```
+/// use crosstalk_conform::relay::base_url;
+/// assert_eq!(base_url("https://relay.example/team").unwrap().to_string(), "https://relay.example/team/");
+/// assert!(base_url("relay.example").is_err() && base_url("http://a/?x").is_err());
+/// ```
+///
+/// # Errors
+/// A sentence that says what is wrong with it.
+pub fn base_url(text: &str) -> std::result::Result<Url, String> {
+    let url = Url::parse(text).map_err(|fault| fault.to_string())?;
+    match url.target().contains('?') {
+        true => Err("the URL of a relay has no query".into()),
+        false => Ok(url.below("")),
+    }
+}
+
 /// A run of the suite: the relay, the credential and the chosen cases.
 #[derive(Clone)]
 pub struct Suite {
     /// Where the relay is.
-    pub base: RelayUrl,
+    pub base: Url,
     /// A token that speaks for the addresses of the suite. Cases that need an administrator are skipped with another one.
     pub token: Option<String>,
     /// Rules, beginnings of rules, or cases that are run; all if there are none.
@@ -96,8 +114,8 @@ impl Suite {
     /// Runs them, some at the same time. `tell` gets each result as it comes, in the order of the cases.
     ///
     /// ```
-    /// use crosstalk_conform::relay::{RelayUrl, Suite};
-    /// let suite = Suite { base: RelayUrl::parse("http://127.0.0.1:9/").unwrap(), token: None, only: vec!["HTP-010".into()], flood: false };
+    /// use crosstalk_conform::relay::{Suite, base_url};
+    /// let suite = Suite { base: base_url("http://127.0.0.1:9/").unwrap(), token: None, only: vec!["HTP-010".into()], flood: false };
     /// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     /// let report = runtime.block_on(suite.run(|_| {}));
     /// assert!(!report.is_good());
@@ -221,7 +239,7 @@ mod tests {
     #[test]
     fn only_chooses_by_rule_and_by_name() {
         let mut suite = Suite {
-            base: RelayUrl::parse("http://127.0.0.1:9/").unwrap(),
+            base: base_url("http://127.0.0.1:9/").unwrap(),
             token: None,
             only: vec![rule::HTTP_REPLAY.id.to_ascii_lowercase()],
             flood: false,

@@ -1,7 +1,7 @@
 //! The case files: those that are part of the program, or those of a folder.
 
 use crate::case::CaseFile;
-use crate::level::{Level, Levels};
+use crate::level::{Levels, SpecLevel};
 use std::borrow::Cow;
 use std::path::Path;
 use std::{fs, io};
@@ -18,7 +18,7 @@ pub struct CaseSource {
     /// The folder and the name: `env/arrow-ascii`.
     pub id: String,
     /// Its level.
-    pub level: Level,
+    pub level: SpecLevel,
     /// The rule that it is about.
     pub rule: String,
     /// The behaviour that it shows, in one sentence.
@@ -69,9 +69,9 @@ impl CaseSet {
     /// The case files that are part of this program.
     ///
     /// ```
-    /// use crosstalk_conform::{CaseSet, Level};
+    /// use crosstalk_conform::{CaseSet, SpecLevel};
     /// let set = CaseSet::embedded().unwrap();
-    /// assert!(set.sources().iter().filter(|c| c.level == Level::L0).count() > 400);
+    /// assert!(set.sources().iter().filter(|c| c.level == SpecLevel::L0).count() > 400);
     /// ```
     ///
     /// # Errors
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn the_program_holds_every_case_of_the_folder() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
-        let told = |set: CaseSet| -> Vec<(String, Level, String)> {
+        let told = |set: CaseSet| -> Vec<(String, SpecLevel, String)> {
             let sources = set.sources.into_iter();
             sources
                 .map(|c| (c.id.clone(), c.level, c.text().into_owned()))

@@ -20,6 +20,15 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
+/// Whether a text is canonical base64.
+pub(crate) fn is_canonical(text: &str) -> bool {
+    // A signature fits in here.
+    match STANDARD.decode_slice(text, &mut [0; 96]) {
+        Err(base64::DecodeSliceError::OutputSliceTooSmall) => decode(text).is_some(),
+        decoded => decoded.is_ok(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,6 +40,10 @@ mod tests {
             "A-_A",
         ] {
             assert_eq!(decode(text), None, "{text}");
+            assert!(!is_canonical(text), "{text}");
+            let long = "AAAA".repeat(40) + text;
+            assert!(!is_canonical(&long), "{long}");
         }
+        assert!(is_canonical("AAAA") && is_canonical(&"AAAA".repeat(40)));
     }
 }

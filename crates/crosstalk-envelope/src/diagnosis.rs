@@ -76,7 +76,7 @@ pub(crate) fn compare(declared: &Integrity, document: &Document<'_>) -> Option<D
     let Some(original) = &declared.marks else {
         return Some(by_size(declared, &received));
     };
-    let marks: Vec<[u8; 2]> = document.body_bytes().map(mark).collect();
+    let marks: Vec<[u8; 2]> = document.body_lines().map(mark).collect();
     Some(by_marks(original, &marks))
 }
 

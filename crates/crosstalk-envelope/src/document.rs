@@ -8,7 +8,7 @@ use crate::lines::{LineEnds, LineIter};
 use crate::name::unseen;
 use crate::registry::{Namespace, Rule, ValueKind, rule};
 use crate::signature::Signature;
-use crate::text::{self, trim_line_bytes};
+use crate::text;
 use crate::{limit, paste};
 use std::borrow::Cow;
 use std::fmt;
@@ -76,7 +76,7 @@ impl<'a> Document<'a> {
         let (reading, findings) = (Reading::Strict, sink.into_findings());
         let mut document = Self::assemble(text, offset, None, Vec::new(), parts, reading, findings);
         if !has_errors {
-            document.check_requirements();
+            document.check_requirements(ends.unseen);
         }
         document
     }
@@ -125,7 +125,10 @@ impl<'a> Document<'a> {
         mut sink: Sink,
     ) -> Self {
         let text = read.as_deref().unwrap_or(source);
-        let parts = grammar::read(text, &mut LineEnds::of(text), &mut inner);
+        let mut ends = LineEnds::of(text);
+        let parts = grammar::read(text, &mut ends, &mut inner);
+        ends.finish();
+        let has_unseen = ends.unseen;
         let has_errors = inner.has_errors();
         for finding in inner.into_findings() {
             let span = to_source(&finding.span, &origin, read.as_deref(), source.len());
@@ -134,7 +137,7 @@ impl<'a> Document<'a> {
         let findings = sink.into_findings();
         let mut document = Self::assemble(source, offset, read, origin, parts, reading, findings);
         if !has_errors {
-            document.check_requirements();
+            document.check_requirements(has_unseen);
         }
         document
     }
@@ -190,7 +193,9 @@ impl<'a> Document<'a> {
     }
 
     /// Checks requirements that no single line shows: required headers, the form of `sig:`.
-    fn check_requirements(&mut self) {
+    ///
+    /// Most texts have no character that names must not have: then no name is looked at.
+    fn check_requirements(&mut self, has_unseen: bool) {
         let response = self.body_kind() == Some(BodyKind::Response);
         let direction = self.parts.direction.map_or(0..0, |d| d.line.range());
         if self.header(CoreHeader::Session).is_none() && self.header(CoreHeader::Thread).is_none() {
@@ -206,7 +211,9 @@ impl<'a> Document<'a> {
                 self.require(&rule::HEADER_MISSING, direction.clone(), message.into());
             }
         }
-        self.check_names();
+        if has_unseen {
+            self.check_names();
+        }
         if let Some(span) = self.parts.sig
             && let Err(fault) = Signature::parse(span.of(self.text()))
         {
@@ -404,34 +411,29 @@ impl<'a> Document<'a> {
 
     /// The lines of the body text: without the indent, without trailing empty lines.
     pub fn body_lines(&self) -> impl Iterator<Item = &str> {
-        self.body_bytes()
-            .map(|line| std::str::from_utf8(line).unwrap_or(""))
+        let body = self.parts.body;
+        let content = body.map_or("", |b| b.content.of(self.text()));
+        let content = content.trim_end_matches(['\n', '\r', ' ', '\t']);
+        LineIter::of(content).map(|line| {
+            let line = text::trim_line(line);
+            let indent = match line.as_bytes() {
+                [b' ', b' ', ..] => 2,
+                [b'\t', ..] => 1,
+                _ => 0,
+            };
+            line.get(indent..).unwrap_or("")
+        })
     }
 
     /// The body text: its lines, joined by LF.
     pub fn body_text(&self) -> String {
-        let mut out = Vec::with_capacity(self.parts.body.map_or(0, |b| b.content.len()));
-        for line in self.body_bytes() {
-            out.extend_from_slice(line);
-            out.push(b'\n');
+        let mut out = String::with_capacity(self.parts.body.map_or(0, |b| b.content.len()));
+        for line in self.body_lines() {
+            out.push_str(line);
+            out.push('\n');
         }
         out.pop();
-        String::from_utf8(out).unwrap_or_default()
-    }
-
-    /// The lines of the body text as bytes; each is UTF-8.
-    pub(crate) fn body_bytes(&self) -> impl Iterator<Item = &[u8]> {
-        let mut content = self
-            .parts
-            .body
-            .map_or(&[][..], |b| b.content.bytes(self.text()));
-        while let [rest @ .., b'\n' | b'\r' | b' ' | b'\t'] = content {
-            content = rest;
-        }
-        LineIter::of(content).map(|line| match trim_line_bytes(line) {
-            [b' ', b' ', text @ ..] | [b'\t', text @ ..] => text,
-            text => text,
-        })
+        out
     }
 
     /// The value of the `sig:` line.
@@ -542,4 +544,37 @@ fn holds_addresses(namespace: &str, key: &str) -> bool {
             ValueKind::Address | ValueKind::Addresses | ValueKind::Route
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unseen_characters_in_names_are_found_wherever_they_stand() {
+        let text = |sender: &str, route: &str, body: &str| {
+            format!(
+                "[[{sender}→B v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\n\nmeta: routing\n\
+                 X-Reply-To: {route}\n\nbody: |\n  {body}\nsig: none\n[[END]]\n"
+            )
+        };
+        let padding = "x".repeat(70);
+        // The second body is not in NFC: the text is read in another way.
+        for body in ["plain", "Cafe\u{301}", "a\u{3000}b"] {
+            for reading in [Reading::Strict, Reading::Paste] {
+                for (sender, route, is_fine) in [
+                    ("A", "claude://a", true),
+                    ("A\u{3000}", "claude://a", false),
+                    ("A", "claude://a\u{fe0f}", false),
+                    (&*format!("{padding}\u{2800}"), "claude://a", false),
+                ] {
+                    let text = text(sender, route, body);
+                    let document = Document::parse(&text, reading);
+                    let found = document.diagnostics().iter();
+                    let is_found = found.into_iter().any(|d| *d.rule == rule::ADDRESS_UNSEEN);
+                    assert_eq!(is_found, !is_fine, "{reading:?} {text}");
+                }
+            }
+        }
+    }
 }

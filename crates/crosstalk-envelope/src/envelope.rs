@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 /// let envelope = document.envelope();
 /// let intent = envelope.intent.unwrap();
 /// assert_eq!((intent.written, intent.meaning), ("QUESTION", Some(Intent::Request)));
-/// assert_eq!(envelope.session.unwrap().word, "abc123");
+/// assert_eq!(envelope.session.unwrap().word(), "abc123");
 /// ```
 #[derive(Clone, Debug)]
 pub struct Envelope<'d> {
@@ -61,7 +61,7 @@ impl Document<'_> {
             sender: Address::split(sender),
             receiver: Address::split(receiver),
             user: header(CoreHeader::User),
-            session: header(CoreHeader::Session).map(Session::parse),
+            session: header(CoreHeader::Session).map(Session::of),
             thread: header(CoreHeader::Thread),
             parent: header(CoreHeader::Parent),
             message: header(CoreHeader::Message),
@@ -132,39 +132,37 @@ fn legacy(written: &str) -> Option<Intent> {
 pub struct Session<'d> {
     /// As it was written.
     pub text: &'d str,
-    /// The time in front, if it is one.
-    pub time: Option<Timestamp>,
-    /// The word behind the time, or all of a session in another spelling.
-    pub word: &'d str,
 }
 
 impl<'d> Session<'d> {
-    /// Reads a session; no spelling is rejected (ENV-028).
-    pub fn parse(text: &'d str) -> Self {
-        let (head, tail) = split_at_blank(text);
-        match Timestamp::parse(head) {
-            Some(time) => Self {
-                text,
-                time: Some(time),
-                word: crate::text::trim_start(tail),
-            },
-            None => Self {
-                text,
-                time: None,
-                word: text,
-            },
-        }
+    /// A session as it was written; no spelling is rejected (ENV-028).
+    pub const fn of(text: &'d str) -> Self {
+        Self { text }
     }
-}
 
-impl Session<'_> {
+    /// The time in front, if it is one.
+    pub fn time(&self) -> Option<Timestamp> {
+        self.parts().0
+    }
+
+    /// The word behind the time, or all of a session in another spelling.
+    pub fn word(&self) -> &'d str {
+        self.parts().1
+    }
+
     /// Whether it is a time, to the hour or finer, and one word.
     pub fn is_usual(&self) -> bool {
         let to_the_hour = matches!(self.text.as_bytes().get(10), Some(b'T' | b't'));
-        self.time.is_some()
-            && to_the_hour
-            && !self.word.is_empty()
-            && !self.word.contains([' ', '\t'])
+        let (time, word) = self.parts();
+        time.is_some() && to_the_hour && !word.is_empty() && !word.contains([' ', '\t'])
+    }
+
+    fn parts(&self) -> (Option<Timestamp>, &'d str) {
+        let (head, tail) = split_at_blank(self.text);
+        match Timestamp::parse(head) {
+            Some(time) => (Some(time), crate::text::trim_start(tail)),
+            None => (None, self.text),
+        }
     }
 }
 
@@ -181,18 +179,18 @@ mod tests {
 
     #[test]
     fn sessions_in_every_spelling() {
-        let hour = Session::parse("2025-10-09T16Z abc123");
+        let hour = Session::of("2025-10-09T16Z abc123");
         assert_eq!(
-            (hour.time.unwrap().to_string().as_str(), hour.word),
+            (hour.time().unwrap().to_string().as_str(), hour.word()),
             ("2025-10-09T16:00:00Z", "abc123")
         );
-        let minute = Session::parse("2025-10-08T07:15Z 3b2a9c");
+        let minute = Session::of("2025-10-08T07:15Z 3b2a9c");
         assert_eq!(
-            (minute.time.unwrap().to_string().as_str(), minute.word),
+            (minute.time().unwrap().to_string().as_str(), minute.word()),
             ("2025-10-08T07:15:00Z", "3b2a9c")
         );
-        assert_eq!(Session::parse("my session").word, "my session");
-        assert_eq!(Session::parse("2025-10-08").word, "");
+        assert_eq!(Session::of("my session").word(), "my session");
+        assert_eq!(Session::of("2025-10-08").word(), "");
     }
 
     #[test]

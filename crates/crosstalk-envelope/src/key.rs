@@ -214,6 +214,15 @@ impl PublicKey {
     }
 }
 
+impl std::hash::Hash for PublicKey {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        match &self.0 {
+            PublicKeyKind::Ed25519(key) => key.as_bytes().hash(state),
+            PublicKeyKind::Secp256r1(key) => key.to_sec1_point(true).as_bytes().hash(state),
+        }
+    }
+}
+
 impl fmt::Debug for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.record())

@@ -2,6 +2,7 @@
 //!
 //! Implements ENV-002 and ENV-003. A text in NFC without suspicious bytes is read without a second pass.
 
+use crate::unicode::is_unseen_in_names;
 use unicode_normalization::{IsNormalized, char::canonical_combining_class, is_nfc_quick};
 use wide::i8x16;
 
@@ -19,6 +20,8 @@ pub(crate) struct LineEnds<'t> {
     pub(crate) suspicious: bool,
     /// The text is in NFC for certain, as far as it was looked at.
     pub(crate) nfc: bool,
+    /// There are characters that no name or address has (ADR-009).
+    pub(crate) unseen: bool,
 }
 
 impl<'t> LineEnds<'t> {
@@ -30,6 +33,7 @@ impl<'t> LineEnds<'t> {
             newlines: 0,
             suspicious: false,
             nfc: true,
+            unseen: false,
         }
     }
 
@@ -49,11 +53,7 @@ impl<'t> LineEnds<'t> {
         match rest.first_chunk::<BLOCK>() {
             Some(block) => self.look(block),
             None => {
-                let mut padded = [b' '; BLOCK];
-                for (to, from) in padded.iter_mut().zip(rest) {
-                    *to = *from;
-                }
-                self.look(&padded);
+                self.look(&padded(rest));
             }
         }
         true
@@ -99,8 +99,18 @@ impl<'t> LineEnds<'t> {
             };
             self.suspicious |= matches!(c, '\u{80}'..='\u{9f}' | '\u{2028}' | '\u{2029}');
             self.nfc &= is_surely_nfc(c);
+            self.unseen |= is_unseen_in_names(c);
         }
     }
+}
+
+/// The rest of a text as a block, with spaces behind it.
+fn padded(rest: &[u8]) -> [u8; BLOCK] {
+    let mut block = [b' '; BLOCK];
+    if let Some(begin) = block.get_mut(..rest.len()) {
+        begin.copy_from_slice(rest);
+    }
+    block
 }
 
 /// One bit for each byte of a block for which `is` gives all ones.
@@ -114,10 +124,10 @@ fn mask(block: &[u8; BLOCK], is: impl Fn(i8x16) -> i8x16) -> u64 {
     })
 }
 
-/// The lines of a text that was looked at before, as bytes without their LF. Behind the last LF there is a
-/// line if there is anything.
+/// The lines of a text that was looked at before, without their LF. Behind the last LF there is a line if there is
+/// anything.
 pub(crate) struct LineIter<'t> {
-    text: &'t [u8],
+    text: &'t str,
     start: usize,
     block: usize,
     next_block: usize,
@@ -125,7 +135,7 @@ pub(crate) struct LineIter<'t> {
 }
 
 impl<'t> LineIter<'t> {
-    pub(crate) fn of(text: &'t [u8]) -> Self {
+    pub(crate) fn of(text: &'t str) -> Self {
         Self {
             text,
             start: 0,
@@ -135,28 +145,39 @@ impl<'t> LineIter<'t> {
         }
     }
 
-    /// Behind the last whole block.
-    fn next_in_tail(&mut self) -> Option<&'t [u8]> {
-        let rest = self.text.get(self.start..).filter(|r| !r.is_empty())?;
-        let end = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
-        self.start += end + 1;
-        rest.get(..end)
+    /// The newlines of the next block; nothing behind the last one.
+    #[inline(always)]
+    fn advance(&mut self) -> Option<()> {
+        let rest = self.text.as_bytes().get(self.next_block..);
+        let rest = rest.unwrap_or(&[]);
+        let is_newline = |bytes: i8x16| bytes.simd_eq(i8x16::splat(b'\n' as i8));
+        self.newlines = match rest.first_chunk::<BLOCK>() {
+            Some(block) => mask(block, is_newline),
+            None if rest.is_empty() => return None,
+            None => mask(&padded(rest), is_newline),
+        };
+        self.block = self.next_block;
+        self.next_block += BLOCK;
+        Some(())
+    }
+
+    /// What stands behind the last LF.
+    fn last(&mut self) -> Option<&'t str> {
+        let rest = self.text.get(self.start..).filter(|r| !r.is_empty());
+        self.start = self.text.len();
+        rest
     }
 }
 
 impl<'t> Iterator for LineIter<'t> {
-    type Item = &'t [u8];
+    type Item = &'t str;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<&'t [u8]> {
+    fn next(&mut self) -> Option<&'t str> {
         while self.newlines == 0 {
-            let rest = self.text.get(self.next_block..).unwrap_or(&[]);
-            let Some(block) = rest.first_chunk::<BLOCK>() else {
-                return self.next_in_tail();
-            };
-            self.block = self.next_block;
-            self.next_block += BLOCK;
-            self.newlines = mask(block, |bytes| bytes.simd_eq(i8x16::splat(b'\n' as i8)));
+            if self.advance().is_none() {
+                return self.last();
+            }
         }
         let end = self.block + self.newlines.trailing_zeros() as usize;
         self.newlines &= self.newlines - 1;
@@ -211,13 +232,9 @@ mod tests {
             let text: String = (0..len)
                 .map(|i| if i % 9 == 3 || i % 64 > 61 { '\n' } else { 'a' })
                 .collect();
-            let mut expected: Vec<&[u8]> = text.as_bytes().split(|b| *b == b'\n').collect();
+            let mut expected: Vec<&str> = text.split('\n').collect();
             expected.pop_if(|last| last.is_empty());
-            assert_eq!(
-                LineIter::of(text.as_bytes()).collect::<Vec<_>>(),
-                expected,
-                "{len}"
-            );
+            assert_eq!(LineIter::of(&text).collect::<Vec<_>>(), expected, "{len}");
         }
     }
 

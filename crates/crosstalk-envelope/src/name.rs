@@ -146,6 +146,16 @@ impl<'n> NameLooks<'n> {
         }
     }
 
+    /// The forms: two names look the same if they have one in common.
+    pub const fn forms(&self) -> &[String; 3] {
+        &self.forms
+    }
+
+    /// The same, to be kept.
+    pub fn into_forms(self) -> [String; 3] {
+        self.forms
+    }
+
     /// Whether another name is a different one and looks the same.
     pub fn are_of(&self, other: &str) -> bool {
         let others = forms(other);

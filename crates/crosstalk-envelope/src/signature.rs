@@ -42,7 +42,7 @@ impl<'a> Signature<'a> {
         if !is_key_id(pkid) {
             return Err("the key id is not 1 to 255 visible ASCII characters without ;[]()<>|");
         }
-        if base64.is_empty() || crate::base64::decode(base64).is_none() {
+        if base64.is_empty() || !crate::base64::is_canonical(base64) {
             return Err("the signature is not canonical, padded base64");
         }
         Ok(Self::Signed {

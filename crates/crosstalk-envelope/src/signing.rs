@@ -95,7 +95,7 @@ impl Signer<'_> {
     }
 
     fn sign_identified(&self, document: &Document<'_>) -> Result<String, Diagnostic> {
-        let mut integrity = Integrity::measure_bytes(document.body_bytes());
+        let mut integrity = Integrity::measure(document.body_lines());
         let second = self.at.as_millis().div_euclid(1000) * 1000;
         integrity.signed_at = Some(Timestamp::from_millis(second));
         let measured = integrity.fields();

@@ -48,6 +48,13 @@ pub(crate) fn trim_line_bytes(line: &[u8]) -> &[u8] {
     line
 }
 
+/// The same for a text.
+#[inline(always)]
+pub(crate) fn trim_line(line: &str) -> &str {
+    let length = trim_line_bytes(line.as_bytes()).len();
+    line.get(..length).unwrap_or(line)
+}
+
 /// The value without spaces and tabs around it.
 pub(crate) fn trim(value: &str) -> &str {
     trim_end(trim_start(value))

@@ -44,6 +44,7 @@ pub fn to_text(records: &[Record]) -> String {
 ///     first_at: at,
 ///     last_at: at,
 ///     last: String::new(),
+///     last_seq: 0,
 ///     closed_at: None,
 ///     open: Vec::new(),
 ///     has_answer: false, failed: Vec::new(), electorates: Vec::new(),

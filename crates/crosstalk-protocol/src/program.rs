@@ -155,9 +155,10 @@ pub fn printed_receiver<'d>(printed: &'d Document<'_>, names: &[&str], asker: &'
 
 /// What the environment of a program says about the message that it gets: names and values. The values are short and have
 /// no control or hidden characters; a program must not run them as commands. `own` is how many of the last hops are those
-/// of the relay that the program answers for ([`speaker`]).
-pub fn message_variables(record: &Record, own: usize) -> [(String, String); 5] {
+/// of the relay that the program answers for ([`speaker`]). `attempt` is 1 the first time that the program gets the message.
+pub fn message_variables(record: &Record, own: usize, attempt: u32) -> [(String, String); 6] {
     let from = speaker(&record.sender, &record.text, own);
+    let attempt = attempt.to_string();
     let intent = record.meaning.map(|m| m.as_str());
     let intent = intent.or(record.intent.as_deref()).unwrap_or_default();
     [
@@ -166,6 +167,7 @@ pub fn message_variables(record: &Record, own: usize) -> [(String, String); 5] {
         ("THREAD", &record.thread),
         ("INTENT", intent),
         ("VERIFICATION", verification(record).as_str()),
+        ("ATTEMPT", &attempt),
     ]
     .map(|(name, value)| (format!("{MESSAGE_VARIABLE_PREFIX}{name}"), clean(value)))
 }
@@ -201,7 +203,7 @@ mod tests {
         long.sender = "A".repeat(5000);
         long.id = "M\n\u{1b}[31m\u{202e}1\u{e0041}\u{0}".into();
         long.intent = Some("PATCH\u{85}".into());
-        let variables = message_variables(&long, 0);
+        let variables = message_variables(&long, 0, 2);
         let value = |name: &str| {
             let mut all = variables.iter();
             let name = format!("CROSSTALK_MESSAGE_{name}");
@@ -214,13 +216,14 @@ mod tests {
             ("T".into(), "PATCH".into())
         );
         assert_eq!(value("VERIFICATION"), "unsigned");
+        assert_eq!(value("ATTEMPT"), "2");
     }
 
     #[test]
     fn did_key_is_a_first_contact_in_the_environment() {
         let did = "did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp";
         for (pkid, wanted) in [(did, "first-contact"), ("ann@acme.example", "verified")] {
-            let variables = message_variables(&record(VerdictWord::Verified, pkid), 0);
+            let variables = message_variables(&record(VerdictWord::Verified, pkid), 0, 1);
             assert_eq!(variables[4].1, wanted);
         }
     }

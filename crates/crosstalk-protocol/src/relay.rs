@@ -41,9 +41,10 @@ pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, add_logged_hop, check_hop, h
 pub use pattern::{Pattern, PatternError};
 pub use peer::{KnownNames, Peer, Role, authority, is_human, is_system};
 pub use port::{
-    BLOB_BYTES_LEAST, ConversationId, DeadLetter, DueDelivery, DuePoll, Errand, HandedOut,
-    InboxEntry, InboxQuery, IndexProgress, MAX_COUNTED, PollState, QueueDepth, RelayStore,
-    Retention, RetiredCount, StoreGauges, TokenCounts, TokenRecord, Upload,
+    BLOB_BYTES_LEAST, ConversationId, DeadLetter, DueDelivery, DuePoll, Errand, FilledSearch,
+    HandedOut, InboxEntry, InboxQuery, IndexProgress, Lease, MAX_COUNTED, PollState, QueueDepth,
+    RelayStore, Retention, RetiredCount, SearchProgress, StoreGauges, TokenCounts, TokenRecord,
+    Upload,
 };
 pub use receipt::{Receipted, acknowledgement};
 pub use route::{Binding, Route, Routes};

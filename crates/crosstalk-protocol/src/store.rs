@@ -14,6 +14,7 @@
 
 mod answer;
 mod arrival;
+mod index;
 mod party;
 mod question;
 mod record;
@@ -24,11 +25,15 @@ pub use answer::{Answering, Asking};
 pub use arrival::{
     Arrival, ArrivalContext, Side, StoredMessage, ThreadHints, Wait, Way, carried_id,
 };
+pub use index::{
+    ChangedMessage, ChangedThread, Index, IndexChanges, IndexFacts, IndexedMessage, IndexedParty,
+    IndexedThread, PlacedMessage,
+};
 pub use party::{Mine, is_placeholder, is_same_party, may_answer, party};
 pub use question::{CandidateQuestion, Lookup, Meant, NamedIds};
 pub use record::{
     AnsweredQuestion, AskedMessage, FailedAnswer, Listing, OpenQuestion, Page, Record,
-    ReferenceMatch, StoreOutcome, Thread, ThreadFilter, ThreadState, rounds,
+    ReferenceMatch, StoreOutcome, Thread, ThreadFilter, ThreadPosition, ThreadState, rounds,
 };
 pub use relocation::{Link, Moved, Placement, Relocation, plan_relocation};
 pub use search::{Field, Search, SearchError, Term, searchable};

@@ -4,21 +4,23 @@
 
 mod contact;
 mod file;
+mod list;
 
 use crate::dns::{DnsAnswer, Dnssec};
 use crate::rotation::Rotation;
-use crosstalk_envelope::name::{NameLooks, same_name};
+use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::words;
 use crosstalk_envelope::{PublicKey, Timestamp};
 
 pub(crate) use contact::FOREIGN;
 pub use contact::{MAX_CONTACTS_PER_CREDENTIAL, MAX_FOREIGN_CONTACTS};
 pub use file::TrustFileError;
+use list::KeyList;
 
 /// What is known about keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trust {
-    keys: Vec<KnownKey>,
+    keys: KeyList,
     domains: Vec<Domain>,
 }
 
@@ -199,7 +201,7 @@ impl Trust {
 
     /// The keys of an id, the active one first.
     pub fn of_id<'t>(&'t self, id: &str) -> Vec<&'t KnownKey> {
-        let mut keys: Vec<&KnownKey> = self.keys.iter().filter(|k| k.id == id).collect();
+        let mut keys: Vec<&KnownKey> = self.keys.of_id(id).collect();
         keys.sort_by_key(|k| k.standing != KeyStanding::Active);
         keys
     }
@@ -232,40 +234,35 @@ impl Trust {
 
     /// The key of an id that counts now: one that somebody decided about before one of a first contact.
     pub fn active(&self, id: &str) -> Option<&KnownKey> {
-        let active = self
-            .keys
-            .iter()
-            .filter(|k| k.id == id && k.standing == KeyStanding::Active);
+        let keys = self.keys.of_id(id);
+        let active = keys.filter(|k| k.standing == KeyStanding::Active);
         active.min_by_key(|k| !k.is_decided())
     }
 
     /// The entry of a key under an id.
     pub fn entry(&self, id: &str, key: &PublicKey) -> Option<&KnownKey> {
-        self.keys.iter().find(|k| k.id == id && k.key == *key)
+        self.keys.of_id(id).find(|k| k.key == *key)
+    }
+
+    /// The entries of a key under whatever ids.
+    pub fn of_key(&self, key: &PublicKey) -> impl Iterator<Item = &KnownKey> {
+        self.keys.of_key(key)
     }
 
     /// The ids of the keys that a sender used, whatever became of them.
     pub fn ids_of_sender<'t>(&'t self, sender: &str) -> Vec<&'t str> {
-        let used = |k: &&KnownKey| k.binds(sender);
-        let mut ids: Vec<&str> = self
-            .keys
-            .iter()
-            .filter(used)
-            .map(|k| k.id.as_str())
-            .collect();
+        let used = self.keys.of_sender(sender);
+        let mut ids: Vec<&str> = used.map(|k| k.id.as_str()).collect();
         ids.dedup();
         ids
     }
 
     /// A pinned sender that another name looks like, and the id of its key; none if the name is a pinned sender itself.
     pub fn look_alike<'t>(&'t self, name: &str) -> Option<(&'t str, &'t str)> {
-        if !self.ids_of_sender(name).is_empty() {
-            return None;
+        match self.keys.of_sender(name).next() {
+            Some(_) => None,
+            None => self.keys.look_alike(name),
         }
-        let looks = NameLooks::of(name);
-        let pins = self.keys.iter().filter(|k| k.how != Origin::Revocation);
-        let mut senders = pins.flat_map(|k| k.senders.iter().map(|s| (s.as_str(), k.id.as_str())));
-        senders.find(|(sender, _)| looks.are_of(sender))
     }
 
     /// What a domain said, if it may still be used.
@@ -333,8 +330,7 @@ impl Trust {
 
     /// Adds an active key, or its senders to the one that is there.
     fn add(&mut self, pin: KnownKey) {
-        let same = |k: &&mut KnownKey| k.id == pin.id && k.key == pin.key;
-        match self.keys.iter_mut().find(same) {
+        match self.keys.entry_mut(&pin.id, &pin.key) {
             Some(known) => {
                 let new = pin.senders.into_iter();
                 let is_known = |s: &String| known.senders.iter().any(|k| same_name(k, s));
@@ -366,7 +362,7 @@ impl Trust {
             }
         }
         let same = |k: &KnownKey| k.id == pin.id && k.key == pin.key;
-        if let Some(known) = self.keys.iter().find(|k| same(k))
+        if let Some(known) = self.entry(&pin.id, &pin.key)
             && matches!(known.standing, KeyStanding::Revoked { .. })
         {
             return Err(PinError::Refused(Box::new(known.standing.clone())));
@@ -384,8 +380,8 @@ impl Trust {
             KeyStanding::Replaced { key, .. } => *key == rotation.new,
             KeyStanding::Revoked { .. } | KeyStanding::Distrusted { .. } => false,
         };
-        let mut keys = self.keys.iter();
-        let is_refused = keys.any(|k| k.key == rotation.old && k.standing.is_refused());
+        let mut entries = self.of_key(&rotation.old);
+        let is_refused = entries.any(|k| k.standing.is_refused());
         let old = self.entry(&rotation.old_id, &rotation.old);
         let is_free = rotation.new_id == rotation.old_id
             || old.is_none_or(|old| self.is_free(&rotation.new_id, old))
@@ -409,8 +405,7 @@ impl Trust {
 
     /// Takes a new key in the place of the one that vouches for it: it came as that one did, and has its senders.
     pub fn rotate(&mut self, rotation: &Rotation, at: Timestamp, by: Option<String>) {
-        let is_old = |k: &&mut KnownKey| k.id == rotation.old_id && k.key == rotation.old;
-        let Some(old) = self.keys.iter_mut().find(is_old) else {
+        let Some(old) = self.keys.entry_mut(&rotation.old_id, &rotation.old) else {
             return;
         };
         if old.standing == KeyStanding::Active {
@@ -441,8 +436,7 @@ impl Trust {
     /// Marks a key; one that is not known yet is kept with its mark. Nothing undoes a revocation, and none gives a
     /// key more time than it had.
     pub fn mark(&mut self, id: &str, key: &PublicKey, at: Timestamp, standing: KeyStanding) {
-        let same = |k: &&mut KnownKey| k.id == id && k.key == *key;
-        match self.keys.iter_mut().find(same) {
+        match self.keys.entry_mut(id, key) {
             Some(known) => {
                 if matches!(standing, KeyStanding::Distrusted { .. }) {
                     // A person decided about it.
@@ -506,7 +500,7 @@ impl Trust {
     pub fn merge(&mut self, other: &Self) -> Vec<(String, PinError)> {
         let before = self.clone();
         let mut refused = Vec::new();
-        for known in &other.keys {
+        for known in other.keys.iter() {
             let ours = before.entry(&known.id, &known.key);
             let result = match (&known.standing, ours) {
                 (KeyStanding::Active, _) => before.may_pin(known).map(|()| self.add(known.clone())),

@@ -157,7 +157,7 @@ impl<'c> Case<'c> {
             key: None,
             body: None,
             authentic: None,
-            head: head(self.document, false),
+            head: head(self.document, None),
             revokes: None,
             ahead: false,
             dnssec: self.dnssec(),
@@ -241,9 +241,8 @@ impl<'c> Case<'c> {
             return Source::Did;
         }
         let sender = self.document.sender();
-        let is_pinned =
-            |k: &&KnownKey| k.key == *key && k.how != Origin::Revocation && k.binds(sender);
-        let known = self.trust.keys().iter().find(is_pinned);
+        let is_pinned = |k: &&KnownKey| k.how != Origin::Revocation && k.binds(sender);
+        let known = self.trust.of_key(key).find(is_pinned);
         known.map_or(Source::Carried, Source::Known)
     }
 
@@ -356,12 +355,11 @@ impl<'c> Case<'c> {
 }
 
 /// What a head says about itself; when it was signed only if it is authentic.
-fn head(document: &Document<'_>, is_authentic: bool) -> Head {
-    let signed_at = || document.envelope().integrity().and_then(|i| i.signed_at);
+fn head(document: &Document<'_>, signed_at: Option<Timestamp>) -> Head {
     Head {
         sender: document.sender().to_owned(),
         receiver: document.receiver().to_owned(),
         message: document.header(CoreHeader::Message).map(str::to_owned),
-        signed_at: is_authentic.then(signed_at).flatten(),
+        signed_at,
     }
 }

@@ -32,7 +32,7 @@ use crosstalk_protocol::relay::{
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use handle::{Change, Job, Readers};
-use inbox::{InboxNotifier, ReadInboxes, UnindexedMessages};
+use inbox::{InboxNotifier, ReadInboxes};
 use rejection::RejectionLog;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
@@ -70,7 +70,7 @@ pub type CommandLine = Box<dyn Fn(&str) -> String + Send + Sync>;
 #[derive(Clone)]
 pub struct Relay {
     shared: Arc<Shared>,
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::SyncSender<Job>,
     writer: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
@@ -88,7 +88,6 @@ pub(crate) struct Shared {
     command: CommandLine,
     metrics: Metrics,
     readers: Arc<Readers>,
-    unindexed: UnindexedMessages,
     inbox_notifier: InboxNotifier,
     answers: Answers,
     polls: poll::Polls,
@@ -102,6 +101,8 @@ pub(crate) struct Shared {
     /// Messages were indexed: there may be work for handlers.
     work: Notify,
     filing: watch::Sender<IndexProgress>,
+    /// The last message that can be searched for.
+    searchable: watch::Sender<u64>,
     /// Why the writer stopped, once it has.
     stopped: watch::Sender<Option<Stopped>>,
     /// A consent was revoked: there are traces to be erased.
@@ -142,7 +143,6 @@ impl Shared {
     }
 
     fn note_indexed(&self, filing: &IndexProgress) {
-        self.unindexed.forget_through(filing.through);
         let filed = u64::try_from(filing.filed).unwrap_or(0);
         self.metrics.indexed.fetch_add(filed, Ordering::Relaxed);
         self.metrics.backlog.store(filing.left, Ordering::Relaxed);
@@ -217,7 +217,6 @@ impl Relay {
             command: setup.command,
             metrics: Metrics::default(),
             readers: Arc::new(Readers::new(setup.open)),
-            unindexed: UnindexedMessages::load(setup.writer.as_ref())?,
             inbox_notifier: InboxNotifier::default(),
             answers: Answers::default(),
             polls: poll::Polls::default(),
@@ -227,12 +226,13 @@ impl Relay {
             logged: RejectionLog::default(),
             work: Notify::new(),
             filing: watch::Sender::new(filing),
+            searchable: watch::Sender::new(0),
             stopped: watch::Sender::new(None),
             revocation: Notify::new(),
             notices: Notify::new(),
         });
         shared.note_indexed(&filing);
-        let (jobs, todo) = mpsc::channel();
+        let (jobs, todo) = mpsc::sync_channel(handle::MAX_JOBS);
         let (store, seen) = (setup.writer, Arc::clone(&shared));
         let write = move || {
             let shared = Arc::clone(&seen);
@@ -357,6 +357,11 @@ impl Relay {
         self.shared.filing.subscribe()
     }
 
+    /// The last message that can be searched for; changes can be waited for.
+    pub(crate) fn searchable(&self) -> watch::Receiver<u64> {
+        self.shared.searchable.subscribe()
+    }
+
     /// Why nothing is written any more; changes can be waited for.
     pub fn stopped(&self) -> watch::Receiver<Option<Stopped>> {
         self.shared.stopped.subscribe()
@@ -424,8 +429,19 @@ impl Relay {
             // The caller may be gone; the change is made anyway.
             let _ = tell.send(change(store));
         }));
-        self.jobs.send(job).map_err(|_| self.gone())?;
+        self.enqueue(job)?;
         told.await.map_err(|_| self.gone())?
+    }
+
+    /// Gives the writer something to do. A writer that is too far behind gets nothing more: the caller tries again later.
+    fn enqueue(&self, job: Job) -> Result<(), StoreError> {
+        self.jobs.try_send(job).map_err(|refused| match refused {
+            mpsc::TrySendError::Disconnected(_) => self.gone(),
+            mpsc::TrySendError::Full(_) => StoreError {
+                fault: StoreFault::Busy,
+                message: "the relay has too much to write".into(),
+            },
+        })
     }
 
     fn gone(&self) -> StoreError {
@@ -467,8 +483,9 @@ impl Relay {
         if let Err(error) = self.tend_log().await {
             tracing::warn!(reason = %error, "the log ends without a checkpoint");
         }
-        // If the writer is gone, there is nothing to stop.
-        let _ = self.jobs.send(Job::Stop);
+        let jobs = self.jobs.clone();
+        // A full queue is waited for. If the writer is gone, there is nothing to stop.
+        let _ = tokio::task::spawn_blocking(move || jobs.send(Job::Stop)).await;
         let mut stopped = self.stopped();
         // The sender lives as long as this handle.
         let _ = stopped.wait_for(Option::is_some).await;

@@ -68,11 +68,27 @@ pub struct Job {
 }
 
 impl Job {
+    /// The number of this attempt, from 1. One that ended with the relay does not count.
+    pub fn attempt(&self) -> u32 {
+        self.attempts.saturating_add(1)
+    }
+
     /// The message that an answer belongs to: this one, or the question that it follows up.
     pub(crate) fn asked(&self) -> &Record {
         let follow_up = self.follow_up.as_deref();
         follow_up.map_or(&self.record, |f| &f.question)
     }
+}
+
+/// What a failed attempt says about its destination: only a destination that fails gets a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// It can't be reached, or fails whatever it gets.
+    Destination,
+    /// It got the message and failed: the message may be the cause. However often one message fails, it counts once.
+    Either,
+    /// It works, and does not accept this message; or the relay itself has no room for its answer.
+    Message,
 }
 
 /// What became of an attempt.
@@ -93,6 +109,8 @@ pub enum AttemptOutcome {
         public: Option<String>,
         /// Not before so long.
         after: Option<Duration>,
+        /// What it says about other messages to the same destination.
+        blame: Blame,
     },
     /// It will never work.
     Failed {
@@ -118,7 +136,16 @@ impl AttemptOutcome {
             reason: reason.into(),
             public: None,
             after: None,
+            blame: Blame::Destination,
         }
+    }
+
+    /// The same, blaming something else than the destination if it may work later.
+    pub fn blaming(mut self, on: Blame) -> Self {
+        if let Self::Later { blame, .. } = &mut self {
+            *blame = on;
+        }
+        self
     }
 
     /// It will never work.
@@ -167,7 +194,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Starts to deliver, to close polls, and to look into the folders that are watched.
+    /// Starts to deliver, to close polls, to tell senders whose questions were not answered in time, and to look into the folders that are watched.
     pub fn start(relay: &Relay, setup: Setup) -> Self {
         let (stop, stopped) = signal::channel(None);
         let mut tasks = vec![tokio::spawn(run::run(
@@ -175,7 +202,7 @@ impl Delivery {
             setup,
             stopped.clone(),
         ))];
-        tasks.push(tokio::spawn(run::close_polls(
+        tasks.push(tokio::spawn(run::meet_deadlines(
             relay.clone(),
             stopped.clone(),
         )));

@@ -65,6 +65,8 @@ const DRAIN_TIME: Duration = Duration::from_secs(20);
 
 /// How long a request waits until the messages that were just accepted are indexed.
 const MAX_INDEX_WAIT: Duration = Duration::from_secs(5);
+/// With more messages that are indexed and not searchable, a search does not wait for them.
+const MAX_SEARCH_BACKLOG: u64 = 10_000;
 
 /// How many bytes of text a listing has, at most one message more.
 const MAX_LISTING_BYTES: usize = 4 << 20;
@@ -177,6 +179,17 @@ impl Server {
     async fn wait_for_index(&self) {
         if self.relay.metrics().backlog.load(Ordering::Relaxed) > 0 {
             self.wait_for_writes().await;
+        }
+    }
+
+    /// Waits until indexed messages can be searched for, unless that takes long because the search index is made again.
+    async fn wait_for_search(&self) {
+        let indexed = self.relay.indexing().borrow().through;
+        let mut searchable = self.relay.searchable();
+        let left = indexed.saturating_sub(*searchable.borrow());
+        if left <= MAX_SEARCH_BACKLOG {
+            let filled = searchable.wait_for(|through| *through >= indexed);
+            let _ = tokio::time::timeout(MAX_INDEX_WAIT, filled).await;
         }
     }
 

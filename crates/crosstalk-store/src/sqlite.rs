@@ -6,7 +6,7 @@
 //!   ├─ answer       the parties that answered a message
 //!   ├─ thread       counts and dates
 //!   ├─ party        the parties of a thread
-//!   └─ words        the index of words (FTS5)
+//!   └─ words        the index of words (FTS5), in a file beside it ([`search`])
 //! delivery, …       the way of a message to each recipient ([`relay`])
 //! ```
 //!
@@ -15,10 +15,10 @@
 
 mod accept;
 mod copy;
-mod course;
 mod derive;
 mod fault;
 mod forget;
+mod indexed;
 mod ledger;
 mod log;
 mod migrate;
@@ -31,7 +31,7 @@ mod relay;
 mod relocate;
 mod room;
 mod schema;
-mod settle;
+mod search;
 mod sql;
 mod words;
 
@@ -46,6 +46,7 @@ use crosstalk_protocol::store::{
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -53,10 +54,13 @@ use crate::disk::{self, Lock};
 use crate::fault::{DiskError, FileAction};
 use fault::SqlResult;
 use migrate::{FileState, folder_of, label_of, on_disk};
+use search::SearchIndex;
 use sql::Sql as _;
 
 /// How long to wait for another process that writes.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The log is synced before its pages are moved, and not with every commit.
+const SYNCHRONOUS_NORMAL: u8 = 1;
 /// Every statement stays prepared.
 const STATEMENTS: usize = 192;
 
@@ -78,6 +82,13 @@ pub struct SqliteStore {
     db: Connection,
     path: PathBuf,
     opened: StoreOpening,
+    /// Messages that wait for their index, as they were accepted.
+    accepted: relay::index::AcceptedMessages,
+    /// How a commit is made durable: the number of `PRAGMA synchronous`.
+    synchronous: u8,
+    patience: Duration,
+    /// Opened when it is needed.
+    search: RefCell<Option<SearchIndex>>,
 }
 
 impl SqliteStore {
@@ -89,7 +100,7 @@ impl SqliteStore {
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let path = path.into();
         if !path.exists() {
-            make_file(&path)?;
+            make_file(&path, &path)?;
         }
         Self::open_file(path)
     }
@@ -151,7 +162,16 @@ impl SqliteStore {
                 return Err(fault::foreign(&path));
             }
         };
-        Ok(Self { db, path, opened })
+        let synchronous = db.pragma_query_value(None, "synchronous", |row| row.get(0));
+        Ok(Self {
+            synchronous: synchronous.map_err(|e| fault::at(&path, &e))?,
+            accepted: relay::index::AcceptedMessages::default(),
+            db,
+            path,
+            opened,
+            patience: PATIENCE,
+            search: RefCell::default(),
+        })
     }
 
     /// Where it is.
@@ -182,16 +202,16 @@ impl SqliteStore {
 
     /// How long to wait for another process that writes; 30 seconds unless something else is said.
     pub fn set_patience(&mut self, patience: Duration) -> Result<(), StoreError> {
-        let set = self.db.busy_timeout(patience);
+        self.patience = patience;
+        let search = self.search.get_mut().as_ref().map(|index| &index.db);
+        let mut handles = search.into_iter().chain([&self.db]);
+        let set = handles.try_for_each(|db| db.busy_timeout(patience));
         set.map_err(|e| fault::at(&self.path, &e))
     }
 
     /// Looks at every page, row and index, and whether what a relay keeps fits together: what is wrong, one sentence each.
     pub fn check(&self) -> Result<Vec<String>, StoreError> {
-        self.read(|db| {
-            // A question makes the index of words look whether others have written; the check alone would not.
-            db.prepare("SELECT 1 FROM words WHERE words MATCH '\"a\"'")?
-                .exists([])?;
+        let mut found = self.read(|db| {
             let mut check = db.prepare("PRAGMA integrity_check")?;
             let rows = check.query_map([], |row| row.get(0))?;
             let mut found = rows.collect::<SqlResult<Vec<String>>>()?;
@@ -200,10 +220,13 @@ impl SqliteStore {
             if found.is_empty() {
                 found = relay::check::check(db)?;
                 found.extend(log::check::check(db)?);
-                found.extend(words::check(db)?);
             }
             Ok(found)
-        })
+        })?;
+        if found.is_empty() {
+            found = self.check_words()?;
+        }
+        Ok(found)
     }
 
     /// Derives threads, waits and the index of words from what came again.
@@ -211,8 +234,10 @@ impl SqliteStore {
         self.write(|db| {
             relay::index::index_rest(db)?;
             derive::rebuild(db)?;
+            words::start_again(db)?;
             relay::index::retry_quarantined(db)
-        })
+        })?;
+        self.fill_all_words()
     }
 
     /// The messages that could not be indexed, in the order in which they came.
@@ -239,14 +264,31 @@ impl SqliteStore {
         }
     }
 
+    /// Runs a change in one transaction that a power cut may undo: it derives what can be derived again. The log is written in
+    /// order, so that nothing which comes after it is durable without it.
+    fn derive<T>(
+        &mut self,
+        change: impl FnOnce(&Connection) -> SqlResult<T>,
+    ) -> Result<T, StoreError> {
+        self.set_synchronous(self.synchronous.min(SYNCHRONOUS_NORMAL))?;
+        let answer = self.write(change);
+        self.set_synchronous(self.synchronous)?;
+        answer
+    }
+
+    fn set_synchronous(&self, level: u8) -> Result<(), StoreError> {
+        let set = self.db.pragma_update(None, "synchronous", level);
+        set.map_err(|e| fault::at(&self.path, &e))
+    }
+
     /// Runs a change in one transaction.
     fn write<T>(
         &mut self,
         change: impl FnOnce(&Connection) -> SqlResult<T>,
     ) -> Result<T, StoreError> {
         let fault = |e: rusqlite::Error| fault::at(&self.path, &e);
-        let state =
-            Transaction::new(&mut self.db, TransactionBehavior::Immediate).map_err(fault)?;
+        let state = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate);
+        let state = state.map_err(fault)?;
         // A newer program may have come since this one opened it.
         let version = migrate::state(&state).map_err(fault)?;
         if let FileState::Version(version) = version
@@ -255,14 +297,31 @@ impl SqliteStore {
             return Err(fault::newer(&self.path, version, migrate::CURRENT));
         }
         let answer = change(&state).map_err(fault)?;
-        state.commit().map_err(fault)?;
-        Ok(answer)
+        let Some(touched) = words::take_touched(&state).map_err(fault)? else {
+            state.commit().map_err(fault)?;
+            return Ok(answer);
+        };
+        // Erased words are out of the other file, on disk, before this one says that they are erased.
+        self.remove_words(&touched)?;
+        die_at("words");
+        let committed = state.commit().map_err(fault);
+        die_at("store");
+        self.settle_words();
+        committed.map(|()| answer)
     }
 }
 
-/// Makes an empty file for the owner alone, in its place at once.
-fn make_file(path: &Path) -> Result<(), StoreError> {
-    let (folder, label) = (folder_of(path), label_of(path));
+/// Ends the process in the middle of an erasure, where a test wants to see what is left then. Not in release builds.
+fn die_at(_place: &str) {
+    #[cfg(debug_assertions)]
+    if std::env::var_os("CROSSTALK_TEST_ERASURE").is_some_and(|place| place == _place) {
+        std::process::abort();
+    }
+}
+
+/// Makes an empty file of a store for the owner alone, in its place at once.
+fn make_file(path: &Path, store: &Path) -> Result<(), StoreError> {
+    let (folder, label) = (folder_of(store), label_of(store));
     let _lock = Lock::wait(folder, &label).map_err(on_disk)?;
     if path.exists() {
         return Ok(());
@@ -292,6 +351,9 @@ fn set_up(db: Connection) -> SqlResult<(Connection, FileState)> {
         "PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; \
          PRAGMA cache_size = -16000; PRAGMA journal_size_limit = 16777216;",
     )?;
+    db.execute_batch(words::TOUCHED)?;
+    // On macOS, fsync leaves data in the cache of the drive; elsewhere these change nothing.
+    db.execute_batch("PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON")?;
     // Tests have to see that they notice a store which is not safe. Not in release builds.
     #[cfg(debug_assertions)]
     if std::env::var_os("CROSSTALK_TEST_DURABILITY").is_some_and(|fault| fault == "off") {
@@ -301,21 +363,24 @@ fn set_up(db: Connection) -> SqlResult<(Connection, FileState)> {
     Ok((db, state))
 }
 
-/// Where the folder can't be written, SQLite can't make the files beside a store that it needs for several processes. If
-/// nothing waits in the log, the file alone is the whole store.
 fn connect_unchanging(path: &Path, fault: rusqlite::Error) -> SqlResult<(Connection, FileState)> {
-    use rusqlite::ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
-    let code = fault.sqlite_error_code();
-    let is_closed = matches!(code, Some(CannotOpen | ReadOnly | PermissionDenied));
-    let log = log_of(path).metadata().map_or(0, |log| log.len());
-    let uri = uri(path).filter(|_| is_closed && log == 0);
-    let Some(uri) = uri else {
+    let Some(uri) = unchanging(path, &fault) else {
         return Err(fault);
     };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI;
     set_up(Connection::open_with_flags(uri, flags)?)
+}
+
+/// Where the folder can't be written, SQLite can't make the files beside a store that it needs for several processes. If
+/// nothing waits in the log, the file alone is the whole store, under this name.
+fn unchanging(path: &Path, fault: &rusqlite::Error) -> Option<String> {
+    use rusqlite::ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
+    let code = fault.sqlite_error_code();
+    let is_closed = matches!(code, Some(CannotOpen | ReadOnly | PermissionDenied));
+    let log = log_of(path).metadata().map_or(0, |log| log.len());
+    uri(path).filter(|_| is_closed && log == 0)
 }
 
 /// The characters that a path in a URI encodes.
@@ -390,7 +455,7 @@ impl Store for SqliteStore {
     }
 
     fn search(&self, search: &Search, page: Page) -> Result<Listing<Record>, StoreError> {
-        self.read(|db| query::search(db, search, page))
+        self.search_all(search, page)
     }
 
     fn knows(&self, address: &str) -> Result<bool, StoreError> {
@@ -456,11 +521,11 @@ impl SqliteStore {
         })
     }
 
-    /// Removes erased texts from the log, too.
+    /// Removes erased texts from the log, too, and erased words from that of the search file.
     fn empty_log(&self, what: &str) -> Result<(), StoreError> {
-        match forget::empty_log(&self.db) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(StoreError {
+        match self.empty_logs()? {
+            true => Ok(()),
+            false => Err(StoreError {
                 fault: StoreFault::Busy,
                 message: format!(
                     "the {what} was erased from `{}`, but another process still reads what was there before, and traces \
@@ -468,7 +533,13 @@ impl SqliteStore {
                     self.path.display()
                 ),
             }),
-            Err(e) => Err(fault::at(&self.path, &e)),
         }
+    }
+
+    /// Empties the logs of both files. False if somebody still reads an older state.
+    fn empty_logs(&self) -> Result<bool, StoreError> {
+        let store = forget::empty_log(&self.db).map_err(|e| fault::at(&self.path, &e))?;
+        let words = self.with_search_file(SearchIndex::empty_log)?;
+        Ok(store && words.unwrap_or(true))
     }
 }

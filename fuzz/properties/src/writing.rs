@@ -110,7 +110,7 @@ pub fn values(data: &[u8]) {
         Flow::parse(text),
         Attachment::parse(text),
         ConsentValue::parse(text),
-        Session::parse(text),
+        Session::of(text).is_usual(),
     );
     let _ = (
         list(text),

@@ -3,7 +3,7 @@
 use crate::case;
 use crate::conformance::failures;
 use crate::mutants::Mutant;
-use crosstalk_conform::{Level, Levels, ops};
+use crosstalk_conform::{Levels, SpecLevel, ops};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::read_to_string;
@@ -38,7 +38,7 @@ fn every_case_has_one_level() {
         *counts.entry(level).or_insert(0) += 1;
     }
     println!("cases by level: {counts:?}");
-    assert!(counts[&Level::L0] >= 400, "{counts:?}");
+    assert!(counts[&SpecLevel::L0] >= 400, "{counts:?}");
 }
 
 /// The list of levels, which is for people, names those that the program knows.
@@ -50,7 +50,7 @@ fn the_levels_are_declared() {
     let numbers = declared.iter().map(|l| l["number"].as_integer().unwrap());
     assert_eq!(numbers.collect::<Vec<_>>(), [0, 1, 2, 3]);
     let names = declared.iter().map(|l| l["name"].as_str().unwrap());
-    assert!(names.eq(Level::ALL.map(Level::as_str)));
+    assert!(names.eq(SpecLevel::ALL.map(SpecLevel::as_str)));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn the_tables_name_what_exists() {
 fn every_rule_has_a_case_of_its_own_level() {
     let levels = levels();
     let cases = case::all();
-    let covered: BTreeSet<(&str, Option<Level>)> = cases
+    let covered: BTreeSet<(&str, Option<SpecLevel>)> = cases
         .iter()
         .map(|case| (case.rule(), levels.of_case(case)))
         .collect();
@@ -90,7 +90,7 @@ fn every_rule_has_a_case_of_its_own_level() {
 /// Forgets what a report says about the rules above L0.
 fn minimal(_: &str, mut report: Value) -> Value {
     let levels = levels();
-    let known = |f: &Value| levels.of_rule(f["rule"].as_str().unwrap()) == Some(Level::L0);
+    let known = |f: &Value| levels.of_rule(f["rule"].as_str().unwrap()) == Some(SpecLevel::L0);
     let forget = |list: &mut Value| list.as_array_mut().unwrap().retain(known);
     let envelopes = report["envelopes"].as_array_mut().unwrap();
     envelopes
@@ -104,7 +104,7 @@ fn minimal(_: &str, mut report: Value) -> Value {
 fn the_rules_of_l0_suffice_for_l0() {
     let levels = levels();
     let mut cases = case::all();
-    cases.retain(|case| levels.of_case(case) == Some(Level::L0));
+    cases.retain(|case| levels.of_case(case) == Some(SpecLevel::L0));
     let tested = Mutant::reporting("knows the rules of L0 alone", minimal);
     let failed: Vec<_> = failures(&cases, &tested)
         .into_iter()

@@ -1,7 +1,7 @@
 //! The Rust crates as a program behind `crosstalk conform --program`: what passes directly passes over pipes.
 
 use crosstalk_conform::program::{DEFAULT_TIMEOUT, ProgramOutcome, TestedProgram};
-use crosstalk_conform::{CaseSet, Level};
+use crosstalk_conform::{CaseSet, SpecLevel};
 use crosstalk_testing::tier;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_crosstalk-conformance");
@@ -23,7 +23,7 @@ fn cases() -> CaseSet {
 fn the_rust_crates_pass_as_a_program() {
     let set = cases();
     let program = TestedProgram::new(&format!("'{PROGRAM}'"), DEFAULT_TIMEOUT).unwrap();
-    let report = program.run(&set, Level::L3, |result| {
+    let report = program.run(&set, SpecLevel::L3, |result| {
         if result.outcome != ProgramOutcome::Passed {
             println!("{}: {:?}", result.id, result.outcome);
         }

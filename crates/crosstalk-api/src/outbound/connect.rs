@@ -31,17 +31,18 @@ pub(super) async fn system(host: &str, port: u16) -> Result<Vec<IpAddr>, String>
     }
 }
 
+/// The bytes of a connection, with or without TLS.
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
+
 /// A connection to one of the addresses, in their order.
 pub(super) async fn open(
     url: &Url,
     addresses: &[SocketAddr],
     tls: &TlsSetup,
     until: Instant,
-) -> Result<SendRequest<Full<Bytes>>, OutboundError> {
-    let unreachable = |reason: String| OutboundError::Unreachable {
-        url: url.origin(),
-        reason,
-    };
+) -> Result<Box<dyn ByteStream>, OutboundError> {
+    let unreachable = |reason: String| unreachable(url, reason);
     let mut fault = String::from("it has no address");
     for address in addresses.iter().take(ADDRESSES) {
         let each = until.min(Instant::now() + EACH);
@@ -50,7 +51,7 @@ pub(super) async fn open(
                 // Small requests are not to wait for more.
                 let _ = stream.set_nodelay(true);
                 if !url.is_https() {
-                    return speak(stream).await.map_err(unreachable);
+                    return Ok(Box::new(stream));
                 }
                 let name = match url.host() {
                     Host::Name(name) => ServerName::try_from(name.clone()).map_err(|_| {
@@ -63,7 +64,7 @@ pub(super) async fn open(
                 let stream = stream
                     .map_err(|_| unreachable("TLS took too long".into()))?
                     .map_err(|e| unreachable(format!("TLS: {e}")))?;
-                return speak(stream).await.map_err(unreachable);
+                return Ok(Box::new(stream));
             }
             Ok(Err(error)) => fault = format!("{address}: {error}"),
             Err(_) => fault = format!("{address}: no answer in time"),
@@ -72,10 +73,15 @@ pub(super) async fn open(
     Err(unreachable(fault))
 }
 
-async fn speak<S>(stream: S) -> Result<SendRequest<Full<Bytes>>, String>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+pub(super) fn unreachable(url: &Url, reason: String) -> OutboundError {
+    OutboundError::Unreachable {
+        url: url.origin(),
+        reason,
+    }
+}
+
+/// Speaks HTTP/1.1 on a connection.
+pub(super) async fn speak(stream: Box<dyn ByteStream>) -> Result<SendRequest<Full<Bytes>>, String> {
     let mut builder = Builder::new();
     builder.max_buf_size(HEAD);
     let (sender, connection) = builder

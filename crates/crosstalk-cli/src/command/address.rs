@@ -4,19 +4,20 @@ use crate::console::{BOLD, Console, DIM, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::service::dns::{Look, server};
+use crate::render::field;
+use crate::report::{AddressRemarkReport, AddressReport, NameStepReport, ResolveReport};
+use crate::schema::{ADDRESS, RESOLVE};
+use crate::service::dns::{DnsOptions, server};
 use crate::service::recipient::ask_domain;
-use crate::service::settings::Config;
-use crate::{json, schema};
+use crate::service::settings::Settings;
 use clap::Args;
 use crosstalk_envelope::name::is_deceptive;
 use crosstalk_envelope::registry::{Rule, SchemeForm, SchemeKind, rule};
 use crosstalk_envelope::unicode::{self, escape};
-use crosstalk_envelope::{Address, Address as Parts, ErrorCode, Schemes, Severity};
-use crosstalk_protocol::dns::{AddressAnswer, Dnssec};
+use crosstalk_envelope::{Address, Address as Parts, Schemes, Severity};
+use crosstalk_protocol::dns::AddressAnswer;
 use crosstalk_protocol::{NameStep, Resolution, resolve};
 use serde::Deserialize;
-use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -64,7 +65,7 @@ impl ParseAddress {
         let address = Parts::split(&self.address);
         let remarks = remarks(&self.address, &schemes);
         if self.json {
-            console.data(json::pretty(&as_json(&address, &schemes, &remarks))?)?;
+            console.report(ADDRESS, &address_report(&address, &schemes, &remarks))?;
         } else {
             console.show(&as_text(&address, &schemes))?;
             for remark in &remarks {
@@ -86,53 +87,48 @@ fn is_registered(address: &Parts<'_>, schemes: &Schemes) -> bool {
     address.scheme().is_some_and(|s| schemes.find(s).is_some())
 }
 
-fn parts<'a>(address: &Parts<'a>) -> [(&'static str, Option<&'a str>); 6] {
-    [
+fn as_text(address: &Parts<'_>, schemes: &Schemes) -> String {
+    let mut out = String::new();
+    let mut line = |name: &str, value: &str| out.push_str(&field(name, 11, value));
+    line("address", address.as_str());
+    line("kind", kind(address, schemes));
+    let path = Some(address.path()).filter(|path| !address.is_name() && !path.is_empty());
+    for (name, value) in [
         ("scheme", address.scheme()),
         ("authority", address.authority()),
         ("user", address.user()),
         ("host", address.host()),
+        ("path", path),
         ("query", address.query()),
         ("fragment", address.fragment()),
-    ]
-}
-
-fn as_text(address: &Parts<'_>, schemes: &Schemes) -> String {
-    let mut out = String::new();
-    let mut line = |name: &str, value: &str| {
-        let pad = " ".repeat(11_usize.saturating_sub(name.len()));
-        out.push_str(&format!("{}{pad}{}\n", styled(DIM, name), escape(value)));
-    };
-    line("address", address.as_str());
-    line("kind", kind(address, schemes));
-    for (name, value) in parts(address) {
+    ] {
         if let Some(value) = value {
             line(name, value);
-        }
-        if name == "host" && !address.is_name() && !address.path().is_empty() {
-            line("path", address.path());
         }
     }
     out
 }
 
-fn as_json(address: &Parts<'_>, schemes: &Schemes, remarks: &[AddressFinding]) -> Value {
-    let mut value = json!({
-        "schema": schema::ADDRESS,
-        "address": address.as_str(),
-        "valid": remarks.iter().all(|r| r.severity != Severity::Error),
-        "kind": kind(address, schemes),
-        "registered": is_registered(address, schemes),
-    });
-    if let Some(map) = value.as_object_mut() {
-        for (name, part) in parts(address) {
-            map.insert(name.into(), part.into());
-        }
-        map.insert("path".into(), address.path().into());
-        let remarks: Vec<Value> = remarks.iter().map(AddressFinding::to_json).collect();
-        map.insert("diagnostics".into(), remarks.into());
+fn address_report(
+    address: &Parts<'_>,
+    schemes: &Schemes,
+    remarks: &[AddressFinding],
+) -> AddressReport {
+    let own = |part: Option<&str>| part.map(str::to_owned);
+    AddressReport {
+        address: address.as_str().to_owned(),
+        valid: remarks.iter().all(|r| r.severity != Severity::Error),
+        kind: kind(address, schemes),
+        registered: is_registered(address, schemes),
+        scheme: own(address.scheme()),
+        authority: own(address.authority()),
+        user: own(address.user()),
+        host: own(address.host()),
+        query: own(address.query()),
+        fragment: own(address.fragment()),
+        path: address.path().to_owned(),
+        diagnostics: remarks.iter().map(AddressFinding::report).collect(),
     }
-    value
 }
 
 fn remarks(text: &str, schemes: &Schemes) -> Vec<AddressFinding> {
@@ -187,14 +183,14 @@ impl AddressFinding {
         out
     }
 
-    fn to_json(&self) -> Value {
-        json!({
-            "rule": self.rule.id,
-            "severity": self.severity.as_str(),
-            "code": self.rule.code.map(|c| c.as_str()),
-            "message": self.message,
-            "help": self.rule.help,
-        })
+    fn report(&self) -> AddressRemarkReport {
+        AddressRemarkReport {
+            rule: self.rule.id,
+            severity: self.severity.as_str(),
+            code: self.rule.code.map(|c| c.as_str()),
+            message: self.message.clone(),
+            help: self.rule.help,
+        }
     }
 }
 
@@ -238,11 +234,11 @@ impl ResolveName {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let read = Address::parse(&self.name);
         read.map_err(|fault| Failure::of_rule(fault.rule, fault.message))?;
-        let config = Config::open(console)?;
+        let config = Settings::open(console)?;
         let answer = self.ask(&config)?;
         let resolution = resolve(&self.name, config.names(), answer.as_ref());
         match self.json {
-            true => console.data(json::pretty(&resolution_report(&resolution))?)?,
+            true => console.report(RESOLVE, &resolution_report(&resolution))?,
             false => console.show(&describe_resolution(&resolution))?,
         }
         let Some(rule) = self.fault(&resolution) else {
@@ -268,7 +264,7 @@ impl ResolveName {
     }
 
     /// Asks the DNS, if the caller or the settings allow it.
-    fn ask(&self, config: &Config) -> Result<Option<AddressAnswer>, Failure> {
+    fn ask(&self, config: &Settings) -> Result<Option<AddressAnswer>, Failure> {
         if !self.dns && !config.dns() {
             let given = self.domain.is_some() || self.dns_server.is_some();
             return match given || self.dns_anchor.is_some() || self.require_dnssec {
@@ -277,7 +273,7 @@ impl ResolveName {
                 false => Ok(None),
             };
         }
-        let look = Look {
+        let look = DnsOptions {
             dns: true,
             dns_server: self.dns_server,
             dns_anchor: self.dns_anchor.clone(),
@@ -363,40 +359,31 @@ fn describe_resolution(resolution: &Resolution) -> String {
     out
 }
 
-fn resolution_report(resolution: &Resolution) -> Value {
-    let steps: Vec<Value> = resolution.steps.iter().map(step_json).collect();
-    json!({
-        "schema": schema::RESOLVE,
-        "name": resolution.asked,
-        "resolved": resolution.is_resolved(),
-        "result": resolution.result,
-        "retry": resolution.is_retry(),
-        "steps": steps,
-    })
+fn resolution_report(resolution: &Resolution) -> ResolveReport {
+    ResolveReport {
+        name: resolution.asked.clone(),
+        resolved: resolution.is_resolved(),
+        result: resolution.result.clone(),
+        retry: resolution.is_retry(),
+        steps: resolution.steps.iter().map(step_report).collect(),
+    }
 }
 
-fn step_json(step: &NameStep) -> Value {
-    let (_, sentence, _) = describe_step(step);
-    let mut value = json!({
-        "step": step.as_str(), "sentence": sentence, "name": null, "address": null, "at": null, "others": [],
-        "wrong": [], "dnssec": null,
-    });
-    let mut set = |key: &str, new: Value| {
-        if let Some(map) = value.as_object_mut() {
-            map.insert(key.to_owned(), new);
-        }
+fn step_report(step: &NameStep) -> NameStepReport {
+    let mut report = NameStepReport {
+        step: step.as_str(),
+        sentence: describe_step(step).1,
+        ..NameStepReport::default()
     };
-    let word = |dnssec: &Dnssec| Value::from(dnssec.as_str());
-    match step {
-        NameStep::Url { address } => set("address", address.as_str().into()),
+    match step.clone() {
+        NameStep::Url { address } => report.address = Some(address),
         NameStep::Table { name, address } => {
-            set("name", name.as_str().into());
-            set("address", address.as_str().into());
+            (report.name, report.address) = (Some(name), Some(address));
         }
         NameStep::NotInTable { name } | NameStep::TooLong { name } | NameStep::Person { name } => {
-            set("name", name.as_str().into());
+            report.name = Some(name);
         }
-        NameStep::Loop { way } => set("others", way.clone().into()),
+        NameStep::Loop { way } => report.others = way,
         NameStep::Dns {
             at,
             address,
@@ -404,21 +391,18 @@ fn step_json(step: &NameStep) -> Value {
             wrong,
             dnssec,
         } => {
-            set("at", at.as_str().into());
-            set("address", address.as_str().into());
-            set("others", others.clone().into());
-            set("wrong", wrong.clone().into());
-            set("dnssec", word(dnssec));
+            (report.at, report.address) = (Some(at), Some(address));
+            (report.others, report.wrong) = (others, wrong);
+            report.dnssec = Some(dnssec.as_str());
         }
         NameStep::NotInDns { at, dnssec } => {
-            set("at", at.as_str().into());
-            set("dnssec", word(dnssec));
+            (report.at, report.dnssec) = (Some(at), Some(dnssec.as_str()));
         }
         NameStep::DnsWrong { .. }
         | NameStep::DnsUnavailable { .. }
         | NameStep::DnsUnasked { .. } => {}
     }
-    value
+    report
 }
 
 #[derive(Deserialize)]
@@ -450,7 +434,7 @@ fn read_schemes(path: &Path, console: &mut Console) -> Result<Schemes, Failure> 
     let input = Input::read(path, console)?;
     let refused = |why: &dyn std::fmt::Display| {
         let message = format!("{}: {why}", input.name);
-        Failure::refused(ErrorCode::Format, message)
+        Failure::malformed(message)
     };
     let text = input.text().map_err(|(_, fault)| refused(&fault))?;
     let registry: Registry = toml::from_str(text).map_err(|e| refused(&e))?;

@@ -7,12 +7,12 @@ use crate::paragraph::wrap;
 use crate::report::ApprovalsReport;
 use crate::schema::{APPROVAL, APPROVALS};
 use crate::service::relay::remote::{Held, LOOKED_THROUGH, RelayArgument, Remote, find_by_prefix};
-use crate::service::settings::Config;
+use crate::service::settings::Settings;
 use crate::view;
 use clap::Args;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, ErrorCode, Reading};
+use crosstalk_envelope::{Document, Reading};
 
 /// Approve a message that a relay holds; without an id, list the held ones
 ///
@@ -85,7 +85,7 @@ impl Refuse {
 
 impl DecisionArguments {
     fn connect(&self, console: &mut Console) -> Result<Remote, Failure> {
-        self.through.connect(&Config::open(console)?, None)
+        self.through.connect(&Settings::open(console)?, None)
     }
 
     fn list(&self, console: &mut Console, limit: u32) -> Result<Exit, Failure> {
@@ -123,10 +123,9 @@ impl DecisionArguments {
         let document = Document::parse(text, Reading::Strict);
         let canonical = document.digest().map_err(|_| unreadable(id))?;
         if self.raw.is_some_and(|wanted| wanted != raw) {
-            return Err(Failure::refused(
-                ErrorCode::Perm,
-                format!("`{id}` has another text than the one that is meant: its digest is {raw}"),
-            ));
+            return Err(Failure::denied(format!(
+                "`{id}` has another text than the one that is meant: its digest is {raw}"
+            )));
         }
         if !self.json {
             console.show(&head(&held))?;
@@ -231,12 +230,11 @@ fn before(held: &Held) -> Failure {
         ),
         None => format!("`{}` has no text any more", held.id),
     };
-    Failure::refused(ErrorCode::Perm, message)
+    Failure::denied(message)
 }
 
 fn unreadable(id: &str) -> Failure {
-    Failure::refused(
-        ErrorCode::Format,
-        format!("what the relay shows under `{id}` is no envelope: nothing was decided"),
-    )
+    Failure::malformed(format!(
+        "what the relay shows under `{id}` is no envelope: nothing was decided"
+    ))
 }

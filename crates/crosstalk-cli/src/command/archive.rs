@@ -4,10 +4,10 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Input, shown_path};
-use crate::paragraph::{count, wrap};
+use crate::paragraph::count;
 use crate::report::{ExportReport, MessageReport, MoveReport, ThreadReport};
-use crate::schema::{EXPORT, MOVE, Named};
-use crate::service::dns::Look;
+use crate::schema::{EXPORT, MOVE, NamedForm};
+use crate::service::dns::DnsOptions;
 use crate::service::intake::Intake;
 use crate::service::lookup::{self, Reference};
 use crate::service::recipient::resolve_typed;
@@ -73,7 +73,7 @@ impl Export {
                     thread: ThreadReport::new(&thread),
                     messages: MessageReport::all(&records),
                 };
-                json::pretty(&Named::new(EXPORT, &report))?
+                json::pretty(&NamedForm::new(EXPORT, &report))?
             }
         };
         match &self.out {
@@ -183,7 +183,7 @@ impl Forget {
             Erasure::Message(record) => store.forget_message(&record.id).map(drop)?,
             Erasure::Thread(thread) => store.forget(&thread.id).map(drop)?,
         }
-        console.talk(&format!("{}\n", wrap(&format!("Erased: {what}."), 0, 0)))?;
+        console.tell(&format!("Erased: {what}."))?;
         Ok(Exit::SUCCESS)
     }
 
@@ -232,7 +232,7 @@ impl Forget {
             "Erased: {} ({what}). The log of the relay records it. Backups, bundles and copies that others got still have them.",
             count(erased, "text")
         );
-        console.talk(&format!("{}\n", wrap(&told, 0, 0)))?;
+        console.tell(&told)?;
         Ok(Exit::SUCCESS)
     }
 
@@ -367,7 +367,7 @@ impl Move {
             )
             .help("leave out --from"));
         }
-        let look = Look::default();
+        let look = DnsOptions::default();
         let mut intake = Intake::new(workspace, &look, false);
         intake.from = Some(resolve_typed(&workspace.config, from));
         intake.quiet = self.json;

@@ -8,25 +8,22 @@ use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Files, Input, shown_path};
-use crate::schema::{AUDIT_LOG, AUDIT_TRACE};
+use crate::report::{LogEntryReport, TraceReport};
+use crate::schema::{AUDIT_LOG, AUDIT_TRACE, NamedForm};
 use crate::service::audit_bundle::BundleFolder;
-use crate::service::dns::{Look, Lookup};
+use crate::service::dns::{DnsLookup, DnsOptions};
 use crate::service::home::KeysAndTrust;
 use crate::{clock, json, view};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Timestamp};
+use crosstalk_envelope::{Document, PublicKey, Reading, Timestamp};
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::audit::bundle::{
-    Against, BundleFiles as _, DETAILS, ENTRIES, check as check_bundle,
-};
+use crosstalk_protocol::audit::bundle::{Against, check as check_bundle};
 use crosstalk_protocol::audit::{
-    Checkpoint, EventDetail, EventKind, Leaf, LogEntry, LogQuery, Note, NoteKey, extends,
+    Checkpoint, EventKind, LogEntry, LogQuery, Note, NoteKey, extends,
 };
 use crosstalk_protocol::dns::DnsAnswer;
 use crosstalk_protocol::relay::{HopSignature, HopStep, hops_of, trace};
-use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -64,7 +61,7 @@ struct TraceMessage {
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     #[command(flatten)]
-    look: Look,
+    look: DnsOptions,
     /// Print JSON of the form crosstalk.audit-trace/1, one object a line
     #[arg(long)]
     json: bool,
@@ -75,7 +72,7 @@ impl TraceMessage {
         let given = self.key.as_deref().map(any_public_key).transpose()?;
         let rooms = KeysAndTrust::open()?;
         let mut trust = rooms.trust()?;
-        let mut lookup = Lookup::new(&self.look, &rooms)?;
+        let mut lookup = DnsLookup::new(&self.look, &rooms)?;
         self.files.each(console, |console, input: &Input| {
             let (text, scan) = input.scan(Reading::Strict);
             let _ = text;
@@ -103,10 +100,9 @@ impl TraceMessage {
             }
             if scan.documents.is_empty() {
                 let name = input.shown_name();
-                return Err(Failure::refused(
-                    crosstalk_envelope::ErrorCode::Format,
-                    format!("{name}: there is no envelope in it"),
-                ));
+                return Err(Failure::malformed(format!(
+                    "{name}: there is no envelope in it"
+                )));
             }
             Ok(exit)
         })
@@ -122,7 +118,8 @@ impl TraceMessage {
         let exit = steps.iter().map(judged).fold(Exit::SUCCESS, Exit::worst);
         if self.json {
             let file = self.files.several().then_some(input.name.as_str());
-            console.data(json::line(&trace_report(document, steps, file))?)?;
+            let report = TraceReport::new(document, steps, file);
+            console.data(json::line(&NamedForm::new(AUDIT_TRACE, &report))?)?;
             return Ok(exit);
         }
         let envelope = document.envelope();
@@ -194,36 +191,6 @@ fn passed(millis: i64) -> String {
         ms @ 600_000..36_000_000 => format!("  {sign}{} min", ms / 60_000),
         ms => format!("  {sign}{} h", ms / 3_600_000),
     }
-}
-
-fn trace_report(document: &Document<'_>, steps: &[HopStep], file: Option<&str>) -> Value {
-    let hop = |step: &HopStep| {
-        let hop = step.hop.as_ref();
-        json!({
-            "place": step.place,
-            "by": hop.map(|h| &h.received_by),
-            "at": hop.map(|h| h.received_at.to_string()),
-            "from": hop.and_then(|h| h.previous_hop.as_ref()),
-            "chain": hop.and_then(|h| h.chain.as_ref()),
-            "since_ms": step.since,
-            "signature": step.signed.as_str(),
-            "faults": step.faults.iter().map(|f| f.as_str()).collect::<Vec<_>>(),
-        })
-    };
-    let envelope = document.envelope();
-    let mut report = json!({
-        "schema": AUDIT_TRACE,
-        "message": envelope.message,
-        "sender": document.sender(),
-        "receiver": envelope.receiver.as_str(),
-        "digest": document.digest().ok().map(|d| d.to_string()),
-        "checked_at": clock::now().to_string(),
-        "hops": steps.iter().map(hop).collect::<Vec<Value>>(),
-    });
-    if let Some(file) = file {
-        json::tag(&mut report, file);
-    }
-    report
 }
 
 const RHYTHM: Duration = Duration::from_secs(1);
@@ -359,7 +326,10 @@ impl ShowLog {
     fn show(&self, console: &mut Console, entries: &[LogEntry]) -> Result<(), Failure> {
         for entry in entries {
             match self.json {
-                true => console.data(json::line(&log_entry_report(entry))?)?,
+                true => {
+                    let report = LogEntryReport::new(entry);
+                    console.data(json::line(&NamedForm::new(AUDIT_LOG, &report))?)?;
+                }
                 false => console.show(&line(entry))?,
             }
         }
@@ -372,10 +342,7 @@ fn bundle_entries(folder: &Path) -> Result<Vec<LogEntry>, Failure> {
     let files = BundleFolder::at(folder);
     let unusable = |what: String| {
         let folder = folder.display();
-        Failure::refused(
-            ErrorCode::Perm,
-            format!("the bundle {folder} can't be used: {what}"),
-        )
+        Failure::denied(format!("the bundle {folder} can't be used: {what}"))
     };
     let against = Against {
         key: None,
@@ -383,31 +350,7 @@ fn bundle_entries(folder: &Path) -> Result<Vec<LogEntry>, Failure> {
     };
     check_bundle(&files, &against, &mut |_, _| {})
         .map_err(|wrong| unusable(wrong.to_string()).help(wrong.help))?;
-    let read = |name: &str| -> Result<String, Failure> {
-        let bytes = files.read(name).map_err(unusable)?.unwrap_or_default();
-        String::from_utf8(bytes.into_owned()).map_err(|_| unusable(format!("{name} is not text")))
-    };
-    let details = read(DETAILS)?;
-    let mut details: BTreeMap<u64, EventDetail> = details
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.splitn(3, ' ');
-            let (index, _salt) = (words.next()?.parse().ok()?, words.next()?);
-            Some((index, EventDetail::parse(words.next()?)?))
-        })
-        .collect();
-    let entry = |line: &str| {
-        let (index, leaf) = line.split_once(' ')?;
-        let (index, leaf) = (index.parse().ok()?, Leaf::parse(leaf).ok()?);
-        Some(LogEntry {
-            index,
-            leaf,
-            detail: details.remove(&index).map(|detail| (Vec::new(), detail)),
-            text: None,
-            parties: None,
-        })
-    };
-    Ok(read(ENTRIES)?.lines().skip(1).filter_map(entry).collect())
+    files.entries().map_err(unusable)
 }
 
 fn line(entry: &LogEntry) -> String {
@@ -438,30 +381,6 @@ fn line(entry: &LogEntry) -> String {
     .replace("  \n", "\n")
 }
 
-fn log_entry_report(entry: &LogEntry) -> Value {
-    let leaf = &entry.leaf;
-    let pairs = entry.detail.as_ref().map(|(_, detail)| {
-        let pairs = detail.pairs();
-        pairs
-            .map(|(n, v)| (n.to_owned(), v.into()))
-            .collect::<Map<String, Value>>()
-    });
-    let (from, to) = entry.parties.as_ref().map(|(f, t)| (f, t)).unzip();
-    json!({
-        "schema": AUDIT_LOG,
-        "index": entry.index,
-        "at": leaf.at.to_string(),
-        "kind": leaf.kind.as_str(),
-        "message": leaf.id,
-        "from": from,
-        "to": to,
-        "canonical": leaf.canonical.map(|d| d.to_string()),
-        "raw": leaf.raw.map(|d| d.to_string()),
-        "detail": pairs,
-        "leaf": leaf.to_string(),
-    })
-}
-
 /// Get the signed receipt of a message: proof that the relay took it, and when
 ///
 /// It is text: the entry, its way to the root of the log, and the signed checkpoint. `crosstalk audit verify` checks it against
@@ -482,7 +401,7 @@ struct GetReceipt {
 }
 
 impl GetReceipt {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let mut source = self.place.open(console)?;
         let id = source.message(console, Some(&self.id))?;
         let receipt = source.receipt(id.as_deref().unwrap_or(&self.id))?;
@@ -492,7 +411,7 @@ impl GetReceipt {
                 std::fs::write(file, receipt.to_string()).map_err(|e| Failure::at(file, e))?
             }
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 

@@ -1,13 +1,12 @@
 //! `crosstalk backup`: copies the data of a running relay into one file.
 
 use crate::console::{Console, GREEN, styled};
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::service::relay::archive;
 use crate::service::relay::archive::check_copy;
 use crate::service::relay::data::{DataArgument, DataFolder};
-use crate::service::relay::progress::Progress;
+use crate::service::relay::progress::ProgressLine;
 use crate::shell;
 use clap::Args;
 use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
@@ -39,7 +38,7 @@ pub(crate) struct Backup {
 }
 
 impl Backup {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let data = self.data.folder()?;
         data.require()?;
         let config = Configuration::find(&data, self.config.as_deref())?;
@@ -59,7 +58,7 @@ impl Backup {
             .tempdir_in(folder)
             .map_err(at)?;
         let copy = place.path().join("relay.db");
-        let progress = Progress::start("copying the store");
+        let progress = ProgressLine::start("copying the store");
         let store = SqliteStore::open_existing(data.store())?
             .ok_or_else(|| Failure::failed("the store is gone"))?;
         store.backup_to(&copy, &mut |done, all| progress.at(done, all))?;
@@ -76,7 +75,7 @@ impl Backup {
         })?;
         progress.end();
         file.persist(&self.file)
-            .map_err(|e| Failure::io(shown.clone(), e.error))?;
+            .map_err(|e| Failure::at(&self.file, e.error))?;
         sync(folder);
         let size = std::fs::metadata(&self.file).map_or(0, |m| m.len());
         console.talk(&format!(
@@ -97,7 +96,7 @@ impl Backup {
                  CONFIG`, run `{again}`"
             ))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 

@@ -43,7 +43,7 @@ impl Canonical {
                 let number = pieces.len();
                 let message =
                     format!("there are {number} envelopes: choose one with --index 1 to {number}");
-                return Err(Failure::refused(ErrorCode::Format, message));
+                return Err(Failure::malformed(message));
             }
             (None, _) => pieces.first().copied().unwrap_or((0, text)),
             (Some(index), _) => {

@@ -7,7 +7,7 @@ use crate::input::{Input, is_piped, typed_text};
 use crate::paragraph::count;
 use crate::service::clipboard::{ClipboardError, Copied, Follower};
 use crate::service::deliver::with_primer;
-use crate::service::dns::Look;
+use crate::service::dns::DnsOptions;
 use crate::service::intake::Intake;
 use crate::service::relay::inbox::{Cause, envelope, keep, takes_answer};
 use crate::service::relay::remote::{RelayArgument, Remote, Waiting};
@@ -179,7 +179,7 @@ impl Courier<'_> {
             Ok(copied) => Ok(Some(copied)),
             Err(ClipboardError::Off) => Ok(None),
             Err(fault) => {
-                console.note(&format!("not copied: {fault}"))?;
+                console.note(&format!("not copied: {}", Failure::from(fault)))?;
                 Ok(None)
             }
         }
@@ -231,7 +231,7 @@ impl Courier<'_> {
         let answer = answer.ok_or_else(|| Failure::failed("the answer is empty"))?;
         // The intake has told its verdict.
         let _ = keep(console, self.workspace, waiting, (true, false))?;
-        let look = Look::default();
+        let look = DnsOptions::default();
         let mut intake = Intake::new(self.workspace, &look, false);
         intake.way = match answer.has_envelope {
             true => Way::Pasted,

@@ -4,16 +4,17 @@ use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
-use crate::service::editor::Program;
+use crate::report::ConfigReport;
+use crate::schema::CONFIG;
+use crate::service::editor::Editor;
 use crate::service::settings::{
-    self, Config, Key, SETTINGS, Setting, Source, Target, Value, check, names_json, stored,
-    with_source,
+    self, SETTINGS, Setting, SettingKey, SettingSource, Settings, Target, Value, check, stored,
 };
-use crate::{json, schema, view};
+use crate::{screen, view};
+use anstyle::Style;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_store::{ConfigFile, Home};
-use serde_json::{Value as Json, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -36,18 +37,20 @@ group! {
     }
 }
 
+/// A name or value that is wider than this does not widen its column.
+const WIDEST: usize = 40;
+
 /// Print where the settings are
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  crosstalk config path")]
 struct PrintPath {}
 
 impl PrintPath {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let file = ConfigFile::new(&Home::from_env()?);
         let mut path = file.path().as_os_str().as_encoded_bytes().to_vec();
         path.push(b'\n');
-        console.data(path)?;
-        Ok(Exit::SUCCESS)
+        console.data(path)
     }
 }
 
@@ -92,12 +95,12 @@ struct UnsetSetting {
 }
 
 impl GetSetting {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let target = Target::parse(&self.key, None)?;
         let value = match (&target.profile, target.key(), target.name()) {
-            (None, Some(key), _) => Config::open(console)?.value(key).0,
+            (None, Some(key), _) => Settings::open(console)?.value(key).0,
             (None, _, Some(name)) => {
-                let settings = Config::open(console)?;
+                let settings = Settings::open(console)?;
                 let address = settings.names().get(name);
                 address.map(|a| Value::Text(a.to_owned()))
             }
@@ -120,12 +123,12 @@ impl GetSetting {
         for line in lines {
             console.data(format!("{line}\n"))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
 impl SetSetting {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let target = Target::parse(&self.key, console.profile())?;
         let value = target.value(&self.values)?;
         settings::set(console, &target, &value)?;
@@ -133,7 +136,7 @@ impl SetSetting {
         if let Some(key) = target.key() {
             warn_of_variable(console, key)?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -145,7 +148,7 @@ fn tell(console: &mut Console, what: &str) -> Result<(), Failure> {
 }
 
 /// Warns that a variable overrides the setting.
-fn warn_of_variable(console: &mut Console, key: Key) -> Result<(), Failure> {
+fn warn_of_variable(console: &mut Console, key: SettingKey) -> Result<(), Failure> {
     let setting = settings::SETTINGS.iter().find(|s| s.key == key);
     let Some(variable) = setting.map(Setting::variable) else {
         return Ok(());
@@ -184,21 +187,21 @@ struct ShowConfig {
 }
 
 impl ShowConfig {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let config = match self.json {
             // The warnings are part of the answer.
-            true => Config::load(console.profile())?,
-            false => Config::open(console)?,
+            true => Settings::load(console.profile())?,
+            false => Settings::open(console)?,
         };
         match self.json {
-            true => console.data(json::pretty(&as_json(&config))?)?,
+            true => console.report(CONFIG, &ConfigReport::new(&config))?,
             false => console.show(&as_text(&config))?,
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
-fn as_text(config: &Config) -> String {
+fn as_text(config: &Settings) -> String {
     let file = config.path().to_string_lossy();
     let mut out = format!("{}      {}", styled(DIM, "file"), escape(&file));
     if !config.exists() {
@@ -232,58 +235,16 @@ fn as_text(config: &Config) -> String {
     out
 }
 
-fn table(rows: Vec<(String, String, Source)>) -> String {
-    let rows = rows.iter().map(|(name, value, source)| {
-        let source = source.to_string();
-        [name, value, &source].map(|t| escape(t).replace('\n', "\\n"))
+fn table(rows: Vec<(String, String, SettingSource)>) -> String {
+    let rows = rows.into_iter().map(|(name, value, source)| {
+        [
+            (name, Style::new()),
+            (value, Style::new()),
+            (source.to_string(), DIM),
+        ]
+        .map(|(text, style)| (escape(&text).replace('\n', "\\n"), style))
     });
-    let rows: Vec<[String; 3]> = rows.collect();
-    let width = |cell: fn(&[String; 3]) -> &String| {
-        let widths = rows.iter().map(|row| columns(cell(row)));
-        widths.filter(|w| *w <= 40).max().unwrap_or(0)
-    };
-    let (first, second) = (width(|[n, ..]| n), width(|[_, v, _]| v));
-    let pad = |text: &str, width: usize| " ".repeat(width.saturating_sub(columns(text)));
-    let mut out = String::new();
-    for [name, value, source] in &rows {
-        out.push_str(&format!(
-            "{name}{}  {value}{}  {}\n",
-            pad(name, first),
-            pad(value, second),
-            styled(DIM, source)
-        ));
-    }
-    out
-}
-
-fn columns(text: &str) -> usize {
-    unicode_width::UnicodeWidthStr::width(text)
-}
-
-fn as_json(config: &Config) -> Json {
-    let settings = SETTINGS.iter().map(|setting| {
-        let (value, source) = config.value(setting.key);
-        let value = match value {
-            None => Json::Null,
-            Some(Value::Text(text)) => text.into(),
-            Some(Value::List(list)) => list.into(),
-            Some(Value::Switch(on)) => on.into(),
-        };
-        with_source(
-            json!({"key": setting.name, "value": value, "about": setting.about}),
-            &source,
-        )
-    });
-    json!({
-        "schema": schema::CONFIG,
-        "file": config.path().to_string_lossy(),
-        "exists": config.exists(),
-        "profile": config.profile(),
-        "profiles": config.profiles(),
-        "settings": settings.collect::<Vec<_>>(),
-        "names": names_json(config),
-        "warnings": config.warnings(),
-    })
+    screen::table(&rows.collect::<Vec<_>>(), WIDEST)
 }
 
 /// Open the settings in an editor
@@ -334,9 +295,9 @@ impl EditConfig {
 }
 
 /// The editor to open. It must open even if the settings can't be read, so that they can be repaired.
-fn chosen() -> Result<Program, Failure> {
-    let set = Config::load(None).ok().and_then(|config| config.editor());
-    Ok(Program::find(set.as_deref())?)
+fn chosen() -> Result<Editor, Failure> {
+    let set = Settings::load(None).ok().and_then(|config| config.editor());
+    Ok(Editor::find(set.as_deref())?)
 }
 
 /// A copy for the owner alone, which an editor sees as TOML.

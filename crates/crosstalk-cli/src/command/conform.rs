@@ -8,14 +8,16 @@ use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::json;
 use crate::paragraph::wrap;
+use crate::schema::CONFORM;
 use crate::service::relay::start::runtime;
 use clap::{Args, ValueEnum};
-use crosstalk_conform::Level;
+use crosstalk_conform::SpecLevel;
 use crosstalk_conform::relay::{
-    RelayCase, RelayOutcome, RelayReport, RelayResult, RelayUrl, Suite, cases,
+    RelayCase, RelayOutcome, RelayReport, RelayResult, Suite, base_url, cases,
 };
 use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::unicode::escape;
+use crosstalk_protocol::url::Url;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -36,14 +38,14 @@ use std::path::PathBuf;
 )]
 pub(crate) struct Conform {
     /// The base URL of the relay
-    #[arg(value_name = "URL", required_unless_present_any = ["list", "program", "level", "case", "cases"], value_parser = RelayUrl::parse)]
-    url: Option<RelayUrl>,
+    #[arg(value_name = "URL", required_unless_present_any = ["list", "program", "level", "case", "cases"], value_parser = base_url)]
+    url: Option<Url>,
     /// The command line of a program to check instead of a relay; the shell reads it
     #[arg(long, value_name = "CMD", conflicts_with_all = ["url", "token_file", "flood"])]
     program: Option<String>,
     /// Run the case files up to this level: L0, L1, L2 or L3 [default: L2, with --case L3]
     #[arg(long, value_name = "LEVEL", conflicts_with = "url")]
-    level: Option<Level>,
+    level: Option<SpecLevel>,
     /// Run this case file alone, and show the questions and answers
     #[arg(long, value_name = "ID", conflicts_with = "url")]
     case: Vec<String>,
@@ -130,13 +132,10 @@ impl Conform {
         written?;
         match self.format {
             ReportFormat::Text => console.show(&summary(&report))?,
-            ReportFormat::Json => console.data(json::pretty(&report.to_json())?)?,
+            ReportFormat::Json => console.report(CONFORM, &report.summary())?,
             ReportFormat::Junit => console.data(report.to_junit())?,
         }
-        Ok(match report.is_good() {
-            true => Exit::SUCCESS,
-            false => Exit::FAILURE,
-        })
+        Ok(Exit::of_check(report.is_good()))
     }
 
     fn token(&self) -> Result<Option<String>, Failure> {

@@ -7,11 +7,11 @@ use crate::input::Input;
 use crate::paragraph::lines;
 use crate::report::{CheckedConsentReport, ConsentCheckReport, ConsentsReport, RefusalReport};
 use crate::schema::{CONSENT, CONSENT_CHECK, CONSENTS};
-use crate::screen::{cells, clip_cells};
+use crate::screen::{self, clip_cells};
 use crate::service::compose::scope;
 use crate::service::consent::{self, Renewal};
-use crate::service::deliver::Delivery;
-use crate::service::dns::Look;
+use crate::service::deliver::SendOptions;
+use crate::service::dns::DnsOptions;
 use crate::service::intake::Incoming;
 use crate::service::lookup::{self, is_long_enough};
 use crate::service::recipient::{resolve_typed, sender_or_own};
@@ -34,7 +34,7 @@ use crosstalk_store::SqliteStore;
 use std::path::PathBuf;
 
 group! {
-    /// Grant, look at, check and withdraw consents
+    /// Grant, look at, check and revoke consents
     ///
     /// Every message that says `Consent: explicit_yes` is on record here, with who gave it, for what, to whom, until when,
     /// and how well that was verified. Revoking a consent erases every message that was kept under it.
@@ -141,7 +141,7 @@ struct ListConsents {
 }
 
 impl ListConsents {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let workspace = &Workspace::open(console)?;
         let by = self
             .by
@@ -153,8 +153,7 @@ impl ListConsents {
             None => self.kept(console, workspace, by, most)?,
         };
         if self.json {
-            console.report(CONSENTS, &ConsentsReport { consents })?;
-            return Ok(Exit::SUCCESS);
+            return console.report(CONSENTS, &ConsentsReport { consents });
         }
         match consents.is_empty() {
             true => console.talk(match self.all {
@@ -163,7 +162,7 @@ impl ListConsents {
             })?,
             false => console.show(&table(&consents))?,
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 
     fn kept(
@@ -203,44 +202,21 @@ fn style(standing: &str) -> Style {
 /// A row for each: id, who gave it, scopes, to whom, until when, what holds of it, how that was verified.
 fn table(consents: &[ConsentView]) -> String {
     let titles = ["id", "by", "scope", "to", "until", "standing", "verified"];
-    let mut rows = vec![titles.map(str::to_owned)];
+    let mut rows = vec![titles.map(|title| (title.to_owned(), DIM))];
     rows.extend(consents.iter().map(|c| {
+        let until = c.expires.as_deref().unwrap_or("no end");
         [
-            c.id.clone(),
-            c.granter.clone(),
-            c.scopes.join(", "),
-            c.to.join(", "),
-            c.expires.clone().unwrap_or_else(|| "no end".to_owned()),
-            c.standing.clone(),
-            c.assurance.clone(),
+            (c.id.as_str(), BOLD),
+            (&c.granter, Style::new()),
+            (&c.scopes.join(", "), Style::new()),
+            (&c.to.join(", "), Style::new()),
+            (until, Style::new()),
+            (&c.standing, style(&c.standing)),
+            (&c.assurance, Style::new()),
         ]
-        .map(|text| clip_cells(&view::line(&text), WIDEST))
+        .map(|(text, style)| (clip_cells(&view::line(text), WIDEST), style))
     }));
-    let width = |column: usize| {
-        let texts = rows.iter().filter_map(|row| row.get(column));
-        texts.map(|t| cells(t)).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..titles.len()).map(width).collect();
-    let mut out = String::new();
-    for (number, row) in rows.iter().enumerate() {
-        let mut line = String::new();
-        for (column, (text, width)) in row.iter().zip(&widths).enumerate() {
-            let is_last = column + 1 == row.len();
-            let pad = match is_last {
-                true => String::new(),
-                false => " ".repeat(width.saturating_sub(cells(text)) + 2),
-            };
-            let text = match (number, column) {
-                (0, _) => styled(DIM, text),
-                (_, 0) => styled(BOLD, text),
-                (_, 5) => styled(style(text), text),
-                _ => text.clone(),
-            };
-            line.push_str(&format!("{text}{pad}"));
-        }
-        out.push_str(&format!("{line}\n"));
-    }
-    out
+    screen::table(&rows, WIDEST)
 }
 
 /// Show a consent, the messages under it, and who was told of its end
@@ -260,18 +236,16 @@ struct ShowConsent {
 }
 
 impl ShowConsent {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let workspace = &Workspace::open(console)?;
         let record = match self.source.connect(workspace)? {
             Some(remote) => at_relay(&remote, &self.id)?,
             None => self.kept(console, workspace)?,
         };
         if self.json {
-            console.report(CONSENT, &record)?;
-            return Ok(Exit::SUCCESS);
+            return console.report(CONSENT, &record);
         }
-        console.show(&shown(&record))?;
-        Ok(Exit::SUCCESS)
+        console.show(&shown(&record))
     }
 
     fn kept(&self, console: &mut Console, workspace: &Workspace) -> Result<ConsentRecord, Failure> {
@@ -325,7 +299,7 @@ fn shown(record: &ConsentRecord) -> String {
     field("digest", &consent.digest);
     field("goes back to", &consent.originals.join(", "));
     if let Some(end) = &consent.revoked {
-        field("withdrawn", &format!("{} by {}", end.at, end.by));
+        field("revoked", &format!("{} by {}", end.at, end.by));
         field("revoke", &end.message);
         field("reason", end.reason.as_deref().unwrap_or_default());
     }
@@ -342,7 +316,7 @@ fn shown(record: &ConsentRecord) -> String {
     out
 }
 
-/// How far the word that it was withdrawn is.
+/// How far the word that it was revoked is.
 fn told(delivery: &Delivered) -> String {
     let how = match delivery.state.as_str() {
         "acknowledged" => "confirmed",
@@ -357,7 +331,7 @@ fn told(delivery: &Delivered) -> String {
 
 /// Say yes: make, sign and keep a message that grants a consent
 ///
-/// It says what the consent covers, for whom, since when and until when, and has a name by which it can be withdrawn. It is
+/// It says what the consent covers, for whom, since when and until when, and has a name by which it can be revoked. It is
 /// signed if you have a key. It is kept, printed and put on the clipboard, or handed to a relay.
 #[derive(Args, Debug)]
 #[command(
@@ -389,7 +363,7 @@ struct GrantConsent {
     #[arg(long, value_name = "NAME")]
     from: Option<String>,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: SendOptions,
 }
 
 impl GrantConsent {
@@ -485,9 +459,9 @@ impl GrantConsent {
             Some(end) => format!(" until {end}"),
             None => String::new(),
         };
-        // Only who has a key can withdraw it.
+        // Only who has a key can revoke it.
         let ends = match is_signed {
-            true => "; I can withdraw it at any time.",
+            true => "; I can revoke it at any time.",
             false => ".",
         };
         format!(
@@ -497,7 +471,7 @@ impl GrantConsent {
     }
 }
 
-/// Withdraw a consent: erase what was kept under it, and make the signed REVOKE
+/// Revoke a consent: erase what was kept under it, and make the signed REVOKE
 ///
 /// It holds at once. Every message here that was kept under the consent, or under one that goes back to it, loses its text,
 /// and what is left of it in the files of the store is taken out; the digests stay. The REVOKE goes to the receiver of the
@@ -520,7 +494,7 @@ struct RevokeConsent {
     #[arg(long, value_name = "NAME")]
     from: Option<String>,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: SendOptions,
 }
 
 impl RevokeConsent {
@@ -544,7 +518,7 @@ impl RevokeConsent {
         drop(store);
         if let Some(end) = grant.as_ref().and_then(|g| g.revoked.as_ref()) {
             console.note(&format!(
-                "it was withdrawn before, at {} ({}): this REVOKE says it again",
+                "it was revoked before, at {} ({}): this REVOKE says it again",
                 end.at, end.message
             ))?;
         }
@@ -570,7 +544,7 @@ impl RevokeConsent {
         let builder = builder
             .meta("revocation", "Effective", at.to_string())
             .body(format!(
-                "I withdraw the consent {id}. Please erase what you have under it, let those know whom you passed it on to, \
+                "I revoke the consent {id}. Please erase what you have under it, let those know whom you passed it on to, \
                  and confirm."
             ))
             .visible();
@@ -668,7 +642,7 @@ impl CheckConsent {
                 fault.rule.id
             ))?;
         }
-        let look = Look::default();
+        let look = DnsOptions::default();
         let mut incoming = Incoming::new(workspace, &look)?;
         incoming.at = self.at;
         let store = workspace.messages(console)?;
@@ -702,7 +676,7 @@ impl CheckConsent {
 /// A message, and what was found out about its consent.
 struct CheckedConsent<'c> {
     document: &'c Document<'c>,
-    said: &'c consent::Said,
+    said: &'c consent::ConsentStatement,
     judged: &'c Result<Terms, Rejection>,
 }
 

@@ -1,13 +1,12 @@
 //! `crosstalk dead`: lists and requeues the dead letters of a relay.
 
 use crate::console::{BOLD, Console, DIM, styled};
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::{count, wrap};
 use crate::report::DeadReport;
 use crate::schema::DEAD;
 use crate::service::relay::remote::{LOOKED_THROUGH, RelayArgument, find_by_prefix};
-use crate::service::settings::Config;
+use crate::service::settings::Settings;
 use crate::view;
 use clap::{Args, Subcommand};
 use crosstalk_envelope::ErrorCode;
@@ -23,13 +22,13 @@ use std::collections::BTreeSet;
 )]
 pub(crate) struct Dead {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<DeadAction>,
     #[command(flatten)]
     list: List,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum DeadAction {
     List(List),
     Requeue(Requeue),
 }
@@ -64,22 +63,21 @@ struct Requeue {
 }
 
 impl Dead {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         match self.action {
             None => self.list.run(console),
-            Some(Action::List(action)) => action.run(console),
-            Some(Action::Requeue(action)) => action.run(console),
+            Some(DeadAction::List(action)) => action.run(console),
+            Some(DeadAction::Requeue(action)) => action.run(console),
         }
     }
 }
 
 impl List {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let config = Config::open(console)?;
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
+        let config = Settings::open(console)?;
         let dead = self.through.connect(&config, None)?.dead(self.limit)?;
         if self.json {
-            console.report(DEAD, &DeadReport { deliveries: dead })?;
-            return Ok(Exit::SUCCESS);
+            return console.report(DEAD, &DeadReport { deliveries: dead });
         }
         if dead.is_empty() {
             console.talk("No dead letters.\n")?;
@@ -101,13 +99,13 @@ impl List {
                 wrap(&view::line(reason), 2, 2)
             ))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
 impl Requeue {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let config = Config::open(console)?;
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
+        let config = Settings::open(console)?;
         let remote = self.through.connect(&config, None)?;
         let id = &self.id;
         let all_ids = || {
@@ -128,7 +126,6 @@ impl Requeue {
         console.talk(&format!(
             "Requeued. `crosstalk status {}` shows its state.\n",
             view::line(&self.id)
-        ))?;
-        Ok(Exit::SUCCESS)
+        ))
     }
 }

@@ -17,11 +17,11 @@ use crate::input::shown_path;
 use crate::paragraph::wrap_to;
 use crate::report::{ChapterReport, DemoReport};
 use crate::schema::DEMO;
-use crate::service::relay::progress::Progress;
+use crate::service::relay::progress::ProgressLine;
 use crate::shell;
 use crate::view::Look;
 use clap::Args;
-use page::Page;
+use page::ChapterPage;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use story::{CHAPTERS, Chapter};
@@ -84,9 +84,9 @@ impl Demo {
             self.open(console)?;
         }
         for (number, chapter) in (1..).zip(chapters) {
-            let progress = Progress::start(chapter.title);
+            let progress = ProgressLine::start(chapter.title);
             progress.at(number, all as u64);
-            let mut page = Page::default();
+            let mut page = ChapterPage::default();
             let end = (chapter.tell)(world, &mut page);
             progress.end();
             let error = end.err().map(|fault| {
@@ -220,12 +220,12 @@ mod tests {
     use crate::cli::Color;
     use story::chapter;
 
-    fn goes_well(_: &mut World, page: &mut Page) -> Result<(), Failure> {
+    fn goes_well(_: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
         page.fact("seen", 1);
         Ok(())
     }
 
-    fn goes_wrong(world: &mut World, _: &mut Page) -> Result<(), Failure> {
+    fn goes_wrong(world: &mut World, _: &mut ChapterPage) -> Result<(), Failure> {
         world.verified("[[A\u{2192}B v1]]\n")
     }
 

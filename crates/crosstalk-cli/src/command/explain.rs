@@ -1,7 +1,7 @@
 //! `crosstalk explain`: a rule of the specification, a code of the taxonomy, or a verdict.
 
 use crate::console::{BOLD, Console, DIM, styled};
-use crate::exit::{self, Exit};
+use crate::exit::{self};
 use crate::failure::Failure;
 use crate::paragraph::wrap;
 use clap::Args;
@@ -22,13 +22,13 @@ pub(crate) struct Explain {
 }
 
 impl Explain {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let Some(asked) = self.rule else {
             for rule in rule::ALL {
                 let line = format!("{}  {}\n", styled(BOLD, rule.id), wrap(rule.title, 9, 9));
                 console.show(&line)?;
             }
-            return Ok(Exit::SUCCESS);
+            return Ok(());
         };
         let name = asked.to_ascii_uppercase();
         let text = if let Some(rule) = rule::ALL.iter().find(|r| r.id == name) {
@@ -46,8 +46,7 @@ impl Explain {
             ))
             .help("`crosstalk explain` lists all rules"));
         };
-        console.show(&text)?;
-        Ok(Exit::SUCCESS)
+        console.show(&text)
     }
 }
 

@@ -93,13 +93,7 @@ fn tell(console: &mut Console, carets: &Carets<'_>, scan: &Scan<'_>) -> Result<E
             console.talk(&carets.draw(&finding))?;
         }
     }
-    for finding in scan
-        .rejected
-        .iter()
-        .filter(|d| d.severity >= Severity::Warning)
-    {
-        console.talk(&carets.draw(finding))?;
-    }
+    carets.tell(console, &scan.rejected)?;
     let all = scan.documents.iter().flat_map(Document::diagnostics);
     let repairs = all.filter(|d| d.severity == Severity::Repair).count();
     if repairs > 0 {

@@ -8,7 +8,7 @@ use crate::report::{FsckPlaceReport, FsckReport, QuarantineReport};
 use crate::schema::FSCK;
 use crate::service::relay::archive::{DamagedAttachment, check_blobs};
 use crate::service::relay::data::{DataArgument, DataFolder};
-use crate::service::relay::progress::Progress;
+use crate::service::relay::progress::ProgressLine;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::audit::{LogStore as _, Note, NoteKey};
@@ -95,16 +95,13 @@ impl Fsck {
                 }
             }
         }
-        Ok(match is_sound {
-            true => Exit::SUCCESS,
-            false => Exit::FAILURE,
-        })
+        Ok(Exit::of_check(is_sound))
     }
 
     fn store(&self, path: &Path) -> Result<FsckResult, Failure> {
         let mut report = FsckResult::default();
         report.found.place = path.to_string_lossy().into_owned();
-        let progress = Progress::start("checking the store");
+        let progress = ProgressLine::start("checking the store");
         let mut store = match SqliteStore::open_existing(path) {
             Ok(Some(store)) => store,
             Ok(None) => return Ok(report),
@@ -151,7 +148,7 @@ impl Fsck {
         if report.found.findings.is_empty() {
             signatures(data, &mut report)?;
         }
-        let progress = Progress::start("reading attachments");
+        let progress = ProgressLine::start("reading attachments");
         let blobs = check_blobs(&data.blobs(), &mut |n| progress.count(n))?;
         progress.end();
         report.found.attachments = blobs.count;

@@ -7,11 +7,11 @@ use crate::console::{Console, RED, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Input, shown_path};
-use crate::paragraph::{count, wrap};
+use crate::paragraph::count;
 use crate::report::{ImportConflict, ImportRejection, ImportReport};
 use crate::schema::IMPORT;
 use crate::service::consent;
-use crate::service::dns::Look;
+use crate::service::dns::DnsOptions;
 use crate::service::intake::{Incoming, Taken};
 use crate::service::workspace::Workspace;
 use clap::Args;
@@ -57,8 +57,8 @@ struct Tally {
     files: usize,
     filed: usize,
     known: usize,
-    conflicts: Vec<(String, String)>,
-    refused: Vec<(String, String)>,
+    conflicts: Vec<ImportConflict>,
+    refused: Vec<ImportRejection>,
     /// Whether a file had no message in it at all.
     is_strange: bool,
 }
@@ -67,7 +67,7 @@ impl Import {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let workspace = Workspace::open(console)?;
         let found = files::find(&self.paths)?;
-        let look = Look::default();
+        let look = DnsOptions::default();
         let bar = self.bar(&found);
         let mut work = Work {
             incoming: Incoming::new(&workspace, &look)?,
@@ -88,7 +88,7 @@ impl Import {
         }
         work.flush()?;
         bar.finish_and_clear();
-        self.tell(console, &work.tally)?;
+        self.tell(console, work.tally)?;
         Ok(work.exit)
     }
 
@@ -105,33 +105,25 @@ impl Import {
         bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
 
-    fn tell(&self, console: &mut Console, tally: &Tally) -> Result<(), Failure> {
+    fn tell(&self, console: &mut Console, tally: Tally) -> Result<(), Failure> {
         if self.json {
-            let conflict = |(file, id): &(String, String)| ImportConflict {
-                file: file.clone(),
-                id: id.clone(),
-            };
-            let rejection = |(file, reason): &(String, String)| ImportRejection {
-                file: file.clone(),
-                reason: reason.clone(),
-            };
             let report = ImportReport {
                 files: tally.files,
                 filed: tally.filed,
                 known: tally.known,
-                conflicts: tally.conflicts.iter().map(conflict).collect(),
-                refused: tally.refused.iter().map(rejection).collect(),
+                conflicts: tally.conflicts,
+                refused: tally.refused,
             };
             return console.report(IMPORT, &report);
         }
-        for (file, reason) in &tally.refused {
+        for ImportRejection { file, reason } in &tally.refused {
             let word = styled(RED, "refused");
             console.talk(&format!("{word}: {}: {reason}\n", shown_path(file)))?;
         }
         if tally.is_strange {
-            console.talk(&format!("{}\n", wrap(WHAT_WORKS, 0, 0)))?;
+            console.tell(WHAT_WORKS)?;
         }
-        for (file, id) in &tally.conflicts {
+        for ImportConflict { file, id } in &tally.conflicts {
             let word = styled(RED, "not kept");
             let file = shown_path(file);
             console.talk(&format!(
@@ -140,7 +132,7 @@ impl Import {
         }
         let files = count(tally.files, "file");
         if tally.filed + tally.known == 0 && !tally.is_strange && tally.refused.is_empty() {
-            console.talk(&format!("{}\n", wrap(WHAT_WORKS, 0, 0)))?;
+            console.tell(WHAT_WORKS)?;
         }
         console.talk(&match (tally.filed, tally.known) {
             (0, known @ 1..) => {
@@ -362,9 +354,9 @@ impl Work<'_> {
         let by = (&taken.said, &self.incoming.policy);
         let filed = consent::file(console, &mut self.store, &taken.arrival, by)?;
         match filed {
-            Ok((outcome, withdrawn)) => {
+            Ok((outcome, revoked)) => {
                 self.count(name.to_owned(), way, outcome);
-                consent::tell(console, &withdrawn)
+                consent::tell(console, &revoked)
             }
             Err(refusal) => {
                 let id = taken.arrival.id();
@@ -395,7 +387,7 @@ impl Work<'_> {
             StoreOutcome::Conflict { id, .. } => {
                 self.exit = self.exit.worst(ErrorCode::Perm.into());
                 let id = crosstalk_envelope::unicode::escape(&id).into_owned();
-                self.tally.conflicts.push((name, id));
+                self.tally.conflicts.push(ImportConflict { file: name, id });
             }
         }
     }
@@ -403,6 +395,7 @@ impl Work<'_> {
     fn refuse(&mut self, name: &str, reason: &str, exit: Exit) {
         self.exit = self.exit.worst(exit);
         let reason = crosstalk_envelope::unicode::escape(reason).into_owned();
-        self.tally.refused.push((name.to_owned(), reason));
+        let file = name.to_owned();
+        self.tally.refused.push(ImportRejection { file, reason });
     }
 }

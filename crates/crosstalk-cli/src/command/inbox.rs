@@ -204,14 +204,14 @@ fn ask_all(workspace: &Workspace) -> Result<Vec<RelayFindings>, Failure> {
 }
 
 /// Where an answer goes: the place of its relay.
-type Answers = (usize, mpsc::Sender<(usize, Result<Found, Unasked>)>);
+type FindingsSender = (usize, mpsc::Sender<(usize, Result<Found, Unasked>)>);
 
 /// Begins to ask a relay, on a thread that is left alone when the time is over.
 fn begin(
     workspace: &Workspace,
     url: &str,
     own: &[String],
-    (place, tell): Answers,
+    (place, tell): FindingsSender,
 ) -> Result<(), Failure> {
     let through = RelayArgument::new(Some(url.to_owned()), None);
     let remote = through

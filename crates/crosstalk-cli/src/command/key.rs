@@ -6,24 +6,23 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Input, shown_path};
 use crate::paragraph::wrap;
+use crate::render::field;
+use crate::report::{KeysReport, state_of};
+use crate::schema::KEYS;
 use crate::service::home::{KeysAndTrust, block_of, require_active, require_allowed, rotation_of};
 use crate::service::passphrase::{Passphrase, choose_new};
-use crate::service::settings::Config;
-use crate::service::signing::sign;
-use crate::{json, schema};
+use crate::service::settings::Settings;
+use crate::service::signing::{new_key, sign};
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{
-    Algorithm, Builder, Document, ErrorCode, PrivateKey, PublicKey, Reading, base64, id, is_key_id,
+    Algorithm, Builder, Document, PrivateKey, PublicKey, Reading, base64, id, is_key_id,
 };
 use crosstalk_protocol::dns::{domain_of, key_name};
 use crosstalk_protocol::rotation::key_block;
 use crosstalk_protocol::{Rotation, Trust, VerifyContext, learn};
-use crosstalk_store::{
-    Imported, KeyFacts, KeyFileError, KeyHandover, StoredKey, TrustStoreError, import,
-};
-use serde_json::{Value, json};
+use crosstalk_store::{Imported, KeyFacts, KeyFileError, KeyHandover, StoredKey, import};
 use std::path::PathBuf;
 use zeroize::Zeroizing;
 
@@ -100,25 +99,17 @@ fn require_fitting(id: &str, key: &PublicKey) -> Result<(), Failure> {
     match PublicKey::from_did(id) {
         None => Ok(()),
         Some(Ok(named)) if named == *key => Ok(()),
-        Some(_) => Err(Failure::refused(
-            ErrorCode::Format,
-            format!(
-                "{id} is not the did:key of this key, which is {}",
-                key.to_did()
-            ),
-        )),
+        Some(_) => Err(Failure::malformed(format!(
+            "{id} is not the did:key of this key, which is {}",
+            key.to_did()
+        ))),
     }
 }
 
-fn generate(algorithm: Algorithm) -> Result<PrivateKey, Failure> {
-    PrivateKey::generate(algorithm)
-        .map_err(|e| Failure::failed(format!("the system gives no randomness for a key: {e}")))
-}
-
 impl NewKey {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let rooms = KeysAndTrust::open()?;
-        let key = generate(self.algorithm.into())?;
+        let key = new_key(self.algorithm.into())?;
         let id = match self.id.as_str() {
             "did:key" => key.public().to_did(),
             _ => self.id,
@@ -134,8 +125,7 @@ impl NewKey {
         console.show(&describe_key(&rooms, &stored)?)?;
         console.talk(&format!(
             "Back it up before you use it: crosstalk key backup {id} --to FILE\n"
-        ))?;
-        Ok(Exit::SUCCESS)
+        ))
     }
 }
 
@@ -162,7 +152,8 @@ impl ListKeys {
         let rooms = KeysAndTrust::open()?;
         let listing = rooms.keys.list()?;
         if self.json {
-            console.data(keys_report(&rooms, &listing.keys, &listing.problems)?)?;
+            let report = KeysReport::new(&rooms, &listing.keys, &listing.problems)?;
+            console.report(KEYS, &report)?;
         } else {
             for key in &listing.keys {
                 let facts = &key.facts;
@@ -185,10 +176,7 @@ impl ListKeys {
             let problem = problem.to_string();
             console.talk(&format!("{word}: {}\n", escape(&problem)))?;
         }
-        Ok(match listing.problems.is_empty() {
-            true => Exit::SUCCESS,
-            false => Exit::FAILURE,
-        })
+        Ok(Exit::of_check(listing.problems.is_empty()))
     }
 }
 
@@ -209,21 +197,20 @@ struct ShowKey {
 }
 
 impl ShowKey {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let rooms = KeysAndTrust::open()?;
         let current = rooms.keys.find(&self.id)?;
         let listing = rooms.keys.list()?;
         let earlier = listing.of_id(&self.id).filter(|k| **k != current);
         let keys: Vec<&StoredKey> = std::iter::once(&current).chain(earlier).collect();
         if self.json {
-            console.data(keys_report(&rooms, keys, &[])?)?;
-            return Ok(Exit::SUCCESS);
+            return console.report(KEYS, &KeysReport::new(&rooms, keys, &[])?);
         }
         for (number, key) in keys.into_iter().enumerate() {
             console.show(if number == 0 { "" } else { "\n" })?;
             console.show(&describe_key(&rooms, key)?)?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -256,7 +243,7 @@ enum KeyFormat {
 }
 
 impl ExportKey {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let rooms = KeysAndTrust::open()?;
         let key = rooms.keys.find(&self.id)?;
         if self.private && self.format != KeyFormat::Pem {
@@ -285,7 +272,7 @@ impl ExportKey {
                 console.data(block)?;
             }
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -330,7 +317,7 @@ struct ImportKey {
 }
 
 impl ImportKey {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let rooms = KeysAndTrust::open()?;
         let input = Input::read(&self.file, console)?;
         let name = input.shown_name().into_owned();
@@ -368,8 +355,7 @@ impl ImportKey {
         }
         let passphrase = passphrase.as_ref().map(|p| p.as_str());
         let stored = rooms.keys.add(facts, &key, passphrase)?;
-        console.show(&describe_key(&rooms, &stored)?)?;
-        Ok(Exit::SUCCESS)
+        console.show(&describe_key(&rooms, &stored)?)
     }
 }
 
@@ -393,7 +379,7 @@ struct BackUpKey {
 }
 
 impl BackUpKey {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         if self.to.as_os_str() == "-" {
             let message = "a backup is a file of its own: give its name with --to".to_owned();
             return Err(Failure::usage(message));
@@ -420,8 +406,7 @@ impl BackUpKey {
             "{}: {done}\n{}\n",
             shown_path(&to),
             wrap(&advice, 0, 0)
-        ))?;
-        Ok(Exit::SUCCESS)
+        ))
     }
 }
 
@@ -439,7 +424,7 @@ struct Parties {
 impl Parties {
     /// The same, from the configured sender if none is named: a relay accepts a message only from an address that its
     /// credential speaks for.
-    fn or_configured(mut self, config: &Config) -> Self {
+    fn or_configured(mut self, config: &Settings) -> Self {
         self.from = self.from.or_else(|| config.named_sender());
         self
     }
@@ -500,7 +485,7 @@ impl RotateKey {
             return self.print_again(console, &old, &opened.key);
         }
         let algorithm = self.algorithm.map(Into::into);
-        let new = generate(algorithm.unwrap_or(old.facts.public.algorithm()))?;
+        let new = new_key(algorithm.unwrap_or(old.facts.public.algorithm()))?;
         let new_id = self.new_id.as_deref().unwrap_or(&self.id);
         require_fitting(new_id, &new.public())?;
         let at = clock::now();
@@ -544,7 +529,7 @@ impl RotateKey {
     ) -> Result<Exit, Failure> {
         let Some((rotation, _)) = rotation_of(stored) else {
             let message = format!("the key {} replaced no other key", self.id);
-            return Err(Failure::refused(ErrorCode::Perm, message));
+            return Err(Failure::denied(message));
         };
         let signer = Signer {
             key,
@@ -586,11 +571,7 @@ fn take_over(
     if learn(&document, &mut known, &VerifyContext::at(at)).is_err() {
         return Ok(());
     }
-    rooms.trust.update(|trust| {
-        let _ = learn(&document, trust, &VerifyContext::at(at));
-        Ok::<(), TrustStoreError>(())
-    })?;
-    Ok(())
+    rooms.change_trust(|trust| drop(learn(&document, trust, &VerifyContext::at(at))))
 }
 
 fn advise(console: &mut Console, new: &StoredKey, rotation: &Rotation) -> Result<(), Failure> {
@@ -632,8 +613,8 @@ struct RevokeKey {
 }
 
 impl RevokeKey {
-    fn run(mut self, console: &mut Console) -> Result<Exit, Failure> {
-        self.parties = self.parties.or_configured(&Config::open(console)?);
+    fn run(mut self, console: &mut Console) -> Result<(), Failure> {
+        self.parties = self.parties.or_configured(&Settings::open(console)?);
         let rooms = KeysAndTrust::open()?;
         let key = self.key(&rooms)?;
         let opened = rooms.unlock(&key, &self.ask)?;
@@ -657,10 +638,7 @@ impl RevokeKey {
             ));
         }
         rooms.keys.revoke(&key, at, reason.as_deref())?;
-        rooms.trust.update(|trust| {
-            let _ = learn(&document, trust, &question);
-            Ok::<(), TrustStoreError>(())
-        })?;
+        rooms.change_trust(|trust| drop(learn(&document, trust, &question)))?;
         console.data(&text)?;
         let advice = format!(
             "Send this message to everybody, by every way you have, and take the key out of DNS. Then make a new one, \
@@ -675,8 +653,7 @@ impl RevokeKey {
             escape(&self.id),
             key.facts.public.fingerprint(),
             wrap(&escape(&advice), 0, 0)
-        ))?;
-        Ok(Exit::SUCCESS)
+        ))
     }
 
     fn key(&self, rooms: &KeysAndTrust) -> Result<StoredKey, Failure> {
@@ -749,7 +726,7 @@ struct ChangePassphrase {
 }
 
 impl ChangePassphrase {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let rooms = KeysAndTrust::open()?;
         let key = rooms.keys.find(&self.id)?;
         let opened = rooms.unlock(&key, &self.ask)?;
@@ -766,8 +743,7 @@ impl ChangePassphrase {
         console.talk(&match new {
             Some(_) => format!("{id} is encrypted with the new passphrase\n"),
             None => format!("{id} has no passphrase: anyone who can read the file can sign\n"),
-        })?;
-        Ok(Exit::SUCCESS)
+        })
     }
 }
 
@@ -777,10 +753,7 @@ const NAMES: usize = 13;
 fn describe_key(rooms: &KeysAndTrust, key: &StoredKey) -> Result<String, KeyFileError> {
     let facts = &key.facts;
     let mut out = String::new();
-    let mut line = |name: &str, value: &str| {
-        let pad = " ".repeat(NAMES.saturating_sub(name.len()));
-        out.push_str(&format!("{}{pad}{}\n", styled(DIM, name), escape(value)));
-    };
+    let mut line = |name: &str, value: &str| out.push_str(&field(name, NAMES, value));
     line("id", &facts.id);
     line("fingerprint", &facts.public.fingerprint().to_string());
     line("algorithm", facts.public.algorithm().as_str());
@@ -814,61 +787,11 @@ fn describe_key(rooms: &KeysAndTrust, key: &StoredKey) -> Result<String, KeyFile
 
 /// The state of a key in a word, with its style.
 fn describe_state(key: &StoredKey) -> String {
-    if key.facts.revoked.is_some() {
-        styled(RED, "revoked")
-    } else if key.facts.retired.is_some() {
-        styled(YELLOW, "replaced")
-    } else {
-        styled(GREEN, "active")
-    }
-}
-
-const fn state_word(key: &StoredKey) -> &'static str {
-    if key.facts.revoked.is_some() {
-        "revoked"
-    } else if key.facts.retired.is_some() {
-        "replaced"
-    } else {
-        "active"
-    }
-}
-
-fn keys_report<'k>(
-    rooms: &KeysAndTrust,
-    keys: impl IntoIterator<Item = &'k StoredKey>,
-    problems: &[KeyFileError],
-) -> Result<String, Failure> {
-    let keys = keys.into_iter().map(|key| key_object(rooms, key));
-    let keys = keys.collect::<Result<Vec<Value>, KeyFileError>>()?;
-    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    json::pretty(&json!({"schema": schema::KEYS, "keys": keys, "problems": problems}))
-}
-
-fn key_object(rooms: &KeysAndTrust, key: &StoredKey) -> Result<Value, KeyFileError> {
-    let facts = &key.facts;
-    let rotation = facts.rotation.as_ref().map(|r| {
-        json!({
-            "id": r.replaces, "public": r.replaces_key.record(), "grace_until": r.grace_until.to_string(),
-        })
-    });
-    let retired = facts
-        .retired
-        .as_ref()
-        .map(|r| json!({"at": r.at.to_string(), "by": r.by, "grace_until": r.grace.to_string()}));
-    let revoked = facts.revoked.as_ref();
-    let revoked = revoked.map(|r| json!({"at": r.at.to_string(), "reason": r.reason}));
-    Ok(json!({
-        "id": facts.id,
-        "state": state_word(key),
-        "algorithm": facts.public.algorithm().as_str(),
-        "fingerprint": facts.public.fingerprint().to_string(),
-        "public": facts.public.record(),
-        "did": facts.public.to_did(),
-        "created": facts.created.to_string(),
-        "replaces": rotation,
-        "replaced": retired,
-        "revoked": revoked,
-        "encrypted": rooms.keys.is_encrypted(key)?,
-        "file": key.path().to_string_lossy(),
-    }))
+    let word = state_of(key);
+    let style = match word {
+        "revoked" => RED,
+        "replaced" => YELLOW,
+        _ => GREEN,
+    };
+    styled(style, word)
 }

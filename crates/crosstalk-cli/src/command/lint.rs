@@ -6,11 +6,12 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Files, Input, reading};
 use crate::paragraph::count;
-use crate::{json, render, schema};
+use crate::report::LintReport;
+use crate::schema::LINT;
+use crate::{json, render};
 use clap::Args;
 use crosstalk_envelope::json::finding;
-use crosstalk_envelope::{Diagnostic, LineIndex, Severity};
-use serde_json::Value;
+use crosstalk_envelope::{Diagnostic, LineIndex};
 
 /// Check envelopes: errors, warnings, repairs and style
 ///
@@ -34,35 +35,18 @@ pub(crate) struct Lint {
     deny_warnings: bool,
 }
 
-#[derive(Default)]
-struct FindingCounts {
-    envelopes: usize,
-    errors: usize,
-    warnings: usize,
-    repairs: usize,
-    notes: usize,
-}
-
 impl Lint {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let mut tally = FindingCounts::default();
-        let mut found = Vec::new();
+        let mut report = LintReport::default();
         let mut exit = self.files.each(console, |console, input| {
-            self.check(console, input, &mut tally, &mut found)
+            self.check(console, input, &mut report)
         })?;
         if self.json {
-            let report = serde_json::json!({
-                "schema": schema::LINT,
-                "envelopes": tally.envelopes,
-                "counts": {"error": tally.errors, "warning": tally.warnings,
-                           "repair": tally.repairs, "note": tally.notes},
-                "diagnostics": found,
-            });
-            console.data(json::pretty(&report)?)?;
+            console.report(LINT, &report)?;
         } else {
-            console.talk(&tally.summary())?;
+            console.talk(&summary(&report))?;
         }
-        if self.deny_warnings && tally.warnings > 0 {
+        if self.deny_warnings && report.counts.warning > 0 {
             exit = exit.worst(Exit::FAILURE);
         }
         Ok(exit)
@@ -72,11 +56,10 @@ impl Lint {
         &self,
         console: &mut Console,
         input: &Input,
-        tally: &mut FindingCounts,
-        found: &mut Vec<Value>,
+        report: &mut LintReport,
     ) -> Result<Exit, Failure> {
         let (text, scan) = input.scan(reading(self.strict));
-        tally.envelopes += scan.documents.len();
+        report.envelopes += scan.documents.len();
         let mut findings: Vec<Diagnostic> =
             scan.documents.iter().flat_map(render::findings).collect();
         findings.extend(scan.rejected.iter().cloned());
@@ -84,10 +67,10 @@ impl Lint {
         let name = input.shown_name();
         let (carets, lines) = (Carets::new(&name, &text), LineIndex::new(&text));
         for diagnostic in &findings {
-            tally.add(diagnostic.severity);
+            report.counts.add(diagnostic.severity);
             if self.json {
                 let finding = finding(diagnostic, &lines);
-                found.push(if self.files.several() {
+                report.diagnostics.push(if self.files.several() {
                     json::tagged(&finding, &input.name)?
                 } else {
                     json::value(&finding)?
@@ -100,33 +83,24 @@ impl Lint {
     }
 }
 
-impl FindingCounts {
-    fn add(&mut self, severity: Severity) {
-        *match severity {
-            Severity::Error => &mut self.errors,
-            Severity::Warning => &mut self.warnings,
-            Severity::Repair => &mut self.repairs,
-            Severity::Note => &mut self.notes,
-        } += 1;
-    }
-
-    fn summary(&self) -> String {
-        let parts: Vec<String> = [
-            (self.errors, "error", RED),
-            (self.warnings, "warning", YELLOW),
-            (self.repairs, "repair", BOLD),
-            (self.notes, "note", BOLD),
-        ]
-        .into_iter()
-        .filter(|(number, ..)| *number > 0)
-        .map(|(number, noun, style)| styled(style, &count(number, noun)))
-        .collect();
-        let found = if parts.is_empty() {
-            styled(GREEN, "nothing to remark")
-        } else {
-            parts.join(", ")
-        };
-        let read = count(self.envelopes, "envelope");
-        format!("{read} read: {found}\n")
-    }
+/// How many findings of each severity there are, in a line.
+fn summary(report: &LintReport) -> String {
+    let counts = &report.counts;
+    let parts: Vec<String> = [
+        (counts.error, "error", RED),
+        (counts.warning, "warning", YELLOW),
+        (counts.repair, "repair", BOLD),
+        (counts.note, "note", BOLD),
+    ]
+    .into_iter()
+    .filter(|(number, ..)| *number > 0)
+    .map(|(number, noun, style)| styled(style, &count(number, noun)))
+    .collect();
+    let found = if parts.is_empty() {
+        styled(GREEN, "nothing to remark")
+    } else {
+        parts.join(", ")
+    };
+    let read = count(report.envelopes, "envelope");
+    format!("{read} read: {found}\n")
 }

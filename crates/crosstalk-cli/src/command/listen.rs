@@ -6,7 +6,7 @@ use crate::console::{Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
-use crate::schema::{LISTEN, Named};
+use crate::schema::{LISTEN, NamedForm};
 use crate::service::relay::inbox::{
     Cause, addresses, hand_over, keep, listen_secret, post, printed, takes_answer,
 };
@@ -44,8 +44,8 @@ const RETRY_AFTER_TROUBLE: Duration = Duration::from_secs(10);
 ///
 /// Each message is verified and kept here as a pasted one is, then acknowledged at the relay. With --exec, the program
 /// gets the message on standard input, never in its arguments; what it prints becomes the answer: plain text, or an
-/// envelope. CROSSTALK_MESSAGE_FROM, _ID, _THREAD, _INTENT and _VERIFICATION say what it got; settings of Crosstalk are not
-/// in its environment. If it answers with an ESCALATE or a REQUEST, it gets the reply as a follow-up, and what it prints
+/// envelope. CROSSTALK_MESSAGE_FROM, _ID, _THREAD, _INTENT, _VERIFICATION and _ATTEMPT say what it got; settings of Crosstalk
+/// are not in its environment. If it answers with an ESCALATE or a REQUEST, it gets the reply as a follow-up, and what it prints
 /// then goes to the first asker. If the program fails, the sender is told, and it is tried again after 2 seconds, then
 /// after twice as long each time. Messages that must not be acted on are never given to a program. If the relay can't be
 /// reached, it is tried again. Two that listen for one address both run their program, and both answer. Ends with Ctrl-C.
@@ -185,7 +185,7 @@ impl Listen {
             program,
         } = inbox;
         if self.json {
-            console.data(json::line(&Named::new(LISTEN, waiting))?)?;
+            console.data(json::line(&NamedForm::new(LISTEN, waiting))?)?;
             console.flush()?;
         }
         let is_quiet = self.json || program.is_some();
@@ -455,9 +455,12 @@ impl FollowedInbox<'_> {
             other => other?,
         };
         let is_over = |state: &str| matches!(state, "read" | "acknowledged" | "failed");
-        let is_open = self.deliveries(id)?.iter().any(|d| !is_over(&d.state));
+        let deliveries = self.deliveries(id)?;
+        let is_open = deliveries.iter().any(|d| !is_over(&d.state));
+        let failures = deliveries.iter().map(|d| d.attempts).max().unwrap_or(0);
         Ok(is_open.then(|| Waiting {
             to: self.address.to_owned(),
+            attempt: Some(failures.saturating_add(1)),
             ..message
         }))
     }
@@ -584,6 +587,7 @@ fn question_of(question: &Record, address: &str) -> Waiting {
         to: address.to_owned(),
         intent: question.meaning.map(|m| m.as_str().to_owned()),
         state: None,
+        attempt: None,
         received_at: question.at.to_string(),
         envelope: question.text.clone(),
         history: None,
@@ -603,6 +607,7 @@ mod tests {
             to: "B".into(),
             intent: None,
             state: None,
+            attempt: None,
             received_at: String::new(),
             envelope: String::new(),
             history: None,

@@ -1,14 +1,16 @@
 //! `crosstalk name` (the local table of names, ADR-010, ADR-011) and `crosstalk id`.
 
-use crate::console::{Console, DIM, styled};
+use crate::console::{Console, DIM};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::service::settings::{self, Config, Target, Value, names_json};
-use crate::{json, schema};
-use clap::{Args, Subcommand};
+use crate::report::NamesReport;
+use crate::schema::NAMES;
+use crate::screen;
+use crate::service::settings::{self, Settings, Target, Value};
+use anstyle::Style;
+use clap::Args;
 use crosstalk_envelope::id;
 use crosstalk_envelope::unicode::escape;
-use serde_json::json;
 
 /// Say what simple names stand for
 ///
@@ -52,18 +54,17 @@ impl Name {
 
     fn list(&self, console: &mut Console, name: Option<&str>) -> Result<Exit, Failure> {
         let config = match self.json {
-            true => Config::load(console.profile())?,
-            false => Config::open(console)?,
+            true => Settings::load(console.profile())?,
+            false => Settings::open(console)?,
         };
         let found = name.map(|n| config.names().find(n).ok_or_else(|| missing(n)));
         let found = found.transpose()?;
         if self.json {
-            let mut names = names_json(&config);
+            let mut report = NamesReport::new(&config);
             if let Some((name, _)) = found {
-                names.retain(|entry| entry["name"] == name);
+                report.names.retain(|entry| entry.name == name);
             }
-            let value = json!({"schema": schema::NAMES, "names": names});
-            console.data(json::pretty(&value)?)?;
+            console.report(NAMES, &report)?;
             return Ok(Exit::SUCCESS);
         }
         if let Some((_, address)) = found {
@@ -72,16 +73,11 @@ impl Name {
         }
         let mut names: Vec<(&str, &str)> = config.names().iter().collect();
         names.sort_unstable();
-        let width = |name: &str| unicode_width::UnicodeWidthStr::width(&*escape(name));
-        let widest = names.iter().map(|(n, _)| width(n)).max().unwrap_or(0);
-        for (name, address) in names {
-            let pad = " ".repeat(widest - width(name));
-            console.show(&format!(
-                "{}{pad}  {}\n",
-                escape(name),
-                styled(DIM, &escape(address))
-            ))?;
-        }
+        let cell = |text: &str, style| (escape(text).into_owned(), style);
+        let rows = names
+            .into_iter()
+            .map(|(name, address)| [cell(name, Style::new()), cell(address, DIM)]);
+        console.show(&screen::table(&rows.collect::<Vec<_>>(), usize::MAX))?;
         if config.names().is_empty() {
             console.talk(
                 "no name is known: `crosstalk name CLAUDE claude://session/abc123` sets one\n",
@@ -96,17 +92,12 @@ fn missing(name: &str) -> Failure {
         .help("`crosstalk name` lists those that are")
 }
 
-/// Work with ids
-#[derive(Args, Debug)]
-#[command(after_help = "Example:\n  crosstalk id new")]
-pub(crate) struct Id {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    New(New),
+group! {
+    /// Work with ids
+    #[command(after_help = "Example:\n  crosstalk id new")]
+    Id {
+        New(NewId),
+    }
 }
 
 /// Make new ids, one a line
@@ -114,7 +105,7 @@ enum Action {
 /// Ids carry their time in front: the order of the texts is the order in which they were made.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  crosstalk id new\n  crosstalk id new --uuid --count 3")]
-struct New {
+struct NewId {
     /// UUIDv7 in place of ULID
     #[arg(long)]
     uuid: bool,
@@ -123,17 +114,16 @@ struct New {
     count: u32,
 }
 
-impl Id {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let Action::New(new) = self.action;
-        let make = if new.uuid {
+impl NewId {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
+        let make = if self.uuid {
             id::new_uuid_v7
         } else {
             id::new_ulid
         };
-        for _ in 0..new.count {
+        for _ in 0..self.count {
             console.data(make() + "\n")?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use crate::input::{Files, Input, reading};
 use crate::{json, render};
 use clap::Args;
 use crosstalk_envelope::json::{MessageJson, PARSE_SCHEMA, report};
-use crosstalk_envelope::{LineIndex, Scan, Severity};
+use crosstalk_envelope::{LineIndex, Scan};
 use serde_json::Value;
 
 /// Find the envelopes in a text and show them
@@ -57,14 +57,7 @@ impl Parse {
             console.show(&shown)?;
             *first = false;
         }
-        let carets = Carets::new(&name, &text);
-        for finding in scan
-            .rejected
-            .iter()
-            .filter(|d| d.severity >= Severity::Warning)
-        {
-            console.talk(&carets.draw(finding))?;
-        }
+        Carets::new(&name, &text).tell(console, &scan.rejected)?;
         Ok(Exit::of(&scan.rejected))
     }
 

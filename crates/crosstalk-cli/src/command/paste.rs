@@ -8,15 +8,14 @@ use crate::report::PasteReport;
 use crate::schema::PASTE;
 use crate::service::clipboard::{Choice, Clipboard, ClipboardError, hold};
 use crate::service::compose::Content;
-use crate::service::deliver::Delivery;
-use crate::service::dns::Look;
+use crate::service::deliver::SendOptions;
+use crate::service::dns::DnsOptions;
 use crate::service::intake::Intake;
 use crate::service::recipient::resolve_typed;
 use crate::service::reply;
 use crate::service::workspace::Workspace;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use crosstalk_envelope::Diagnostic;
-use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::store::{Record, Wait};
 use crosstalk_protocol::{Assistant, primer_of};
 use std::path::{Path, PathBuf};
@@ -63,7 +62,7 @@ pub(crate) struct Paste {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    look: Look,
+    look: DnsOptions,
 }
 
 impl Paste {
@@ -127,7 +126,7 @@ const INTERVAL: Duration = Duration::from_millis(300);
 #[command(
     after_help = "Examples:\n  crosstalk watch\n  crosstalk watch --reply\n  crosstalk watch --once        # ends after the next message\n\nExit codes: 0 with --once, as of crosstalk paste; 1 if there is no clipboard."
 )]
-pub(crate) struct Watch {
+pub(crate) struct WatchClipboard {
     /// End after the first message
     #[arg(long)]
     once: bool,
@@ -141,12 +140,12 @@ pub(crate) struct Watch {
     #[arg(long)]
     unfold: bool,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: SendOptions,
     #[command(flatten)]
-    look: Look,
+    look: DnsOptions,
 }
 
-impl Watch {
+impl WatchClipboard {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let workspace = Workspace::open(console)?;
         let mut clipboard = workspace.follow_clipboard();
@@ -175,10 +174,10 @@ impl Watch {
                 }
                 Err(fault) => {
                     // An image, or a display or program that does not answer: told once, and tried again.
-                    let fault = fault.to_string();
+                    let fault = Failure::from(fault).to_string();
                     if trouble.as_ref() != Some(&fault) {
                         let word = styled(YELLOW, "note");
-                        console.talk(&format!("{word}: {}\n", escape(&fault)))?;
+                        console.talk(&format!("{word}: {fault}\n"))?;
                         trouble = Some(fault);
                     }
                     sleep(INTERVAL);
@@ -246,7 +245,7 @@ enum PrimerReader {
 }
 
 impl Prompt {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         // The text is of use also where the settings can't be read.
         let workspace = Workspace::open(console);
         let me = workspace.and_then(|workspace| workspace.config.sender());
@@ -263,24 +262,19 @@ impl Prompt {
             let copied = Workspace::open(console)?.clipboard()?.write(&text)?;
             console.talk(&format!("{}\n", copied.sentence()))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
-/// Copy a text to the clipboard, or show the one that is there
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  crosstalk clip copy message.txt\n  crosstalk clip show | crosstalk verify"
-)]
-pub(crate) struct Clip {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    Copy(Copy),
-    Show(Show),
+group! {
+    /// Copy a text to the clipboard, or show the one that is there
+    #[command(
+        after_help = "Examples:\n  crosstalk clip copy message.txt\n  crosstalk clip show | crosstalk verify"
+    )]
+    Clip {
+        Copy(CopyText),
+        Show(ShowClipboard),
+    }
 }
 
 /// Copy a text as it is, and look whether it is on the clipboard
@@ -291,7 +285,7 @@ enum Action {
 #[command(
     after_help = "Examples:\n  crosstalk clip copy message.txt\n  crosstalk sign message.txt | crosstalk clip copy"
 )]
-struct Copy {
+struct CopyText {
     /// The file to copy; `-` or none is stdin
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -306,7 +300,7 @@ struct Copy {
 #[command(
     after_help = "Examples:\n  crosstalk clip show\n  crosstalk clip show | crosstalk verify"
 )]
-struct Show {
+struct ShowClipboard {
     #[command(flatten)]
     which: Which,
 }
@@ -324,27 +318,20 @@ impl Which {
     }
 }
 
-impl Clip {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        match self.action {
-            Action::Copy(copy) => {
-                let mut clipboard = copy.which.open()?;
-                let file = copy.file.unwrap_or_else(|| "-".into());
-                let input = Input::read(&file, console)?;
-                let text = input.text().map_err(|(_, fault)| refused(&fault))?;
-                let copied = clipboard.write(text)?;
-                console.talk(&format!("{}\n", copied.sentence()))?;
-            }
-            Action::Show(show) => {
-                let text = show.which.open()?.read()?;
-                if console.is_terminal() {
-                    console.data(escape(&text).as_bytes())?;
-                } else {
-                    console.data(text)?;
-                }
-            }
-        }
-        Ok(Exit::SUCCESS)
+impl CopyText {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
+        let mut clipboard = self.which.open()?;
+        let file = self.file.unwrap_or_else(|| "-".into());
+        let input = Input::read(&file, console)?;
+        let text = input.text().map_err(|(_, fault)| refused(&fault))?;
+        let copied = clipboard.write(text)?;
+        console.talk(&format!("{}\n", copied.sentence()))
+    }
+}
+
+impl ShowClipboard {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
+        console.text(&self.which.open()?.read()?)
     }
 }
 
@@ -359,7 +346,7 @@ impl Clip {
 pub(crate) struct ClipboardHold {}
 
 impl ClipboardHold {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let input = Input::read("-".as_ref(), console)?;
         let text = input
             .text()
@@ -367,7 +354,7 @@ impl ClipboardHold {
             .to_owned();
         drop(input);
         hold(text)?;
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 

@@ -3,13 +3,13 @@
 use crate::console::{Console, GREEN, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::service::deliver::{Delivery, arrival};
+use crate::service::deliver::{SendOptions, arrival};
 use crate::service::lookup::{self, LAST};
 use crate::service::poll::KeptPoll;
 use crate::service::relay::remote::{RelayArgument, Remote};
 use crate::service::workspace::Workspace;
 use crate::{clock, json, view};
-use clap::{Args, Subcommand};
+use clap::Args;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Builder, CoreHeader, Document, ErrorCode, Intent, Reading, Timestamp};
@@ -22,38 +22,21 @@ use serde_json::Value;
 mod collate;
 mod new;
 
-/// Ask several, and count what they say
-///
-/// A poll is a message to several; each answers with a ballot, or in prose. The result follows from the envelopes alone:
-/// anyone who has them gets the same result, byte for byte. Without options, a poll asks several for their own words, and
-/// nothing is counted.
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  crosstalk poll new \"When do we release?\" --option Friday --option Monday --target claude --target human://acme.example/ann\n  crosstalk poll status last\n  crosstalk poll count 01K74V9TPR --as Monday   # what an answer in prose means\n  crosstalk poll close last\n  crosstalk poll collate --json poll.crosstalk answers/*.crosstalk"
-)]
-pub(crate) struct Poll {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    New(Box<new::New>),
-    Status(Status),
-    Count(Count),
-    Collate(collate::Collate),
-    Close(Close),
-}
-
-impl Poll {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        match self.action {
-            Action::New(action) => action.run(console),
-            Action::Status(action) => action.run(console),
-            Action::Count(action) => action.run(console),
-            Action::Collate(action) => action.run(console),
-            Action::Close(action) => action.run(console),
-        }
+group! {
+    /// Ask several, and count what they say
+    ///
+    /// A poll is a message to several; each answers with a ballot, or in prose. The result follows from the envelopes alone:
+    /// anyone who has them gets the same result, byte for byte. Without options, a poll asks several for their own words, and
+    /// nothing is counted.
+    #[command(
+        after_help = "Examples:\n  crosstalk poll new \"When do we release?\" --option Friday --option Monday --target claude --target human://acme.example/ann\n  crosstalk poll status last\n  crosstalk poll count 01K74V9TPR --as Monday   # what an answer in prose means\n  crosstalk poll close last\n  crosstalk poll collate --json poll.crosstalk answers/*.crosstalk"
+    )]
+    Poll {
+        New(Box<new::NewPoll>),
+        Status(ShowPoll),
+        Count(CountBallot),
+        Collate(collate::Collate),
+        Close(ClosePoll),
     }
 }
 
@@ -113,7 +96,7 @@ impl PollSource {
 #[command(
     after_help = "Examples:\n  crosstalk poll status last\n  crosstalk poll status 01K74V6VX0 --json | jq .tally\n  crosstalk poll status 01K74V6VX0S86Z5JATM52C3M7Z --relay http://127.0.0.1:8799\n\nExit codes: 0 shown, 1 there is no such poll here, 10 the relay does not know\nit or can't be reached, 14 no permission."
 )]
-struct Status {
+struct ShowPoll {
     /// The poll, its thread, or `last`
     #[arg(value_name = "POLL")]
     poll: String,
@@ -124,8 +107,8 @@ struct Status {
     source: PollSource,
 }
 
-impl Status {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+impl ShowPoll {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let workspace = Workspace::open(console)?;
         let kept = KeptPoll::find(console, &workspace, &self.poll)?;
         let view = match self.source.relay(&workspace, &self.poll, kept.as_ref())? {
@@ -145,9 +128,9 @@ impl Status {
         };
         match self.json {
             true => console.data(json::pretty(&view)?)?,
-            false => console.show(&view::poll(console, &view))?,
+            false => console.show(&view::poll(console, &json::read(view)?))?,
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -174,7 +157,7 @@ fn here(kept: &KeptPoll) -> Result<Value, Failure> {
 #[command(
     after_help = "Examples:\n  crosstalk poll close last\n  crosstalk poll close 01K74V6VX0S86Z5JATM52C3M7Z --relay http://127.0.0.1:8799\n\nExit codes: 0 closed, 1 there is no such poll here, 10 the relay does not know\nit or can't be reached, 14 only the asker closes it."
 )]
-struct Close {
+struct ClosePoll {
     /// The poll, its thread, or `last`
     #[arg(value_name = "POLL")]
     poll: String,
@@ -188,8 +171,8 @@ struct Close {
     source: PollSource,
 }
 
-impl Close {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+impl ClosePoll {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let workspace = Workspace::open(console)?;
         let kept = KeptPoll::find(console, &workspace, &self.poll)?;
         let shown = match self.source.relay(&workspace, &self.poll, kept.as_ref())? {
@@ -210,9 +193,9 @@ impl Close {
         };
         match self.json {
             true => console.data(json::pretty(&shown)?)?,
-            false => console.show(&view::poll(console, &shown))?,
+            false => console.show(&view::poll(console, &json::read(shown)?))?,
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 
     fn here(
@@ -238,8 +221,7 @@ impl Close {
         };
         let collation = kept.collate(Some(at))?;
         let envelopes = collation.to_envelopes(Some(&kept.thread));
-        let envelopes =
-            envelopes.map_err(|e| Failure::refused(ErrorCode::Format, e.to_string()))?;
+        let envelopes = envelopes.map_err(|e| Failure::malformed(e.to_string()))?;
         let batch: Vec<_> = envelopes
             .iter()
             .map(|text| {
@@ -280,7 +262,7 @@ fn end(kept: &KeptPoll) -> Result<Timestamp, Failure> {
 #[command(
     after_help = "Examples:\n  crosstalk poll count 01K74V9TPR --as Monday\n  crosstalk poll count 01K74V9TPR --as 'Friday > Monday'   # of a ranked poll\n  crosstalk poll count 01K74V9TPR --abstain\n\nExit codes: as of crosstalk send; 1 there is no such answer here, 12 this choice\ncan't be read, 14 the answer can't be corrected, or not by you."
 )]
-struct Count {
+struct CountBallot {
     /// The answer: its id or the beginning of it, `last`, or its digest
     #[arg(value_name = "MESSAGE")]
     answer: String,
@@ -295,10 +277,10 @@ struct Count {
     #[arg(long, conflicts_with = "choice")]
     abstain: bool,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: SendOptions,
 }
 
-impl Count {
+impl CountBallot {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let workspace = Workspace::open(console)?;
         let store = workspace.kept(console)?;
@@ -309,12 +291,9 @@ impl Count {
             .asked()
             .ok_or_else(|| Failure::failed("the poll that it answers is not kept here"))?;
         if let Some(at) = kept.closed_at() {
-            return Err(Failure::refused(
-                ErrorCode::Perm,
-                format!(
-                    "nothing was sent: the poll was closed at {at}, and its result stays as it is"
-                ),
-            ));
+            return Err(Failure::denied(format!(
+                "nothing was sent: the poll was closed at {at}, and its result stays as it is"
+            )));
         }
         let sender = teller(&workspace, poll)?;
         let call = kept.collate(None)?.call().clone();
@@ -322,10 +301,9 @@ impl Count {
             Some(text) => {
                 let read = BallotChoice::parse(text, &call).map_err(|why| {
                     let options = call.options.join(", ");
-                    Failure::refused(
-                        ErrorCode::Format,
-                        format!("`{text}` is no choice of this poll: {why}; it has {options}"),
-                    )
+                    Failure::malformed(format!(
+                        "`{text}` is no choice of this poll: {why}; it has {options}"
+                    ))
                 })?;
                 read.to_text(&call)
             }
@@ -397,13 +375,10 @@ fn teller(workspace: &Workspace, poll: &Record) -> Result<String, Failure> {
     let own = targets.iter().map(ToString::to_string);
     let mut own = own.filter(|t| mine.has(t) && is_human(t));
     own.next().ok_or_else(|| {
-        Failure::refused(
-            ErrorCode::Perm,
-            format!(
-                "only {}, or a voter with a human:// address, can correct an answer to this poll",
-                poll.sender
-            ),
-        )
+        Failure::denied(format!(
+            "only {}, or a voter with a human:// address, can correct an answer to this poll",
+            poll.sender
+        ))
     })
 }
 
@@ -428,8 +403,7 @@ fn require_counted(kept: &KeptPoll, answer: &Record, text: &str) -> Result<(), F
     let why = why.map_or("another answer of the same sender counts", |n| {
         n.detail.as_str()
     });
-    Err(Failure::refused(
-        ErrorCode::Perm,
-        format!("nothing was sent, because the answer would not count: {why}"),
-    ))
+    Err(Failure::denied(format!(
+        "nothing was sent, because the answer would not count: {why}"
+    )))
 }

@@ -8,7 +8,7 @@ use crate::input::{Files, Input};
 use crate::json;
 use crate::paragraph::count;
 use crate::report::{FoundReport, RedactReport};
-use crate::schema::{Named, REDACT};
+use crate::schema::{NamedForm, REDACT};
 use clap::Args;
 use crosstalk_envelope::{Diagnostic, Document, LineIndex, Reading};
 use crosstalk_protocol::redact::{
@@ -148,7 +148,7 @@ impl Redact {
             let text = (!self.check && outcome.faults.is_empty()).then(|| outcome.text.clone());
             let file = self.files.several().then(|| input.name.clone());
             let report = report(&outcome, &lines, text, file);
-            let report = Named::new(REDACT, &report);
+            let report = NamedForm::new(REDACT, &report);
             if self.check && !outcome.found.is_empty() {
                 exit = exit.worst(Exit::FAILURE);
             }

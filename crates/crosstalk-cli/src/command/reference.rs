@@ -1,7 +1,6 @@
 //! `crosstalk completions`, `man` and `schema`: generated references for shells, people and programs.
 
 use crate::console::Console;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json;
 use crate::schema::Form;
@@ -23,11 +22,10 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut crate::command(), "crosstalk", &mut script);
-        console.data(script)?;
-        Ok(Exit::SUCCESS)
+        console.data(script)
     }
 }
 
@@ -43,21 +41,19 @@ pub(crate) struct Man {
 }
 
 impl Man {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let Some(folder) = self.out else {
             let mut page = Vec::new();
             Page::new(crate::command())
                 .render(&mut page)
                 .map_err(|e| Failure::io("the manual page", e))?;
-            console.data(page)?;
-            return Ok(Exit::SUCCESS);
+            return console.data(page);
         };
         let name = folder.to_string_lossy();
         std::fs::create_dir_all(&folder)
             .and_then(|()| clap_mangen::generate_to(crate::command(), &folder))
-            .map_err(|e| Failure::io(name.to_string(), e))?;
-        console.talk(&format!("pages written to {}\n", escape(&name)))?;
-        Ok(Exit::SUCCESS)
+            .map_err(|e| Failure::at(&folder, e))?;
+        console.talk(&format!("pages written to {}\n", escape(&name)))
     }
 }
 
@@ -73,8 +69,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        console.data(json::pretty(&self.form.schema())?)?;
-        Ok(Exit::SUCCESS)
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
+        console.data(json::pretty(&self.form.schema())?)
     }
 }

@@ -4,7 +4,7 @@ use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
-use crate::paragraph::{count, wrap};
+use crate::paragraph::count;
 use crate::report::{RelaySettingReport, RelaysReport};
 use crate::schema::RELAYS;
 use crate::service::compose::attached;
@@ -12,7 +12,7 @@ use crate::service::lookup;
 use crate::service::relay::outbox::{DueMessage, Outbox};
 use crate::service::relay::remote::{RelayArgument, Remote};
 use crate::service::relay::send::{Attached, Submission};
-use crate::service::settings::{self, Config, RelaySetting, base_url, is_open};
+use crate::service::settings::{self, RelaySetting, Settings, base_url, is_open};
 use crate::service::workspace::Workspace;
 use crate::{shell, view};
 use clap::Args;
@@ -90,7 +90,7 @@ fn pattern(text: &str) -> Result<Pattern, String> {
 }
 
 impl AddRelay {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let token_file = match &self.token_file {
             None => None,
             Some(file) => {
@@ -101,7 +101,7 @@ impl AddRelay {
             }
         };
         let profile = console.profile().map(str::to_owned);
-        let config = Config::open(console)?;
+        let config = Settings::open(console)?;
         let is_it = |r: &&RelaySetting| r.url == self.url && r.profile == profile;
         let before = config.relays().iter().rfind(is_it);
         let addresses = match self.addresses.is_empty() {
@@ -129,12 +129,12 @@ impl AddRelay {
         if is_open(&relay.url) {
             console.warning("what goes to this relay, the token included, can be read on its way: use https if you can")?;
         }
-        let config = Config::open(console)?;
-        console.talk(&format!("{}\n", wrap(&after_add(&relay, &config), 0, 0)))?;
+        let config = Settings::open(console)?;
+        console.tell(&after_add(&relay, &config))?;
         if let Some(replaced) = replaced {
             console.note(&format!("before, it was for {replaced}"))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -151,7 +151,7 @@ fn with_earlier(added: Vec<Pattern>, before: Option<&RelaySetting>) -> Vec<Patte
 }
 
 /// Where messages go now that a relay was added.
-fn after_add(added: &RelaySetting, config: &Config) -> String {
+fn after_add(added: &RelaySetting, config: &Settings) -> String {
     let url = escape(&added.url).into_owned();
     let others = || config.relays().iter().filter(|r| r.url != added.url);
     let is_first = |r: &&RelaySetting| r.is_for_all() && r.profile == added.profile;
@@ -190,7 +190,7 @@ fn after_add(added: &RelaySetting, config: &Config) -> String {
 }
 
 /// Where messages go now that a relay was removed.
-fn after_remove(url: &str, config: &Config) -> String {
+fn after_remove(url: &str, config: &Settings) -> String {
     let left = config.relays();
     let rest = match (left.iter().find(|r| r.is_for_all()), left.first()) {
         (Some(all), _) => format!(
@@ -206,12 +206,11 @@ fn after_remove(url: &str, config: &Config) -> String {
 }
 
 impl ListRelays {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let config = Config::open(console)?;
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
+        let config = Settings::open(console)?;
         if self.json {
             let relays = config.relays().iter().map(report).collect();
-            console.report(RELAYS, &RelaysReport { relays })?;
-            return Ok(Exit::SUCCESS);
+            return console.report(RELAYS, &RelaysReport { relays });
         }
         if config.relays().is_empty() {
             console.talk("no relay is configured: nothing leaves this machine; `crosstalk relay add URL` changes that\n")?;
@@ -227,7 +226,7 @@ impl ListRelays {
             let url = styled(BOLD, &escape(&relay.url));
             console.show(&format!("{url}  {}\n", styled(DIM, &escape(&more))))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -255,9 +254,9 @@ impl RemoveRelay {
         })?;
         match was_there {
             true => {
-                let config = Config::open(console)?;
+                let config = Settings::open(console)?;
                 let sentence = after_remove(&self.url, &config);
-                console.talk(&format!("{}\n", wrap(&sentence, 0, 0)))?;
+                console.tell(&sentence)?;
                 Ok(Exit::SUCCESS)
             }
             false => Err(
@@ -292,8 +291,8 @@ fn digest(text: &str) -> Result<Digest, String> {
 }
 
 impl FetchFile {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let config = Config::open(console)?;
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
+        let config = Settings::open(console)?;
         let remote = self.through.connect(&config, None)?;
         let bytes = remote.blob(self.digest)?;
         match &self.out {
@@ -310,7 +309,7 @@ impl FetchFile {
             None if console.is_terminal() => console.text(&String::from_utf8_lossy(&bytes))?,
             None => console.data(&bytes)?,
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 

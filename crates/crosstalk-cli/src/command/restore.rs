@@ -10,7 +10,7 @@ use crate::paragraph::{count, wrap};
 use crate::service::relay::archive;
 use crate::service::relay::archive::{check_blobs, check_copy};
 use crate::service::relay::data::{DataArgument, DataFolder, make_folder};
-use crate::service::relay::progress::Progress;
+use crate::service::relay::progress::ProgressLine;
 use crate::{clock, shell, view};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
@@ -66,17 +66,13 @@ impl Restore {
             .map(RevocationSource::at)
             .transpose()?;
         let parent = data.folder().parent().unwrap_or(Path::new("."));
-        let at = |path: &Path| {
-            let shown = path.to_string_lossy().into_owned();
-            move |e| Failure::io(shown, e)
-        };
-        make_folder(parent).map_err(at(parent))?;
+        make_folder(parent).map_err(|e| Failure::at(parent, e))?;
         let place = tempfile::Builder::new()
             .prefix(".crosstalk-restore")
             .permissions(own())
             .tempdir_in(parent)
-            .map_err(at(parent))?;
-        let progress = Progress::start("unpacking");
+            .map_err(|e| Failure::at(parent, e))?;
+        let progress = ProgressLine::start("unpacking");
         let title = archive::unpack(&self.file, place.path())?;
         progress.next("checking");
         let new = DataFolder::at(place.path().to_owned());
@@ -162,10 +158,7 @@ impl Restore {
             )?,
             _ => {}
         }
-        Ok(match is_complete {
-            true => Exit::SUCCESS,
-            false => Exit::FAILURE,
-        })
+        Ok(Exit::of_check(is_complete))
     }
 
     /// Offers to replay the revocations that the replaced folder has and the backup lacks. Returns those that were

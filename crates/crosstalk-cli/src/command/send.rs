@@ -4,11 +4,11 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::typed_text;
-use crate::paragraph::{count, wrap};
+use crate::paragraph::count;
 use crate::screen::clip_cells;
 use crate::service::compose::Content;
 use crate::service::consent;
-use crate::service::deliver::Delivery;
+use crate::service::deliver::SendOptions;
 use crate::service::lookup::{self, LAST};
 use crate::service::recipient::{Ask, meant_by, resolve_each, resolve_typed, sender_or_own};
 use crate::service::reply::answer;
@@ -45,7 +45,7 @@ pub(crate) struct Send {
     #[arg(long, value_name = "ID")]
     reply_to: Option<String>,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: SendOptions,
 }
 
 impl Send {
@@ -95,17 +95,17 @@ const LISTED: usize = 9;
 #[command(
     after_help = "Examples:\n  crosstalk reply\n  crosstalk reply \"Yes, with short expiry.\"           # to the one message that waits\n  crosstalk reply 01K74V8Q \"Yes, with short expiry.\"\n  crosstalk reply last --body - < answer.txt\n  crosstalk reply last --fyi \"Thanks, got it.\"   # waits for nothing\n\nExit codes: as of crosstalk send; 1 if nothing waits for you."
 )]
-pub(crate) struct Reply {
+pub(crate) struct ReplyCommand {
     /// The message: its id or the beginning of it, a thread, or `last`; without TEXT, a text for the only message that waits
     #[arg(value_name = "ID")]
     id: Option<String>,
     #[command(flatten)]
     content: Content,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: SendOptions,
 }
 
-impl Reply {
+impl ReplyCommand {
     pub(super) fn run(mut self, console: &mut Console) -> Result<Exit, Failure> {
         let workspace = Workspace::open(console)?;
         let store = workspace.kept(console)?;
@@ -140,7 +140,7 @@ impl Reply {
     }
 }
 
-impl Reply {
+impl ReplyCommand {
     /// Rejects an only argument that names no message here and does not look like a text; it may be one.
     fn require_known(&self, store: &SqliteStore) -> Result<(), Failure> {
         let Some(id) = self
@@ -236,7 +236,7 @@ pub(crate) struct Forward {
     #[arg(long, value_name = "N", default_value_t = DEFAULT_LIMIT)]
     limit: usize,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: SendOptions,
 }
 
 impl Forward {
@@ -319,7 +319,7 @@ pub(crate) struct Escalate {
     #[arg(long, value_name = "TEXT")]
     urgency: Option<String>,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: SendOptions,
 }
 
 impl Escalate {
@@ -354,7 +354,7 @@ pub(crate) struct Handoff {
     #[arg(long)]
     approve_transfer: bool,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: SendOptions,
 }
 
 impl Handoff {
@@ -401,7 +401,7 @@ pub(crate) struct Close {
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: SendOptions,
 }
 
 impl Close {
@@ -449,10 +449,7 @@ impl Close {
         }
         if !to_carry.is_empty() && !self.delivery.json {
             let names = view::names(&to_carry);
-            console.talk(&format!(
-                "{}\n",
-                wrap(&format!("Still to be told, by you: {names}."), 0, 0)
-            ))?;
+            console.tell(&format!("Still to be told, by you: {names}."))?;
         }
         Ok(exit)
     }
@@ -567,7 +564,7 @@ impl ThreadTransfer {
         &self,
         console: &mut Console,
         workspace: &Workspace,
-        delivery: &Delivery,
+        delivery: &SendOptions,
     ) -> Result<TransferredThread, Failure> {
         delivery.require_key(workspace)?;
         let store = workspace.kept(console)?;
@@ -605,7 +602,7 @@ impl ThreadTransfer {
         }
         let what = count(left_out, "message");
         console.note(&format!(
-            "{what} left out: the consent is over or was withdrawn"
+            "{what} left out: the consent is over or was revoked"
         ))?;
         Ok(write(&thread.records)?)
     }

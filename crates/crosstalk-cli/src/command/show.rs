@@ -213,23 +213,22 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let workspace = Workspace::open(console)?;
         let filter = ThreadFilter {
             open: self.open,
             waiting: self.waiting,
             with: self.with.clone(),
+            after: None,
         };
         let store = workspace.messages(console)?;
         let (items, more) = listed(store.as_ref(), |s| s.threads(&filter, self.paging.page()))?;
         if self.json {
             let threads = items.iter().map(ThreadReport::new).collect();
-            console.report(THREADS, &ThreadsReport { threads, more })?;
-            return Ok(Exit::SUCCESS);
+            return console.report(THREADS, &ThreadsReport { threads, more });
         }
         let Some(store) = store else {
-            console.talk(&format!("{NOTHING}\n"))?;
-            return Ok(Exit::SUCCESS);
+            return console.talk(&format!("{NOTHING}\n"));
         };
         if items.is_empty() {
             let is_filtered = self.open || self.with.is_some() || self.paging.page().skip > 0;
@@ -248,7 +247,7 @@ impl Threads {
         let short = view::shortener(&store);
         console.show(&view::threads(&items, short, &Look::of(console)))?;
         self.paging.tell_more(console, more)?;
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -261,7 +260,7 @@ impl Threads {
 #[command(
     after_help = "Examples:\n  crosstalk waiting\n  crosstalk waiting --local                  # ask no relay\n  crosstalk waiting --done 01K74V8Q          # you want no answer any more\n  crosstalk waiting --json | jq -r '.messages[].waits_for[]'\n\nExit codes: 0 shown, also if you wait for nothing; 1 a message of --done did not wait for an answer."
 )]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingCommand {
     /// Wait for no answer to this message any more; may be given again
     #[arg(long, value_name = "ID", conflicts_with = "skip")]
     done: Vec<String>,
@@ -275,7 +274,7 @@ pub(crate) struct Waiting {
     json: bool,
 }
 
-impl Waiting {
+impl WaitingCommand {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let workspace = Workspace::open(console)?;
         if !self.done.is_empty() {
@@ -363,7 +362,7 @@ fn report(
 #[command(
     after_help = "Examples:\n  crosstalk search jwt expi\n  crosstalk search '\"short expiry\"' from:chatgpt\n  crosstalk search --json 'auth*' | jq -r '.messages[].id'\n\nExit codes: 0 found, 1 nothing found, 2 no word to look for."
 )]
-pub(crate) struct Search {
+pub(crate) struct SearchCommand {
     /// The words to look for
     #[arg(value_name = "WORDS", required = true)]
     words: Vec<String>,
@@ -374,7 +373,7 @@ pub(crate) struct Search {
     json: bool,
 }
 
-impl Search {
+impl SearchCommand {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let query = self.words.join(" ");
         let search =
@@ -383,10 +382,7 @@ impl Search {
         let kept = workspace.messages(console)?;
         let (mut items, more) = listed(kept.as_ref(), |s| s.search(&search, self.paging.page()))?;
         items.retain(|r| !r.is_expired(clock::exact()));
-        let exit = match items.is_empty() {
-            true => Exit::FAILURE,
-            false => Exit::SUCCESS,
-        };
+        let exit = Exit::of_check(!items.is_empty());
         if self.json {
             let messages = MessageReport::all(&items);
             let report = SearchReport {

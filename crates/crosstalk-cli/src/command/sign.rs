@@ -91,9 +91,7 @@ impl Sign {
         for document in &scan.documents {
             faults.extend(self.faults(document));
         }
-        for finding in faults.iter().filter(|d| d.severity >= Severity::Warning) {
-            console.talk(&carets.draw(finding))?;
-        }
+        carets.tell(console, &faults)?;
         if faults.iter().any(|d| d.rule.drops) {
             console.talk(
                 "nothing was signed: the repair would leave out what is shown above. Put it where it belongs, or take it out\n",

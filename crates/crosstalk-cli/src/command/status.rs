@@ -68,10 +68,7 @@ impl Status {
             None => trouble.into(),
         })?;
         let is_failed = status.deliveries.iter().any(|d| d.state == "failed");
-        let exit = match is_failed {
-            true => Exit::FAILURE,
-            false => Exit::SUCCESS,
-        };
+        let exit = Exit::of_check(!is_failed);
         if self.json {
             console.report(STATUS, &status)?;
             return Ok(exit);

@@ -1,15 +1,16 @@
 //! `crosstalk token`: creates, lists and revokes the tokens of a relay.
 
 use crate::clock;
-use crate::console::{BOLD, Console, styled};
+use crate::console::{BOLD, Console};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
-use crate::paragraph::wrap;
 use crate::report::{TokenReport, TokensReport};
 use crate::schema::TOKENS;
-use crate::service::relay::data::DataArgument;
+use crate::screen;
+use crate::service::relay::data::{DataArgument, private_file};
 use crate::service::relay::start::{NARROW_TOKEN, OPERATOR, count_active_tokens, new_token};
+use anstyle::Style;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::unicode::escape;
@@ -17,7 +18,6 @@ use crosstalk_protocol::relay::{Pattern, RelayStore as _, Role, TokenRecord, is_
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use unicode_width::UnicodeWidthStr as _;
 
 group! {
     /// Make, list and revoke the tokens of a relay
@@ -142,11 +142,8 @@ fn pattern(text: &str) -> Result<String, String> {
 
 /// A new file for its owner alone.
 fn new_file(path: &Path) -> Result<File, Failure> {
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(|fault| {
+    let opened = private_file().create_new(true).open(path);
+    opened.map_err(|fault| {
         let shown = path.to_string_lossy();
         match fault.kind() {
             // The existing file may be the only copy of a secret.
@@ -164,7 +161,7 @@ fn new_file(path: &Path) -> Result<File, Failure> {
 }
 
 impl CreateToken {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let role = Role::from(self.role);
         if !role.may_carry() && !self.courier.is_empty() {
             return Err(Failure::usage("a program does not carry messages")
@@ -238,8 +235,7 @@ impl CreateToken {
         } else if self.data.data.is_none() {
             text.push_str(&format!(" It is for the relay in {}.", data.shown()));
         }
-        console.talk(&format!("{}\n", wrap(&text, 0, 0)))?;
-        Ok(Exit::SUCCESS)
+        console.tell(&text)
     }
 }
 
@@ -268,43 +264,24 @@ fn state(token: &TokenRecord, now: Timestamp) -> &'static str {
 }
 
 impl ListTokens {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let data = self.data.folder()?;
         data.require()?;
         let tokens = data.open()?.tokens()?;
         let now = clock::now();
         if self.json {
             let tokens = tokens.into_iter().map(|t| report(t, now)).collect();
-            console.report(TOKENS, &TokensReport { tokens })?;
-            return Ok(Exit::SUCCESS);
+            return console.report(TOKENS, &TokensReport { tokens });
         }
         if tokens.is_empty() {
-            console.talk("there are no tokens: everyone on this machine is the local person\n")?;
-            return Ok(Exit::SUCCESS);
+            return console
+                .talk("there are no tokens: everyone on this machine is the local person\n");
         }
-        let head = ["NAME", "ROLE", "STATE", "LAST USED", "FOR"].map(str::to_owned);
-        let rows: Vec<[String; 5]> = tokens.iter().map(|t| row(t, now)).collect();
-        let all = || std::iter::once(&head).chain(&rows);
-        // The last column ends the line, and has no width.
-        let widths: Vec<usize> = (0..head.len() - 1)
-            .map(|place| all().filter_map(|r| r.get(place)).map(|c| c.width()).max())
-            .map(Option::unwrap_or_default)
-            .collect();
-        for (number, row) in all().enumerate() {
-            let style = if number == 0 {
-                BOLD
-            } else {
-                anstyle::Style::new()
-            };
-            let cells = row.iter().enumerate().map(|(place, cell)| {
-                let width = widths.get(place).copied().unwrap_or(0);
-                let gap = width.saturating_sub(cell.width());
-                format!("{cell}{}", " ".repeat(gap))
-            });
-            let line = cells.collect::<Vec<_>>().join("  ");
-            console.show(&format!("{}\n", styled(style, line.trim_end())))?;
-        }
-        Ok(Exit::SUCCESS)
+        let head = ["NAME", "ROLE", "STATE", "LAST USED", "FOR"];
+        let mut rows = vec![head.map(|title| (title.to_owned(), BOLD))];
+        let cells = tokens.iter().map(|t| row(t, now));
+        rows.extend(cells.map(|row| row.map(|cell| (cell, Style::new()))));
+        console.show(&screen::table(&rows, usize::MAX))
     }
 }
 

@@ -1,25 +1,25 @@
 //! `crosstalk trust`: manages the keys of others (TRU-003 to TRU-013, TRU-030).
 
 use crate::caret::Carets;
+use crate::clock;
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Input, shown_path};
 use crate::paragraph::{count, wrap};
-use crate::service::dns::{Look, Lookup};
+use crate::report::{DomainReport, KnownKeyReport, Remark, TrustReport, standing_of};
+use crate::schema::TRUST;
+use crate::service::dns::{DnsLookup, DnsOptions};
 use crate::service::home::{KeysAndTrust, public_key, require_allowed};
-use crate::{clock, json, schema};
 use clap::Args;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Severity, Timestamp, is_key_id};
+use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Timestamp, is_key_id};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec, domain_of};
 use crosstalk_protocol::{
     Domain, KeyStanding, KnownKey, Learned, Origin, PinError, Trust, Unlearned, Verdict,
     VerdictWord, VerifyContext, learn, pin_of, verify,
 };
-use crosstalk_store::TrustStoreError;
-use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -50,11 +50,7 @@ fn each_message(
 ) -> Result<Exit, Failure> {
     let (text, scan) = input.scan(Reading::Paste);
     let name = input.shown_name();
-    let carets = Carets::new(&name, &text);
-    let refused = scan.rejected.iter();
-    for finding in refused.filter(|d| d.severity >= Severity::Warning) {
-        console.talk(&carets.draw(finding))?;
-    }
+    Carets::new(&name, &text).tell(console, &scan.rejected)?;
     let mut exit = Exit::of(&scan.rejected);
     for document in &scan.documents {
         exit = exit.worst(work(console, document)?);
@@ -74,14 +70,17 @@ struct ListTrusted {
 }
 
 impl ListTrusted {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let rooms = KeysAndTrust::open()?;
         let trust = rooms.trust()?;
         if self.json {
-            let keys: Vec<_> = trust.keys().iter().map(|k| (k, Vec::new())).collect();
-            let domains: Vec<&Domain> = trust.domains().iter().collect();
-            console.data(trust_report(&keys, &domains, &[])?)?;
-            return Ok(Exit::SUCCESS);
+            let keys = trust.keys().iter();
+            let report = TrustReport {
+                keys: keys.map(|k| KnownKeyReport::new(k, Vec::new())).collect(),
+                domains: trust.domains().iter().map(DomainReport::new).collect(),
+                remarks: Vec::new(),
+            };
+            return console.report(TRUST, &report);
         }
         for known in trust.keys() {
             console.show(&describe_key(known, &[]))?;
@@ -102,7 +101,7 @@ impl ListTrusted {
             console
                 .talk("No trusted keys yet. Pin one with `crosstalk trust pin signed.txt`.\n")?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -155,7 +154,7 @@ impl PinKey {
             && did.as_ref() != Ok(&key)
         {
             let message = format!("{id} is another key than the one that was given");
-            return Err(Failure::refused(ErrorCode::Format, message));
+            return Err(Failure::malformed(message));
         }
         require_allowed(&key)?;
         Ok(KnownKey {
@@ -218,18 +217,12 @@ impl PinKey {
         rooms: &KeysAndTrust,
         pin: KnownKey,
     ) -> Result<Exit, Failure> {
-        let result = rooms.trust.update(|trust| {
-            let result = change(trust, pin.clone(), self.replace);
-            Ok::<Result<(), PinError>, TrustStoreError>(result)
-        })?;
-        if let Err(fault) = result {
-            return Err(Failure::refused(
-                ErrorCode::Perm,
-                format!(
-                    "nothing is pinned: {}",
-                    explain_refusal(&pin, &fault, "run the same command with --replace")
-                ),
-            ));
+        let pinned = rooms.change_trust(|trust| change(trust, pin.clone(), self.replace))?;
+        if let Err(fault) = pinned {
+            return Err(Failure::denied(format!(
+                "nothing is pinned: {}",
+                explain_refusal(&pin, &fault, "run the same command with --replace")
+            )));
         }
         console.show(&format!(
             "{}  {}\n  {}\n",
@@ -244,7 +237,7 @@ impl PinKey {
         if pin.how == Origin::FirstContact {
             let advice = "Compare the fingerprint with the sender by voice, all eight groups; then pin it again with \
                           --compared.";
-            console.talk(&format!("{}\n", wrap(advice, 0, 0)))?;
+            console.tell(advice)?;
         }
         Ok(Exit::SUCCESS)
     }
@@ -331,10 +324,10 @@ impl RemoveTrusted {
         let rooms = KeysAndTrust::open()?;
         let key = self.key.as_deref().map(public_key).transpose()?;
         let id = escape(&self.id);
-        let (forgotten, (removed, revoked)) = rooms.trust.update(|trust| {
+        let (forgotten, (removed, revoked)) = rooms.change_trust(|trust| {
             let forgotten = key.is_none() && trust.forget_domain(&self.id);
             let removed = remove(trust, &self.id, key.as_ref());
-            Ok::<(bool, (usize, usize)), TrustStoreError>((forgotten, removed))
+            (forgotten, removed)
         })?;
         if forgotten {
             console.talk(&format!("The answer of {id} is forgotten.\n"))?;
@@ -396,14 +389,14 @@ struct DistrustKey {
 }
 
 impl DistrustKey {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         if !is_key_id(&self.id) {
             return Err(Failure::usage(format!("`{}` is no key id", self.id)));
         }
         let rooms = KeysAndTrust::open()?;
         let key = self.key.as_deref().map(public_key).transpose()?;
         let at = clock::now();
-        let marked = rooms.trust.update(|trust| {
+        let marked = rooms.change_trust(|trust| {
             let known = trust.of_id(&self.id).into_iter();
             let known = known.filter(|k| !matches!(k.standing, KeyStanding::Revoked { .. }));
             let keys: Vec<PublicKey> = match key {
@@ -417,7 +410,7 @@ impl DistrustKey {
                 };
                 trust.mark(&self.id, key, at, standing);
             }
-            Ok::<Vec<PublicKey>, TrustStoreError>(keys)
+            keys
         })?;
         if marked.is_empty() {
             return Err(Failure::failed(format!(
@@ -431,7 +424,7 @@ impl DistrustKey {
             let id = escape(&self.id);
             console.show(&format!("{word}  {id}\n  {}\n", key.fingerprint()))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 }
 
@@ -449,12 +442,11 @@ struct ExportTrust {
 }
 
 impl ExportTrust {
-    fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
         let trust = KeysAndTrust::open()?.trust()?;
         let text = trust.to_export();
         if self.file.as_os_str() == "-" {
-            console.text(&text)?;
-            return Ok(Exit::SUCCESS);
+            return console.text(&text);
         }
         let name = self.file.to_string_lossy();
         File::create_new(&self.file)
@@ -462,10 +454,9 @@ impl ExportTrust {
                 file.write_all(text.as_bytes())?;
                 file.sync_all()
             })
-            .map_err(|e| Failure::io(name.to_string(), e))?;
+            .map_err(|e| Failure::at(&self.file, e))?;
         let keys = count(trust.keys().len(), "key");
-        console.talk(&format!("{}: {keys} written\n", shown_path(&name)))?;
-        Ok(Exit::SUCCESS)
+        console.talk(&format!("{}: {keys} written\n", shown_path(&name)))
     }
 }
 
@@ -515,17 +506,14 @@ fn merge(
 ) -> Result<Exit, Failure> {
     let other = Trust::parse(text).map_err(|fault| {
         let fault = fault.to_string();
-        Failure::refused(
-            ErrorCode::Format,
-            format!("{name}: {} (TRU-030)", fault.trim_end()),
-        )
+        Failure::malformed(format!("{name}: {} (TRU-030)", fault.trim_end()))
     })?;
-    let (new, refused) = rooms.trust.update(|trust| {
+    let (new, refused) = rooms.change_trust(|trust| {
         let before = trust.clone();
         let refused = trust.merge(&other);
         let is_new = |k: &&KnownKey| before.entry(&k.id, &k.key) != Some(*k);
         let new: Vec<KnownKey> = trust.keys().iter().filter(is_new).cloned().collect();
-        Ok::<(Vec<KnownKey>, Vec<(String, PinError)>), TrustStoreError>((new, refused))
+        (new, refused)
     })?;
     for known in &new {
         console.show(&describe_key(known, &[]))?;
@@ -557,10 +545,10 @@ fn message(
     document: &Document<'_>,
 ) -> Result<Exit, Failure> {
     let question = VerifyContext::at(clock::now());
-    let (learned, changed) = rooms.trust.update(|trust| {
+    let (learned, changed) = rooms.change_trust(|trust| {
         let before = trust.clone();
         let learned = learn(document, trust, &question);
-        Ok::<(Result<Learned, Unlearned>, bool), TrustStoreError>((learned, *trust != before))
+        (learned, *trust != before)
     })?;
     match learned {
         Ok(Learned::Rotated(_)) if !changed => {
@@ -642,7 +630,7 @@ struct CheckTrust {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    look: Look,
+    look: DnsOptions,
 }
 
 impl CheckTrust {
@@ -650,7 +638,7 @@ impl CheckTrust {
         let rooms = KeysAndTrust::open()?;
         let known = rooms.trust()?;
         let mut trust = known.clone();
-        let mut lookup = Lookup::new(&self.look, &rooms)?;
+        let mut lookup = DnsLookup::new(&self.look, &rooms)?;
         let now = clock::now();
         let is_meant = |id: &str| self.ids.is_empty() || self.ids.iter().any(|i| i == id);
         let mut keys: Vec<(&KnownKey, Vec<Remark>)> = Vec::new();
@@ -671,12 +659,22 @@ impl CheckTrust {
         let missing: Vec<Remark> = missing
             .map(|id| Remark::wrong(format!("no key of {id} is known")))
             .collect();
+        let mut all = keys.iter().flat_map(|(_, remarks)| remarks).chain(&missing);
+        let exit = Exit::of_check(!all.any(|r| r.wrong));
         if self.json {
             let names = keys.iter().filter_map(|(k, _)| domain_of(&k.id));
             let names: Vec<&str> = names.collect();
             let is_named = |d: &&Domain| names.iter().any(|n| n.eq_ignore_ascii_case(&d.name));
-            let domains: Vec<&Domain> = trust.domains().iter().filter(is_named).collect();
-            console.data(trust_report(&keys, &domains, &missing)?)?;
+            let domains = trust.domains().iter().filter(is_named);
+            let report = TrustReport {
+                domains: domains.map(DomainReport::new).collect(),
+                keys: keys
+                    .into_iter()
+                    .map(|(k, r)| KnownKeyReport::new(k, r))
+                    .collect(),
+                remarks: missing,
+            };
+            console.report(TRUST, &report)?;
         } else {
             for (key, remarks) in &keys {
                 console.show(&describe_key(key, remarks))?;
@@ -692,11 +690,7 @@ impl CheckTrust {
                 console.talk("No trusted keys to check.\n")?;
             }
         }
-        let all = keys.iter().flat_map(|(_, remarks)| remarks).chain(&missing);
-        Ok(match all.into_iter().any(|r| r.wrong) {
-            true => Exit::FAILURE,
-            false => Exit::SUCCESS,
-        })
+        Ok(exit)
     }
 
     /// What the domain says about a key.
@@ -784,38 +778,6 @@ fn standing(trust: &Trust, known: &KnownKey, now: Timestamp) -> Vec<Remark> {
     remarks
 }
 
-/// A remark on a key or a domain: whether something is wrong, and the sentence.
-#[derive(Clone, Debug)]
-struct Remark {
-    wrong: bool,
-    text: String,
-}
-
-impl Remark {
-    fn note(text: impl Into<String>) -> Self {
-        Self {
-            wrong: false,
-            text: text.into(),
-        }
-    }
-
-    fn wrong(text: impl Into<String>) -> Self {
-        Self {
-            wrong: true,
-            text: text.into(),
-        }
-    }
-}
-
-const fn standing_word(standing: &KeyStanding) -> &'static str {
-    match standing {
-        KeyStanding::Active => "pinned",
-        KeyStanding::Replaced { .. } => "replaced",
-        KeyStanding::Revoked { .. } => "revoked",
-        KeyStanding::Distrusted { .. } => "distrusted",
-    }
-}
-
 /// A key for people: its id and standing, the fingerprint, where it comes from, and what is to say about it.
 fn describe_key(known: &KnownKey, remarks: &[Remark]) -> String {
     let style = match known.standing {
@@ -826,7 +788,7 @@ fn describe_key(known: &KnownKey, remarks: &[Remark]) -> String {
     let mut out = format!(
         "{}  {}\n  {}\n",
         styled(BOLD, &escape(&known.id)),
-        styled(style, standing_word(&known.standing)),
+        styled(style, standing_of(&known.standing)),
         known.key.fingerprint()
     );
     let mut line = |text: &str| {
@@ -845,10 +807,7 @@ fn describe_key(known: &KnownKey, remarks: &[Remark]) -> String {
         }
         KeyStanding::Revoked { at, reason, .. } | KeyStanding::Distrusted { at, reason } => {
             let reason = reason.as_ref().map_or(String::new(), |r| format!(": {r}"));
-            line(&format!(
-                "{} on {at}{reason}",
-                standing_word(&known.standing)
-            ));
+            line(&format!("{} on {at}{reason}", standing_of(&known.standing)));
         }
     }
     out.push_str(&list_remarks(remarks));
@@ -879,72 +838,6 @@ const fn origin(how: Origin) -> &'static str {
     }
 }
 
-/// The JSON form of what is known.
-fn trust_report(
-    keys: &[(&KnownKey, Vec<Remark>)],
-    domains: &[&Domain],
-    unknown: &[Remark],
-) -> Result<String, Failure> {
-    let keys: Vec<Value> = keys.iter().map(|(k, r)| key_object(k, r)).collect();
-    let domains: Vec<Value> = domains.iter().map(|d| domain_object(d)).collect();
-    let remarks: Vec<Value> = unknown.iter().map(remark_object).collect();
-    json::pretty(&json!({
-        "schema": schema::TRUST, "keys": keys, "domains": domains, "remarks": remarks,
-    }))
-}
-
-fn key_object(known: &KnownKey, remarks: &[Remark]) -> Value {
-    let (replaced, revoked, distrusted) = match &known.standing {
-        KeyStanding::Active => (None, None, None),
-        KeyStanding::Replaced { by, key, at, grace } => (
-            Some(json!({
-                "by": by, "public": key.record(), "at": at.to_string(), "grace": grace.to_string(),
-            })),
-            None,
-            None,
-        ),
-        KeyStanding::Revoked { at, reason, by } => (
-            None,
-            Some(json!({"at": at.to_string(), "reason": reason, "by": by})),
-            None,
-        ),
-        KeyStanding::Distrusted { at, reason } => (
-            None,
-            None,
-            Some(json!({"at": at.to_string(), "reason": reason})),
-        ),
-    };
-    json!({
-        "id": known.id,
-        "standing": standing_word(&known.standing),
-        "algorithm": known.key.algorithm().as_str(),
-        "fingerprint": known.key.fingerprint().to_string(),
-        "public": known.key.record(),
-        "since": known.since.to_string(),
-        "how": known.how.as_str(),
-        "by": known.by,
-        "senders": known.senders,
-        "replaced": replaced,
-        "revoked": revoked,
-        "distrusted": distrusted,
-        "remarks": remarks.iter().map(remark_object).collect::<Vec<Value>>(),
-    })
-}
-
-fn domain_object(domain: &Domain) -> Value {
-    json!({
-        "domain": domain.name,
-        "keys": domain.keys.iter().map(|k| k.record()).collect::<Vec<String>>(),
-        "dnssec": domain.dnssec.as_str(),
-        "asked": domain.asked.to_string(),
-        "expires": domain.expires.to_string(),
-    })
-}
-
-fn remark_object(remark: &Remark) -> Value {
-    json!({"wrong": remark.wrong, "text": remark.text})
-}
-
 /// Why a key is not pinned, with both fingerprints if there are two.
 /// `replace` is how to pin it nevertheless.
 fn explain_refusal(pin: &KnownKey, fault: &PinError, replace: &str) -> String {
@@ -972,7 +865,7 @@ fn explain_refusal(pin: &KnownKey, fault: &PinError, replace: &str) -> String {
         ),
         PinError::Refused(standing) => format!(
             "this key of {id} is {}{}",
-            standing_word(standing),
+            standing_of(standing),
             match **standing {
                 KeyStanding::Distrusted { .. } =>
                     ": undo that with `crosstalk trust remove ID` first",

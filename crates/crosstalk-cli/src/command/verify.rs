@@ -7,8 +7,9 @@ use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::input::{Files, Input};
 use crate::paragraph::{width, wrap};
-use crate::schema::VERIFY;
-use crate::service::dns::{Look, Lookup};
+use crate::report::VerifyReport;
+use crate::schema::{NamedForm, VERIFY};
+use crate::service::dns::{DnsLookup, DnsOptions};
 use crate::service::home::{KeysAndTrust, public_key};
 use crate::{clock, json, render};
 use anstyle::Style;
@@ -17,11 +18,8 @@ use crosstalk_envelope::json::finding;
 use crosstalk_envelope::rc1::{Rc1, Rc1Error, verify};
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{
-    Diagnostic, Document, LineIndex, PublicKey, Reading, Severity, Timestamp,
-};
+use crosstalk_envelope::{Diagnostic, Document, LineIndex, PublicKey, Reading, Timestamp};
 use crosstalk_protocol::{Trust, Verdict, VerdictWord, VerifyContext};
-use serde_json::{Value, json};
 
 /// Say who signed an envelope, and whether it is whole
 ///
@@ -50,7 +48,7 @@ pub(crate) struct Verify {
     #[arg(long, conflicts_with_all = ["at", "dns"])]
     rc1: bool,
     #[command(flatten)]
-    look: Look,
+    look: DnsOptions,
 }
 
 /// What verdicts are made from, and what was printed so far.
@@ -58,7 +56,7 @@ struct VerifyRun<'s> {
     command: &'s Verify,
     key: Option<PublicKey>,
     trust: Trust,
-    lookup: Lookup<'s>,
+    lookup: DnsLookup<'s>,
     first: bool,
     first_text: bool,
 }
@@ -76,12 +74,29 @@ impl Verify {
             command: &self,
             key,
             trust: rooms.trust()?,
-            lookup: Lookup::new(&self.look, &rooms)?,
+            lookup: DnsLookup::new(&self.look, &rooms)?,
             first: true,
             first_text: true,
         };
         self.files
             .each(console, |console, input| session.one(console, input))
+    }
+
+    /// Prints a report for programs, with the findings of the reading, and with its file if there are several.
+    fn print(
+        &self,
+        console: &mut Console,
+        report: VerifyReport,
+        findings: &[Diagnostic],
+        (lines, input): (&LineIndex<'_>, &Input),
+    ) -> Result<(), Failure> {
+        let repairs = findings.iter().map(|d| json::value(&finding(d, lines)));
+        let report = VerifyReport {
+            repairs: repairs.collect::<Result<_, _>>()?,
+            file: self.files.several().then(|| input.name.clone()),
+            ..report
+        };
+        console.data(json::line(&NamedForm::new(VERIFY, &report))?)
     }
 
     /// Shows what is for people: with --text, stdout is for the text alone.
@@ -98,15 +113,15 @@ impl VerifyRun<'_> {
         let (text, scan) = input.scan(Reading::Paste);
         let name = input.shown_name();
         let lines = LineIndex::new(&text);
-        let file = self.command.files.several().then_some(input.name.as_str());
         let mut exit = Exit::SUCCESS;
         for document in &scan.documents {
             let verdict = self.judge(console, document)?;
             exit = exit.worst(verdict.word().into());
             if self.command.json {
-                console.data(json::line(&report_verdict(
-                    &verdict, document, &lines, file,
-                )?)?)?;
+                let report = report_verdict(&verdict)?;
+                let findings = document.diagnostics();
+                self.command
+                    .print(console, report, findings, (&lines, input))?;
                 continue;
             }
             let line = lines.position(document.span().start).line;
@@ -120,14 +135,12 @@ impl VerifyRun<'_> {
         }
         if self.command.json {
             if scan.rejected.iter().any(|d| d.is_error()) {
-                console.data(json::line(&report_refused(&scan.rejected, &lines, file)?)?)?;
+                let report = report_refused(&scan.rejected);
+                self.command
+                    .print(console, report, &scan.rejected, (&lines, input))?;
             }
         } else {
-            let carets = Carets::new(&name, &text);
-            let refused = scan.rejected.iter();
-            for finding in refused.filter(|d| d.severity >= Severity::Warning) {
-                console.talk(&carets.draw(finding))?;
-            }
+            Carets::new(&name, &text).tell(console, &scan.rejected)?;
         }
         Ok(exit.worst(Exit::of(&scan.rejected)))
     }
@@ -183,25 +196,14 @@ impl VerifyRun<'_> {
 }
 
 /// The report on an envelope.
-fn report_verdict(
-    verdict: &Verdict,
-    document: &Document<'_>,
-    lines: &LineIndex<'_>,
-    file: Option<&str>,
-) -> Result<Value, Failure> {
-    let report = json::value(&verdict.report())?;
-    finish_report(report, document.diagnostics(), lines, file)
+fn report_verdict(verdict: &Verdict) -> Result<VerifyReport, Failure> {
+    json::read(json::value(&verdict.report())?)
 }
 
 /// The report on envelopes that can't be read: no signature was looked at.
-fn report_refused(
-    findings: &[Diagnostic],
-    lines: &LineIndex<'_>,
-    file: Option<&str>,
-) -> Result<Value, Failure> {
+fn report_refused(findings: &[Diagnostic]) -> VerifyReport {
     let worst = findings.iter().filter(|d| d.is_error());
     let worst = worst.max_by_key(|d| d.code().map(|c| c.exit_code()));
-    let mut report = empty_report(VerdictWord::NotVerified);
     let (sentence, next) = match worst {
         Some(fault) => (
             format!("The message can't be read: {}.", fault.message),
@@ -215,51 +217,20 @@ fn report_refused(
             "Copy it again.".to_owned(),
         ),
     };
-    set_field(&mut report, "sentence", sentence.into());
-    set_field(&mut report, "next", next.into());
-    set_field(&mut report, "rule", worst.map(|d| d.rule.id).into());
-    let code = worst.and_then(Diagnostic::code).map(|c| c.as_str());
-    set_field(&mut report, "code", code.into());
-    finish_report(report, findings, lines, file)
+    VerifyReport {
+        verdict: VerdictWord::NotVerified.as_str().to_owned(),
+        sentence,
+        next,
+        rule: worst.map(|d| d.rule.id.to_owned()),
+        code: worst.and_then(Diagnostic::code).map(|c| c.to_string()),
+        ..VerifyReport::default()
+    }
 }
 
 fn upper(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|c| c.to_uppercase().to_string());
     first.unwrap_or_default() + chars.as_str()
-}
-
-/// A report in which nothing applies.
-fn empty_report(word: VerdictWord) -> Value {
-    json!({
-        "schema": VERIFY, "verdict": word.as_str(), "body": null, "lines": [], "after": null, "pkid": null,
-        "algorithm": null, "fingerprint": null, "trust": null, "since": null, "dnssec": null, "sender": null,
-        "receiver": null, "message": null, "signed_at": null, "sentence": "", "next": "", "rule": null, "code": null,
-        "retry": false, "key_change": null, "envelope": null, "restored": null,
-    })
-}
-
-/// Sets a field of a report.
-fn set_field(report: &mut Value, name: &str, value: Value) {
-    if let Some(fields) = report.as_object_mut() {
-        fields.insert(name.to_owned(), value);
-    }
-}
-
-/// The report with the findings of the reading, and with its file if there are several.
-fn finish_report(
-    mut report: Value,
-    findings: &[Diagnostic],
-    lines: &LineIndex<'_>,
-    file: Option<&str>,
-) -> Result<Value, Failure> {
-    let findings = findings.iter().map(|d| json::value(&finding(d, lines)));
-    let findings = findings.collect::<Result<Vec<Value>, Failure>>()?;
-    set_field(&mut report, "repairs", findings.into());
-    if let Some(file) = file {
-        json::tag(&mut report, file);
-    }
-    Ok(report)
 }
 
 /// What stands above a restored text.
@@ -274,8 +245,7 @@ fn describe_verdict(
     lines: &LineIndex<'_>,
     place: &str,
 ) -> Result<String, Failure> {
-    let report = json::value(&verdict.report())?;
-    let mut out = describe_report(verdict.word(), &report, place);
+    let mut out = describe_report(verdict.word(), &report_verdict(verdict)?, place);
     for finding in render::findings(document) {
         if finding.rule.drops || render::is_worth_telling(&finding) {
             out.push_str(&render::remark(&finding, lines));
@@ -285,36 +255,25 @@ fn describe_verdict(
 }
 
 /// What a report says, without remarks on the reading.
-fn describe_report(word: VerdictWord, report: &Value, place: &str) -> String {
-    let text = |name: &str| report.get(name).and_then(Value::as_str);
-    let mut out = title(word, (text("sender"), text("receiver")), place);
-    out.push_str(&format!(
-        "{}\n",
-        wrap(&escape(text("sentence").unwrap_or("")), 0, 0)
-    ));
-    let next = wrap(&escape(text("next").unwrap_or("")), 6, 6);
+fn describe_report(word: VerdictWord, report: &VerifyReport, place: &str) -> String {
+    let sides = (report.sender.as_deref(), report.receiver.as_deref());
+    let mut out = title(word, sides, place);
+    out.push_str(&format!("{}\n", wrap(&escape(&report.sentence), 0, 0)));
+    let next = wrap(&escape(&report.next), 6, 6);
     out.push_str(&format!("{} {next}\n", styled(BOLD, "Next:")));
-    let mut line = |name: &str, value: &str| {
-        let pad = " ".repeat(NAMES.saturating_sub(name.len()));
-        out.push_str(&format!("{}{pad}{}\n", styled(DIM, name), escape(value)));
-    };
-    let change = |name: &str| report.pointer(&format!("/key_change/{name}"));
-    match (change("known"), change("offered")) {
-        (Some(Value::String(known)), Some(Value::String(offered))) => {
-            line("known key", known);
-            line("other key", offered);
-        }
-        _ => {
-            if let Some(fingerprint) = text("fingerprint") {
-                line("fingerprint", fingerprint);
-            }
-        }
+    let mut line = |name: &str, value: &str| out.push_str(&render::field(name, NAMES, value));
+    if let Some(change) = &report.key_change {
+        line("known key", &change.known);
+        line("other key", &change.offered);
+    } else if let Some(fingerprint) = &report.fingerprint {
+        line("fingerprint", fingerprint);
     }
-    if let (Some(at), Some(_)) = (text("signed_at"), text("fingerprint")) {
+    if let (Some(at), Some(_)) = (&report.signed_at, &report.fingerprint) {
         line("signed at", at);
     }
-    if let Some(rule) = text("rule") {
-        let code = text("code").map_or(String::new(), |code| format!(" {code}"));
+    if let Some(rule) = &report.rule {
+        let code = report.code.as_ref();
+        let code = code.map_or(String::new(), |code| format!(" {code}"));
         line("rule", &format!("{rule}{code}"));
     }
     out
@@ -395,13 +354,13 @@ fn check_rc1(
         Ok(_) => VerdictWord::Verified,
         Err(_) => VerdictWord::NotVerified,
     };
-    let told = report_rc1(word, &result);
-    if command.json {
-        let file = command.files.several().then_some(input.name.as_str());
-        let report = finish_report(told, &[], &LineIndex::new(text), file)?;
-        console.data(json::line(&report)?)?;
-    } else {
-        command.tell(console, &describe_report(word, &told, &input.shown_name()))?;
+    let report = report_rc1(word, &result);
+    match command.json {
+        true => command.print(console, report, &[], (&LineIndex::new(text), input))?,
+        false => command.tell(
+            console,
+            &describe_report(word, &report, &input.shown_name()),
+        )?,
     }
     if let (true, Ok(verified)) = (command.text, &result) {
         console.text(verified.payload())?;
@@ -409,42 +368,39 @@ fn check_rc1(
     Ok(word.into())
 }
 
-fn report_rc1(word: VerdictWord, result: &Result<Rc1, Rc1Error>) -> Value {
-    let mut told = empty_report(word);
-    let mut set = |name: &str, value: Value| set_field(&mut told, name, value);
-    set("rule", rule::RC1.id.into());
-    match result {
-        Ok(verified) => {
-            let key = verified.key();
-            let envelope = format!("{}sig: none\n[[END]]\n", verified.payload());
-            let document = Document::parse(&envelope, Reading::Paste);
-            let known = key.denied().map_or(String::new(), |reason| {
-                format!("; that key is on the deny list: it was {reason}")
-            });
-            set("body", "intact".into());
-            set("algorithm", key.algorithm().as_str().into());
-            set("fingerprint", key.fingerprint().to_string().into());
-            set("trust", "rc1".into());
-            set("sender", document.sender().into());
-            set("receiver", document.receiver().into());
-            let sentence =
-                format!("Signed in the rc1 test format, and nothing was changed{known}.");
-            set("sentence", sentence.into());
-            set(
-                "next",
-                "Use it for tests only: no other command accepts this format as verified.".into(),
-            );
-        }
+fn report_rc1(word: VerdictWord, result: &Result<Rc1, Rc1Error>) -> VerifyReport {
+    let report = VerifyReport {
+        verdict: word.as_str().to_owned(),
+        rule: Some(rule::RC1.id.to_owned()),
+        ..VerifyReport::default()
+    };
+    let verified = match result {
+        Ok(verified) => verified,
         Err(fault) => {
-            let sentence = format!("This is no message of the rc1 test format that fits: {fault}.");
-            set("sentence", sentence.into());
-            set(
-                "next",
-                "Don't act on it; check messages of today without --rc1.".into(),
-            );
+            return VerifyReport {
+                sentence: format!("This is no message of the rc1 test format that fits: {fault}."),
+                next: "Don't act on it; check messages of today without --rc1.".to_owned(),
+                ..report
+            };
         }
+    };
+    let key = verified.key();
+    let envelope = format!("{}sig: none\n[[END]]\n", verified.payload());
+    let document = Document::parse(&envelope, Reading::Paste);
+    let known = key.denied().map_or(String::new(), |reason| {
+        format!("; that key is on the deny list: it was {reason}")
+    });
+    VerifyReport {
+        body: Some("intact".to_owned()),
+        algorithm: Some(key.algorithm().to_string()),
+        fingerprint: Some(key.fingerprint().to_string()),
+        trust: Some("rc1".to_owned()),
+        sender: Some(document.sender().to_owned()),
+        receiver: Some(document.receiver().to_owned()),
+        sentence: format!("Signed in the rc1 test format, and nothing was changed{known}."),
+        next: "Use it for tests only: no other command accepts this format as verified.".to_owned(),
+        ..report
     }
-    told
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! An audit bundle on disk: a folder of files.
 
 use crate::failure::Failure;
-use crate::service::relay::data::make_folder;
-use crosstalk_protocol::audit::bundle::BundleFiles;
+use crate::service::relay::data::{make_folder, private_file};
+use crosstalk_protocol::audit::bundle::{BundleFiles, DETAILS, ENTRIES};
+use crosstalk_protocol::audit::{EventDetail, Leaf, LogEntry};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -23,10 +25,8 @@ impl BundleFolder {
     ) -> Result<(), Failure> {
         let messages = self.0.join("messages");
         make_folder(&messages).map_err(|e| Failure::at(&messages, e))?;
-        let mut options = std::fs::File::options();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut options = private_file();
+        options.create(true).truncate(true);
         for (number, (name, text)) in (1..).zip(files) {
             let path = self.0.join(name);
             let file = options.open(&path);
@@ -35,6 +35,38 @@ impl BundleFolder {
             written(number);
         }
         Ok(())
+    }
+}
+
+impl BundleFolder {
+    /// A file of the bundle as text; nothing if it is not there.
+    pub(crate) fn text(&self, name: &str) -> Result<Option<String>, String> {
+        let text = self.read(name)?.map(|b| String::from_utf8(b.into_owned()));
+        text.transpose().map_err(|_| format!("{name} is not text"))
+    }
+
+    /// The entries of the log, without texts and parties. The proofs have to be checked before.
+    pub(crate) fn entries(&self) -> Result<Vec<LogEntry>, String> {
+        let details = self.text(DETAILS)?.unwrap_or_default();
+        let detail = |line: &str| {
+            let mut words = line.splitn(3, ' ');
+            let (index, _salt) = (words.next()?.parse().ok()?, words.next()?);
+            Some((index, EventDetail::parse(words.next()?)?))
+        };
+        let mut details: BTreeMap<u64, EventDetail> = details.lines().filter_map(detail).collect();
+        let entry = |line: &str| {
+            let (index, leaf) = line.split_once(' ')?;
+            let (index, leaf) = (index.parse().ok()?, Leaf::parse(leaf).ok()?);
+            Some(LogEntry {
+                index,
+                leaf,
+                detail: details.remove(&index).map(|detail| (Vec::new(), detail)),
+                text: None,
+                parties: None,
+            })
+        };
+        let entries = self.text(ENTRIES)?.unwrap_or_default();
+        Ok(entries.lines().skip(1).filter_map(entry).collect())
     }
 }
 

@@ -173,11 +173,8 @@ mod tests {
         assert_eq!(first(None, "none", terminal).unwrap(), Choice::None);
         assert_eq!(first(None, "", terminal).unwrap(), Choice::Terminal);
         assert_eq!(Choice::first(None, None, None).unwrap(), Choice::Auto);
-        let fault = first(None, "Sistem", none).unwrap_err();
-        assert!(
-            fault.to_string().contains("auto, system, terminal"),
-            "{fault}"
-        );
+        let help = first(None, "Sistem", none).unwrap_err().help();
+        assert!(help.contains("auto, system, terminal"), "{help}");
         // A wrong variable does not matter where it is not looked at.
         assert_eq!(first(none, "Sistem", None).unwrap(), Choice::None);
     }

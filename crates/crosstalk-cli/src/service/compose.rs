@@ -7,11 +7,11 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{is_piped, shown_path, typed_text};
 use crate::service::consent::Renewal;
-use crate::service::deliver::Delivery;
+use crate::service::deliver::SendOptions;
 use crate::service::editor::{self, Composed, Draft};
 use crate::service::recipient::{resolve_typed, sender_or_own};
 use crate::service::relay::send::Attached;
-use crate::service::settings::Config;
+use crate::service::settings::Settings;
 use crate::service::workspace::Workspace;
 use crate::{clock, view};
 use clap::Args;
@@ -133,7 +133,7 @@ impl OutgoingMessage {
         self,
         console: &mut Console,
         workspace: &Workspace,
-        delivery: &Delivery,
+        delivery: &SendOptions,
     ) -> Result<Exit, Failure> {
         let result = delivery.dispatch_all(console, workspace, &self.builders, &self.files);
         match (result, self.draft) {
@@ -151,7 +151,7 @@ impl OutgoingMessage {
 
 impl Content {
     /// The sender.
-    pub(crate) fn sender(&self, config: &Config) -> Result<String, Failure> {
+    pub(crate) fn sender(&self, config: &Settings) -> Result<String, Failure> {
         sender_or_own(config, self.from.as_deref())
     }
 
@@ -331,7 +331,7 @@ impl Content {
     fn routing(
         &self,
         mut builder: Builder,
-        config: &Config,
+        config: &Settings,
         intent: &str,
         receiver: &str,
     ) -> Builder {
@@ -475,7 +475,7 @@ impl Content {
     fn body(
         &self,
         console: &mut Console,
-        config: &Config,
+        config: &Settings,
         answered: Option<&Record>,
     ) -> Result<(String, Option<Draft>), Failure> {
         match self.text.as_deref().or(self.body.as_deref()) {
@@ -506,7 +506,7 @@ impl Content {
     fn checked(
         &self,
         console: &mut Console,
-        config: &Config,
+        config: &Settings,
         text: String,
     ) -> Result<(String, Vec<&'static str>, bool), Failure> {
         let rules = RedactionRules::default().with_names(config.redact_names());
@@ -575,7 +575,7 @@ fn reference(answered: &Record) -> String {
 }
 
 /// A word for the session: the random end of the thread's id.
-fn word_of(thread: &str) -> String {
+pub(crate) fn word_of(thread: &str) -> String {
     let end: Vec<char> = thread.chars().rev().take(6).collect();
     let end: String = end.into_iter().rev().collect();
     end.to_lowercase()

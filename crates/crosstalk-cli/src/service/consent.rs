@@ -3,17 +3,18 @@
 
 use crate::console::{Console, GREEN, styled};
 use crate::failure::Failure;
+use crate::service::lookup::is_sound;
 use crate::service::workspace::Workspace;
 use crate::{clock, view};
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::{Builder, Document, Intent, Reading, Timestamp};
+use crosstalk_protocol::Admitted;
 use crosstalk_protocol::consent::{
     self, Assurance, Claim, ConsentContext, Grant, LedgerStore as _, Party, Policy, Proof,
     RevocationResult, Terms,
 };
 use crosstalk_protocol::store::{Arrival, StoreError, StoreOutcome, is_same_party};
-use crosstalk_protocol::{Admitted, VerdictWord};
 use crosstalk_store::SqliteStore;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The consent that a message claims, and the evidence for its sender.
 #[derive(Clone, Debug)]
-pub(crate) struct Said {
+pub(crate) struct ConsentStatement {
     claim: Option<Claim>,
     proof: Proof,
     /// Why the message is not taken, by its own words.
@@ -33,7 +34,7 @@ pub(crate) struct Said {
     is_unsound: bool,
 }
 
-impl Said {
+impl ConsentStatement {
     /// Looks at a message by itself.
     pub(crate) fn of(admitted: &Admitted, proof: Proof, policy: &Policy, at: Timestamp) -> Self {
         let document = admitted.document();
@@ -51,10 +52,7 @@ impl Said {
             claim,
             proof,
             refusal: enough.err(),
-            is_unsound: matches!(
-                admitted.verdict().word(),
-                VerdictWord::Damaged | VerdictWord::NotVerified | VerdictWord::Revoked
-            ),
+            is_unsound: !is_sound(admitted.verdict().word()),
         }
     }
 
@@ -135,11 +133,11 @@ impl Said {
         let mut claim = claim.clone();
         claim.permission = None;
         let is_authority = policy.is_authority(party.sender);
-        let withdrawal = consent::plan_revocation(&claim, &party, known, is_authority)?;
-        match withdrawal {
+        let revocation = consent::plan_revocation(&claim, &party, known, is_authority)?;
+        match revocation {
             Some(_) => Ok(Terms {
                 expires: claim.expires,
-                withdrawal,
+                withdrawal: revocation,
                 ..Terms::default()
             }),
             None => consent::judge(&claim, &party, known),
@@ -265,7 +263,7 @@ pub(crate) fn tell_granted(
     Ok(())
 }
 
-/// Files a message: the outcome and the consents that it withdrew; or its refusal.
+/// Files a message: the outcome and the consents that it revoked; or its refusal.
 pub(crate) type Filed = Result<(StoreOutcome, RevocationResult), Rejection>;
 
 /// Keeps a message, if its consent is enough, and writes down what follows from it.
@@ -273,7 +271,7 @@ pub(crate) fn file(
     console: &mut Console,
     store: &mut SqliteStore,
     arrival: &Arrival,
-    (said, policy): (&Said, &Policy),
+    (said, policy): (&ConsentStatement, &Policy),
 ) -> Result<Filed, Failure> {
     if let Some(refusal) = &said.refusal {
         return Ok(Err(refusal.clone()));
@@ -281,7 +279,7 @@ pub(crate) fn file(
     let claim = said.claim.clone().unwrap_or_default();
     let rule = |known: &[Grant]| said.ruled(arrival, known, policy);
     let filed = store.accept_ruled(arrival, &claim, &rule)?;
-    if matches!(&filed, Ok((_, withdrawn)) if !withdrawn.erased.is_empty()) {
+    if matches!(&filed, Ok((_, revoked)) if !revoked.erased.is_empty()) {
         scrub(console, store)?;
     }
     Ok(filed)
@@ -315,16 +313,16 @@ pub(crate) fn sentence(refusal: &Rejection) -> String {
     format!("{} ({}, {rule})", refusal.detail(), refusal.code.as_str())
 }
 
-/// Says what was withdrawn and erased; nothing if nothing was.
-pub(crate) fn tell(console: &mut Console, withdrawn: &RevocationResult) -> Result<(), Failure> {
-    if withdrawn.consents.is_empty() {
+/// Says what was revoked and erased; nothing if nothing was.
+pub(crate) fn tell(console: &mut Console, revoked: &RevocationResult) -> Result<(), Failure> {
+    if revoked.consents.is_empty() {
         return Ok(());
     }
     console.talk(&format!(
         "{}: {}; {}\n",
-        styled(GREEN, "Withdrawn"),
-        view::names(&withdrawn.consents),
-        match withdrawn.erased.len() {
+        styled(GREEN, "Revoked"),
+        view::names(&revoked.consents),
+        match revoked.erased.len() {
             0 => "there was nothing to erase here".to_owned(),
             1 => "1 message erased here, whose digest stays".to_owned(),
             many => format!("{many} messages erased here, whose digests stay"),

@@ -14,12 +14,12 @@ use crate::console::{BOLD, Console, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report::{
-    FailureReport, HandedReport, MessageReport, SentManyReport, SentReport, UnsentReport,
-    WithdrawnReport,
+    FailureReport, HandedReport, MessageReport, RevokedReport, SentManyReport, SentReport,
+    UnsentReport,
 };
 use crate::schema::{SENT, SENT_MANY};
 use crate::service::clipboard::{Choice, ClipboardError, Copied};
-use crate::service::consent::{self, Said};
+use crate::service::consent::{self, ConsentStatement};
 use crate::service::home::{Opened, block_of};
 use crate::service::lookup;
 use crate::service::passphrase::Passphrase;
@@ -51,7 +51,7 @@ use crosstalk_store::{SqliteStore, StoredKey};
 /// How a message leaves.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "How it leaves")]
-pub(crate) struct Delivery {
+pub(crate) struct SendOptions {
     /// Sign it
     #[arg(long, overrides_with = "no_sign")]
     sign: bool,
@@ -111,7 +111,7 @@ pub(crate) struct SignedMessage {
 struct SentMessage {
     sealed: SignedMessage,
     record: Record,
-    withdrawn: RevocationResult,
+    revoked: RevocationResult,
     /// The text for the chat.
     pasted: String,
 }
@@ -122,7 +122,7 @@ impl SentMessage {
     }
 }
 
-impl Delivery {
+impl SendOptions {
     /// Sends a message on its way. What it warns about has been told before.
     pub(crate) fn dispatch(
         &self,
@@ -253,7 +253,7 @@ impl Delivery {
             };
             let id_shown = styled(BOLD, &id);
             console.talk(&format!("Kept as {id_shown} in thread {thread}{to}.\n"))?;
-            consent::tell(console, &one.withdrawn)?;
+            consent::tell(console, &one.revoked)?;
             names.push(id);
         }
         drop(store);
@@ -326,7 +326,7 @@ impl Delivery {
         sealed: SignedMessage,
     ) -> Result<SentMessage, Failure> {
         let kept = (sealed.text.as_str(), sealed.key.as_ref());
-        let (outcome, withdrawn) = keep(console, workspace, store, kept, sealed.at)?;
+        let (outcome, revoked) = keep(console, workspace, store, kept, sealed.at)?;
         let StoreOutcome::Filed { id, .. } = outcome else {
             return Err(
                 Failure::failed("the message was not kept, because its id is taken")
@@ -344,7 +344,7 @@ impl Delivery {
         Ok(SentMessage {
             sealed,
             record,
-            withdrawn,
+            revoked,
             pasted,
         })
     }
@@ -590,7 +590,7 @@ fn primed(text: &str, assistant: Assistant) -> String {
     format!("{}\n\n{}", primer.trim_end(), fence(text))
 }
 
-/// Keeps a message of one's own, if its consent is enough. What it withdrew.
+/// Keeps a message of one's own, if its consent is enough. What it revoked.
 pub(crate) fn keep(
     console: &mut Console,
     workspace: &Workspace,
@@ -602,7 +602,7 @@ pub(crate) fn keep(
     let (arrival, admitted) = arrival(&document, key, at);
     let proof = Proof::own(admitted.verdict(), workspace.mine()?.has(document.sender()));
     let policy = workspace.config.consent();
-    let said = Said::of(&admitted, proof, &policy, at);
+    let said = ConsentStatement::of(&admitted, proof, &policy, at);
     let filed = consent::file(console, store, &arrival, (&said, &policy))?;
     filed.map_err(|refusal| consent::declined("nothing was sent: ", &refusal))
 }
@@ -685,6 +685,6 @@ fn report(
         primer: sent.sealed.has_primer,
         copied,
         relay,
-        withdrawn: WithdrawnReport::new(&sent.withdrawn),
+        withdrawn: RevokedReport::new(&sent.revoked),
     }
 }

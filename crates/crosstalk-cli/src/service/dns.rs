@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 /// Whether and which name servers to ask.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct Look {
+pub(crate) struct DnsOptions {
     /// Ask the domain of the key id for its keys. Without this, nothing is sent
     #[arg(long)]
     pub(crate) dns: bool,
@@ -40,16 +40,16 @@ pub(crate) fn server(text: &str) -> Result<SocketAddr, String> {
 
 /// Answers of this run, on top of the kept ones.
 #[derive(Debug)]
-pub(crate) struct Lookup<'l> {
-    look: &'l Look,
+pub(crate) struct DnsLookup<'l> {
+    look: &'l DnsOptions,
     rooms: &'l KeysAndTrust,
     dns: Option<Dns>,
     answers: Vec<(String, DnsAnswer)>,
 }
 
-impl<'l> Lookup<'l> {
+impl<'l> DnsLookup<'l> {
     /// Prepares to ask, if it was asked for. Nothing is sent yet.
-    pub(crate) fn new(look: &'l Look, rooms: &'l KeysAndTrust) -> Result<Self, Failure> {
+    pub(crate) fn new(look: &'l DnsOptions, rooms: &'l KeysAndTrust) -> Result<Self, Failure> {
         let dns = match look.dns {
             true => Some(look.connect()?),
             false => None,
@@ -144,7 +144,7 @@ impl<'l> Lookup<'l> {
     }
 }
 
-impl Look {
+impl DnsOptions {
     /// Prepares to ask. Nothing is sent yet.
     pub(crate) fn connect(&self) -> Result<Dns, Failure> {
         let mut options = Options::default();

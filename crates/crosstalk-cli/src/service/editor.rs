@@ -7,10 +7,9 @@ mod draft;
 mod program;
 
 pub(crate) use draft::Draft;
-pub(crate) use program::Program;
+pub(crate) use program::Editor;
 
 use crate::failure::Failure;
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -44,7 +43,7 @@ pub(crate) fn compose(
     reference: &str,
     configured: Option<&str>,
 ) -> Result<Composed, EditorError> {
-    let program = Program::find(configured)?;
+    let program = Editor::find(configured)?;
     let mut draft = Draft::new(draft, reference).map_err(|e| EditorError::File(e, None))?;
     let ran = program.run(draft.path());
     // An editor that failed may have written before: what is in the file now is what is to be kept.
@@ -60,48 +59,32 @@ pub(crate) fn compose(
     }
 }
 
-impl fmt::Display for EditorError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = match self {
-            Self::NoTerminal => {
-                return f.write_str(
-                    "there is no terminal to write the text on: give it with --body, or name an editor in VISUAL or \
-                     EDITOR",
-                );
-            }
-            Self::NoEditor => {
-                return f.write_str(
-                    "no editor is found: name one in VISUAL or EDITOR, or give the text with --body",
-                );
-            }
-            Self::Failed(name, why, kept) => {
-                write!(
-                    f,
-                    "the editor `{name}` {why}; name another one in VISUAL or EDITOR"
-                )?;
-                kept
-            }
-            Self::File(fault, kept) => {
-                write!(f, "the file of the draft can't be used: {fault}")?;
-                kept
-            }
-        };
-        match kept {
-            Some(path) => write!(f, "; nothing is lost, the draft is in {}", path.display()),
-            None => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for EditorError {}
-
 impl From<EditorError> for Failure {
     fn from(fault: EditorError) -> Self {
-        let message = fault.to_string();
-        match fault {
-            EditorError::NoTerminal | EditorError::NoEditor => Self::usage(message),
-            _ => Self::failed(message),
-        }
+        let (what, help, kept) = match fault {
+            EditorError::NoTerminal => {
+                return Self::usage("there is no terminal to write the text on")
+                    .help("give it with --body, or name an editor in VISUAL or EDITOR");
+            }
+            EditorError::NoEditor => {
+                return Self::usage("no editor is found")
+                    .help("name one in VISUAL or EDITOR, or give the text with --body");
+            }
+            EditorError::Failed(name, why, kept) => (
+                format!("the editor `{name}` {why}"),
+                "name another one in VISUAL or EDITOR",
+                kept,
+            ),
+            EditorError::File(fault, kept) => (
+                format!("the file of the draft can't be used: {fault}"),
+                "",
+                kept,
+            ),
+        };
+        let kept = kept.map(|path| format!("nothing is lost, the draft is in {}", path.display()));
+        let help = [Some(help.to_owned()).filter(|h| !h.is_empty()), kept];
+        let help: Vec<String> = help.into_iter().flatten().collect();
+        Self::failed(what).help(help.join("; "))
     }
 }
 
@@ -146,8 +129,10 @@ mod tests {
             panic!("{fault:?}");
         };
         assert_eq!(why, "ended with exit code 1");
-        assert!(fault.to_string().contains(&path.display().to_string()));
-        assert_eq!(std::fs::read_to_string(path).unwrap(), "written\n");
+        let path = path.clone();
+        let told = Failure::from(fault).to_string();
+        assert!(told.contains(&path.display().to_string()), "{told}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "written\n");
         std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
 
         let fault = composed("a draft", "", "no-such-editor-anywhere").unwrap_err();

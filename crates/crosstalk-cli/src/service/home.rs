@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::service::passphrase::Passphrase;
 use crosstalk_envelope::registry::rule;
-use crosstalk_envelope::{ErrorCode, PrivateKey, PublicKey, base64};
+use crosstalk_envelope::{PrivateKey, PublicKey, base64};
 use crosstalk_protocol::rotation::key_block;
 use crosstalk_protocol::{Rotation, Trust};
 use crosstalk_store::{Home, KeyStore, StoredKey, TrustFile};
@@ -36,6 +36,14 @@ impl KeysAndTrust {
     /// The trust file.
     pub(crate) fn trust(&self) -> Result<Trust, Failure> {
         Ok(self.trust.read()?)
+    }
+
+    /// Changes the trust file.
+    pub(crate) fn change_trust<T>(
+        &self,
+        change: impl FnOnce(&mut Trust) -> T,
+    ) -> Result<T, Failure> {
+        self.trust.update(|trust| Ok(change(trust)))
     }
 
     /// The key with this id, or the only one that may sign.
@@ -82,20 +90,20 @@ impl KeysAndTrust {
 /// A key that was replaced or revoked signs nothing any more.
 pub(crate) fn require_active(key: &StoredKey) -> Result<(), Failure> {
     let id = &key.facts.id;
-    let message = if let Some(revoked) = &key.facts.revoked {
-        format!(
-            "the key {id} was revoked on {}: make a new one with `crosstalk key new --id ID`, under another id",
-            revoked.at
+    let (what, help) = if let Some(revoked) = &key.facts.revoked {
+        (
+            format!("the key {id} was revoked on {}", revoked.at),
+            "make a new one with `crosstalk key new --id ID`, under another id".to_owned(),
         )
     } else if let Some(retired) = &key.facts.retired {
-        format!(
-            "the key {id} was replaced on {}: sign with {}",
-            retired.at, retired.by
+        (
+            format!("the key {id} was replaced on {}", retired.at),
+            format!("sign with {}", retired.by),
         )
     } else {
         return Ok(());
     };
-    Err(Failure::refused(ErrorCode::Perm, message))
+    Err(Failure::denied(what).help(help))
 }
 
 /// The `meta: key` block of one's own key; after a rotation with the proof of the old key.
@@ -127,10 +135,8 @@ pub(crate) fn public_key(text: &str) -> Result<PublicKey, Failure> {
     let content = std::fs::read_to_string(Path::new(text)).map_err(|e| Failure::io(text, e))?;
     let content = content.trim();
     if content.contains("PRIVATE KEY-----") {
-        return Err(
-            Failure::refused(ErrorCode::Perm, format!("{text} holds a private key"))
-                .help("ask for the public one, and tell its owner"),
-        );
+        return Err(Failure::denied(format!("{text} holds a private key"))
+            .help("ask for the public one, and tell its owner"));
     }
     let key = match content.contains(":pk=") {
         true => PublicKey::parse_record(content),

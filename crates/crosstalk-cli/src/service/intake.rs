@@ -15,9 +15,8 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::paragraph::wrap;
 use crate::report::PastedReport;
-use crate::service::dns::Look;
+use crate::service::dns::DnsOptions;
 use crate::service::relay::remote::Waiting;
 use crate::service::relocate::relocate;
 use crate::service::workspace::Workspace;
@@ -27,9 +26,7 @@ use crosstalk_envelope::json::finding;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{
-    CoreHeader, Diagnostic, Document, ErrorCode, LineIndex, Reading, Severity,
-};
+use crosstalk_envelope::{CoreHeader, Diagnostic, Document, ErrorCode, LineIndex, Reading};
 use crosstalk_protocol::consent::{Policy, RevocationResult};
 use crosstalk_protocol::store::{
     Arrival, Moved, Record, Side, Store as _, StoreOutcome, Way, is_placeholder,
@@ -38,7 +35,7 @@ use crosstalk_protocol::{VerdictWord, is_primer_example, readdressed};
 use crosstalk_store::SqliteStore;
 pub(crate) use plain::{asked, asks};
 pub(crate) use reader::{Incoming, Taken};
-use report::Told;
+use report::IntakeResult;
 use serde_json::Value;
 
 /// The ids that a relay assigned to a message, which others know it by.
@@ -85,7 +82,7 @@ impl AssignedIds {
 /// Keeps the messages of texts, and tells about them: to people at once, to programs at the end.
 pub(crate) struct Intake<'a> {
     workspace: &'a Workspace,
-    look: &'a Look,
+    look: &'a DnsOptions,
     pub(crate) way: Way,
     pub(crate) new_id: bool,
     /// The message that everything answers, because a person says so.
@@ -115,7 +112,7 @@ pub(crate) struct Intake<'a> {
 
 impl<'a> Intake<'a> {
     /// Keeps what is pasted.
-    pub(crate) fn new(workspace: &'a Workspace, look: &'a Look, unfold: bool) -> Self {
+    pub(crate) fn new(workspace: &'a Workspace, look: &'a DnsOptions, unfold: bool) -> Self {
         Self {
             workspace,
             look,
@@ -153,7 +150,7 @@ impl<'a> Intake<'a> {
         let refused = (scan.rejected.as_slice(), is_unreadable);
         let mut exit = self.refused(console, input, (&text, &lines), refused)?;
         if !scan.truncated.is_empty() && !self.quiet {
-            console.talk(&format!("{}\n", wrap(&self.truncated_hint(input), 0, 0)))?;
+            console.tell(&self.truncated_hint(input))?;
         }
         if scan.documents.is_empty() {
             return Ok(exit);
@@ -190,8 +187,8 @@ impl<'a> Intake<'a> {
         let is_all_mine = are_mine(&store, &outcomes)?;
         let all = documents.iter().zip(&taken).zip(&outcomes);
         for (number, ((document, taken), outcome)) in all.enumerate() {
-            let (outcome, withdrawn) = match outcome {
-                Ok((outcome, withdrawn)) => (outcome, withdrawn),
+            let (outcome, revoked) = match outcome {
+                Ok((outcome, revoked)) => (outcome, revoked),
                 Err(refusal) => {
                     exit = exit.worst(refusal.code.into());
                     match self.quiet {
@@ -213,7 +210,7 @@ impl<'a> Intake<'a> {
                     store.message(id)?
                 }
             };
-            let told = Told {
+            let told = IntakeResult {
                 document,
                 taken,
                 outcome,
@@ -232,7 +229,7 @@ impl<'a> Intake<'a> {
                 true => self.messages.push(told.report()?),
                 false => {
                     told.show(console, &store, self.unfold)?;
-                    consent::tell(console, withdrawn)?;
+                    consent::tell(console, revoked)?;
                     if let (Some(record), false) = (&record, told.candidates().is_empty()) {
                         let candidates = (told.candidates(), self.may_ask);
                         pick::pick(console, &mut store, record, candidates)?;
@@ -287,14 +284,13 @@ impl<'a> Intake<'a> {
             let exit = self.keep(console, &known)?;
             if let (Some(question), false) = (waiting, self.quiet) {
                 let id = view::short(&self.workspace.kept(console)?, &question.id)?;
-                let file = input.file_argument();
-                let file = file.map_or_else(String::new, |file| format!(" {file}"));
+                let file = input.further_argument();
                 let text = format!(
                     "It is the answer of {}. If {} said the same, file it with `crosstalk paste --as-reply-to {id}{file}`.",
                     view::line(&before.sender),
                     view::names(&plain::asked(question))
                 );
-                console.talk(&format!("{}\n", wrap(&text, 0, 0)))?;
+                console.tell(&text)?;
             }
             return Ok(exit);
         }
@@ -349,10 +345,7 @@ impl<'a> Intake<'a> {
         if let Some(answers) = &self.answers {
             command.push_str(&format!(" --as-reply-to {}", escape(answers)));
         }
-        if let Some(file) = input.file_argument() {
-            command.push_str(&format!(" {file}"));
-        }
-        command
+        command + &input.further_argument()
     }
 
     /// Moves a message that is here already to the one that the person says it answers.
@@ -458,25 +451,18 @@ impl<'a> Intake<'a> {
                     first.message,
                     errors.len()
                 );
-                console.talk(&format!("{}\n", wrap(&escape(&text), 0, 0)))?;
+                console.tell(&escape(&text))?;
             }
-            _ => {
-                for finding in refused.iter().filter(|d| d.severity >= Severity::Warning) {
-                    console.talk(&carets.draw(finding))?;
-                }
-            }
+            _ => carets.tell(console, refused)?,
         }
         let has_none =
             !errors.is_empty() && errors.iter().all(|d| d.rule.id == rule::NO_ENVELOPE.id);
         if !errors.is_empty() && !has_none && is_unreadable && self.answers.is_none() {
             let hint = plain::hint(console, self.workspace, input)?;
-            return console
-                .talk(&format!("{}\n", wrap(&hint, 0, 0)))
-                .map(|()| exit);
+            return console.tell(&hint).map(|()| exit);
         }
         if has_none {
-            let file = input.file_argument();
-            let file = file.map_or_else(String::new, |file| format!(" {file}"));
+            let file = input.further_argument();
             if let Some(before) = plain::filed_before(console, self.workspace, input, None)? {
                 let store = self.workspace.kept(console)?;
                 let id = view::short(&store, &before.id)?;
@@ -490,7 +476,7 @@ impl<'a> Intake<'a> {
                 return console.talk(&text).map(|()| exit);
             }
             let hint = plain::hint(console, self.workspace, input)?;
-            console.talk(&format!("{}\n", wrap(&hint, 0, 0)))?;
+            console.tell(&hint)?;
         }
         Ok(exit)
     }
@@ -531,9 +517,7 @@ fn filed_as_it_came(
 fn exit_of(outcome: &StoreOutcome, verdict: VerdictWord) -> Exit {
     match (outcome, verdict) {
         (StoreOutcome::Conflict { .. }, _) => ErrorCode::Perm.into(),
-        (_, VerdictWord::Damaged | VerdictWord::NotVerified | VerdictWord::Revoked) => {
-            verdict.into()
-        }
+        (_, verdict) if !lookup::is_sound(verdict) => verdict.into(),
         _ => Exit::SUCCESS,
     }
 }

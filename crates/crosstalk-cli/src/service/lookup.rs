@@ -174,7 +174,7 @@ pub(crate) fn require_open(store: &SqliteStore, thread: &str) -> Result<(), Fail
         return Ok(());
     };
     Err(
-        Failure::refused(ErrorCode::Perm, format!("the thread was closed on {at}")).help(format!(
+        Failure::denied(format!("the thread was closed on {at}")).help(format!(
             "begin a new one with `crosstalk send NAME \"…\"`, or add --reopen to go on, as in `crosstalk reply {} \
              --reopen`",
             view::short(store, &last)?
@@ -280,7 +280,7 @@ pub(crate) fn why_gone(record: &Record) -> Option<String> {
     }
     Some(match record.expires {
         Some(end) if end <= clock::exact() => format!("its consent ended on {end}"),
-        _ => "its consent was withdrawn, and the text erased".to_owned(),
+        _ => "its consent was revoked, and the text erased".to_owned(),
     })
 }
 
@@ -398,7 +398,7 @@ pub(crate) fn with_text(
     if kept.len() < all {
         let what = paragraph::count(all - kept.len(), "message");
         console.note(&format!(
-            "{what} left out: the consent is over or was withdrawn"
+            "{what} left out: the consent is over or was revoked"
         ))?;
     }
     Ok(kept)

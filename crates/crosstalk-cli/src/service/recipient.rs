@@ -3,8 +3,8 @@
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::service::dns::{Look, server};
-use crate::service::settings::Config;
+use crate::service::dns::{DnsOptions, server};
+use crate::service::settings::Settings;
 use crate::service::workspace::Workspace;
 use clap::Args;
 use crosstalk_envelope::Address;
@@ -33,7 +33,7 @@ impl Ask {
     pub(crate) fn resolve(
         &self,
         console: &mut Console,
-        config: &Config,
+        config: &Settings,
         typed: &str,
     ) -> Result<String, Failure> {
         let answer = self.answer(config, typed)?;
@@ -53,23 +53,23 @@ impl Ask {
     pub(crate) fn resolve_each(
         &self,
         console: &mut Console,
-        config: &Config,
+        config: &Settings,
         typed: &str,
     ) -> Result<Vec<String>, Failure> {
         each(config, typed, |part| self.resolve(console, config, part))
     }
 
-    fn answer(&self, config: &Config, typed: &str) -> Result<Option<AddressAnswer>, Failure> {
+    fn answer(&self, config: &Settings, typed: &str) -> Result<Option<AddressAnswer>, Failure> {
         let domain = self.domain.clone().or_else(|| config.domain());
         // The setting asks where there is a domain; who says --dns wants to know that there is none.
         let is_asked = self.dns || (config.dns() && domain.is_some());
         if !is_asked {
             return Ok(None);
         }
-        let look = Look {
+        let look = DnsOptions {
             dns: true,
             dns_server: self.dns_server,
-            ..Look::default()
+            ..DnsOptions::default()
         };
         ask_domain(&look, config, domain, typed)
     }
@@ -77,8 +77,8 @@ impl Ask {
 
 /// Asks a domain about a name, unless the name is in the settings or is an address already.
 pub(crate) fn ask_domain(
-    look: &Look,
-    config: &Config,
+    look: &DnsOptions,
+    config: &Settings,
     domain: Option<String>,
     typed: &str,
 ) -> Result<Option<AddressAnswer>, Failure> {
@@ -101,7 +101,7 @@ const MOST: usize = 20;
 
 /// The receivers that a person typed, each as `find` writes it. A name of the settings may have a comma in it.
 fn each(
-    config: &Config,
+    config: &Settings,
     typed: &str,
     mut find: impl FnMut(&str) -> Result<String, Failure>,
 ) -> Result<Vec<String>, Failure> {
@@ -141,12 +141,12 @@ fn is_sentence(typed: &str) -> bool {
 }
 
 /// The addresses to write for what is typed, one or several with commas between them, without asking anybody.
-pub(crate) fn resolve_each(config: &Config, typed: &str) -> Result<Vec<String>, Failure> {
+pub(crate) fn resolve_each(config: &Settings, typed: &str) -> Result<Vec<String>, Failure> {
     each(config, typed, |part| Ok(resolve_typed(config, part)))
 }
 
 /// The address to write for what is typed, without asking anybody.
-pub(crate) fn resolve_typed(config: &Config, typed: &str) -> String {
+pub(crate) fn resolve_typed(config: &Settings, typed: &str) -> String {
     written(typed, resolve(typed, config.names(), None).result)
 }
 
@@ -211,7 +211,7 @@ fn capitals(typed: &str) -> String {
 }
 
 /// The sender of a message: the one that was typed, else that of the settings.
-pub(crate) fn sender_or_own(config: &Config, typed: Option<&str>) -> Result<String, Failure> {
+pub(crate) fn sender_or_own(config: &Settings, typed: Option<&str>) -> Result<String, Failure> {
     match typed {
         Some(typed) => Ok(resolve_typed(config, typed)),
         None => config.sender(),

@@ -4,7 +4,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::service::compose::Content;
-use crate::service::deliver::Delivery;
+use crate::service::deliver::SendOptions;
 use crate::service::lookup::is_sound;
 use crate::service::workspace::Workspace;
 use crate::view;
@@ -19,7 +19,7 @@ pub(crate) fn answer(
     workspace: &Workspace,
     answered: &Record,
     content: &Content,
-    delivery: &Delivery,
+    delivery: &SendOptions,
 ) -> Result<Exit, Failure> {
     delivery.require_key(workspace)?;
     if !is_sound(answered.verdict) {

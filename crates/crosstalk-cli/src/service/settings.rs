@@ -12,27 +12,26 @@ mod table;
 
 pub(crate) use file::{Target, put, stored, take};
 pub(crate) use relay::{RelaySetting, base_url, is_open, put_relay, take_relay};
-pub(crate) use table::{Key, SETTINGS, Setting, Value};
+pub(crate) use table::{SETTINGS, Setting, SettingKey, Value};
 
 use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
 use crate::service::clipboard::Choice;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Address, ErrorCode, Schemes};
+use crosstalk_envelope::{Address, Schemes};
 use crosstalk_protocol::NameTable;
 use crosstalk_protocol::consent::Policy;
 use crosstalk_protocol::relay::Pattern;
 use crosstalk_store::{ConfigFile, Home};
 use file::{FileFault, FileText};
-use serde_json::{Value as Json, json};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum SettingSource {
     /// The default, and where it comes from if that depends on the machine.
     Default(&'static str),
     /// The file, in this line.
@@ -43,7 +42,7 @@ pub(crate) enum Source {
     Flag,
 }
 
-impl Source {
+impl SettingSource {
     /// The word for it, as JSON has it.
     pub(crate) const fn as_str(&self) -> &'static str {
         match self {
@@ -63,7 +62,7 @@ impl Source {
     }
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for SettingSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Default("") => f.write_str("default"),
@@ -78,19 +77,19 @@ impl std::fmt::Display for Source {
 
 /// The settings in effect.
 #[derive(Debug)]
-pub(crate) struct Config {
+pub(crate) struct Settings {
     path: PathBuf,
     exists: bool,
     profiles: Vec<String>,
-    values: BTreeMap<Key, (Value, Source)>,
+    values: BTreeMap<SettingKey, (Value, SettingSource)>,
     names: NameTable,
-    name_sources: Vec<(String, Source)>,
+    name_sources: Vec<(String, SettingSource)>,
     relays: Vec<RelaySetting>,
     warnings: Vec<String>,
-    identity: OnceCell<Option<Identity>>,
+    identity: OnceCell<Option<UserIdentity>>,
 }
 
-impl Config {
+impl Settings {
     /// The settings of `CROSSTALK_HOME` or of the platform, with this profile if one was asked for.
     pub(crate) fn load(profile: Option<&str>) -> Result<Self, Failure> {
         let file = ConfigFile::new(&Home::from_env()?);
@@ -144,7 +143,7 @@ impl Config {
             let value = Value::Text(name.to_owned());
             config
                 .values
-                .insert(Key::DefaultProfile, (value, Source::Flag));
+                .insert(SettingKey::DefaultProfile, (value, SettingSource::Flag));
         }
         if let Some(name) = config.profile().map(str::to_owned) {
             config.require_profile(&name)?;
@@ -159,8 +158,8 @@ impl Config {
     /// Applies the file, or one of its profiles.
     fn apply(&mut self, found: &FileText, profile: Option<&str>) {
         let source = |line: usize| match profile {
-            None => Source::File(line),
-            Some(name) => Source::Profile(name.to_owned(), line),
+            None => SettingSource::File(line),
+            Some(name) => SettingSource::Profile(name.to_owned(), line),
         };
         let values = found.values.iter();
         for entry in values.filter(|e| e.profile.as_deref() == profile) {
@@ -195,7 +194,7 @@ impl Config {
         };
         let value = value.map_err(|what| Failure::usage(format!("{name} {what}")))?;
         self.values
-            .insert(setting.key, (value, Source::Variable(name)));
+            .insert(setting.key, (value, SettingSource::Variable(name)));
         Ok(())
     }
 
@@ -215,35 +214,35 @@ impl Config {
         }))
     }
 
-    pub(crate) fn value(&self, key: Key) -> (Option<Value>, Source) {
+    pub(crate) fn value(&self, key: SettingKey) -> (Option<Value>, SettingSource) {
         if let Some((value, source)) = self.values.get(&key) {
             return (Some(value.clone()), source.clone());
         }
         let (text, from) = match key {
-            Key::User => match self.identity() {
+            SettingKey::User => match self.identity() {
                 Some(identity) => (Some(identity.user.clone()), identity.from),
                 None => (None, ""),
             },
-            Key::Sender => match self.value(Key::User).0 {
+            SettingKey::Sender => match self.value(SettingKey::User).0 {
                 Some(Value::Text(user)) => (Some(user.to_uppercase()), "the user in capitals"),
                 _ => (None, ""),
             },
-            Key::Editor => match editor() {
+            SettingKey::Editor => match editor() {
                 Some((editor, from)) => (Some(editor), from),
                 None => (None, ""),
             },
             _ => (None, ""),
         };
         match text {
-            Some(text) => (Some(Value::Text(text)), Source::Default(from)),
+            Some(text) => (Some(Value::Text(text)), SettingSource::Default(from)),
             None => {
                 let value = setting_of(key).and_then(Setting::default);
-                (value, Source::Default(""))
+                (value, SettingSource::Default(""))
             }
         }
     }
 
-    fn identity(&self) -> Option<&Identity> {
+    fn identity(&self) -> Option<&UserIdentity> {
         self.identity.get_or_init(find_identity).as_ref()
     }
 
@@ -257,7 +256,7 @@ impl Config {
     }
 
     pub(crate) fn profile(&self) -> Option<&str> {
-        match self.values.get(&Key::DefaultProfile) {
+        match self.values.get(&SettingKey::DefaultProfile) {
             Some((Value::Text(name), _)) => Some(name),
             _ => None,
         }
@@ -292,10 +291,10 @@ impl Config {
         Some(relay::token_path(&self.path, file))
     }
 
-    pub(crate) fn name_source(&self, name: &str) -> Source {
+    pub(crate) fn name_source(&self, name: &str) -> SettingSource {
         let mut found = self.name_sources.iter();
         let found = found.rfind(|(n, _)| same_name(n, name));
-        found.map_or(Source::Default(""), |(_, source)| source.clone())
+        found.map_or(SettingSource::Default(""), |(_, source)| source.clone())
     }
 }
 
@@ -303,10 +302,7 @@ impl Config {
 fn parse(text: &str, path: &Path) -> Result<FileText, Failure> {
     file::read(text).map_err(|FileFault { line, message }| {
         let file = path.display();
-        Failure::refused(
-            ErrorCode::Format,
-            format!("`{file}` line {line}: {message}"),
-        )
+        Failure::malformed(format!("`{file}` line {line}: {message}"))
     })
 }
 
@@ -331,23 +327,23 @@ pub(crate) fn names_in(
 /// Whether a text can be the file with the settings: every profile is read.
 pub(crate) fn check(text: &str, path: &Path) -> Result<(), Failure> {
     let found = parse(text, path)?;
-    let default = found.values.iter().find(|e| e.key == Key::DefaultProfile);
+    let default = found
+        .values
+        .iter()
+        .find(|e| e.key == SettingKey::DefaultProfile);
     if let Some(entry) = default
         && let Value::Text(name) = &entry.value
         && !found.profiles.contains(name)
     {
         let (file, line) = (path.display(), entry.line);
-        return Err(Failure::refused(
-            ErrorCode::Format,
-            format!(
-                "`{file}` line {line}: `default_profile` is `{name}`, and there is no table [profile.{name}]"
-            ),
-        ));
+        return Err(Failure::malformed(format!(
+            "`{file}` line {line}: `default_profile` is `{name}`, and there is no table [profile.{name}]"
+        )));
     }
     Ok(())
 }
 
-fn setting_of(key: Key) -> Option<&'static Setting> {
+fn setting_of(key: SettingKey) -> Option<&'static Setting> {
     SETTINGS.iter().find(|s| s.key == key)
 }
 
@@ -420,26 +416,26 @@ pub(crate) enum Ids {
     Uuid,
 }
 
-impl Config {
-    fn text(&self, key: Key) -> Option<String> {
+impl Settings {
+    fn text(&self, key: SettingKey) -> Option<String> {
         match self.value(key).0 {
             Some(Value::Text(text)) => Some(text),
             _ => None,
         }
     }
 
-    fn list(&self, key: Key) -> Vec<String> {
+    fn list(&self, key: SettingKey) -> Vec<String> {
         match self.value(key).0 {
             Some(Value::List(list)) => list,
             _ => Vec::new(),
         }
     }
 
-    fn is_on(&self, key: Key) -> bool {
+    fn is_on(&self, key: SettingKey) -> bool {
         matches!(self.value(key).0, Some(Value::Switch(true)))
     }
 
-    fn when(&self, key: Key) -> When {
+    fn when(&self, key: SettingKey) -> When {
         match self.value(key).0 {
             Some(Value::Switch(true)) => When::Always,
             Some(Value::Switch(false)) => When::Never,
@@ -448,7 +444,7 @@ impl Config {
     }
 
     pub(crate) fn user(&self) -> Result<String, Failure> {
-        self.text(Key::User).ok_or_else(|| {
+        self.text(SettingKey::User).ok_or_else(|| {
             Failure::failed("your name is not known")
                 .help("set it with `crosstalk config set user kalle` or CROSSTALK_USER")
         })
@@ -456,7 +452,7 @@ impl Config {
 
     /// The sender in the first line of a message.
     pub(crate) fn sender(&self) -> Result<String, Failure> {
-        let Some(sender) = self.text(Key::Sender) else {
+        let Some(sender) = self.text(SettingKey::Sender) else {
             return self.user().map(|user| user.to_uppercase());
         };
         table::direction(&sender).map_err(|what| {
@@ -467,49 +463,49 @@ impl Config {
 
     /// The configured sender, if it is valid.
     pub(crate) fn named_sender(&self) -> Option<String> {
-        self.text(Key::Sender)
+        self.text(SettingKey::Sender)
             .filter(|sender| table::direction(sender).is_ok())
     }
 
     /// Further names and addresses of the same person.
     pub(crate) fn me(&self) -> Vec<String> {
-        self.list(Key::Me)
+        self.list(SettingKey::Me)
     }
 
     pub(crate) fn context(&self) -> Option<String> {
-        self.text(Key::Context)
+        self.text(SettingKey::Context)
     }
 
     pub(crate) fn key(&self) -> Option<String> {
-        self.text(Key::Key)
+        self.text(SettingKey::Key)
     }
 
     pub(crate) fn sign(&self) -> bool {
-        self.is_on(Key::Sign)
+        self.is_on(SettingKey::Sign)
     }
 
     pub(crate) fn with_key(&self) -> When {
-        self.when(Key::WithKey)
+        self.when(SettingKey::WithKey)
     }
 
     pub(crate) fn fence(&self) -> bool {
-        self.is_on(Key::Fence)
+        self.is_on(SettingKey::Fence)
     }
 
     pub(crate) fn primer(&self) -> When {
-        self.when(Key::Primer)
+        self.when(SettingKey::Primer)
     }
 
     pub(crate) fn pin(&self) -> bool {
-        self.is_on(Key::Pin)
+        self.is_on(SettingKey::Pin)
     }
 
     pub(crate) fn dns(&self) -> bool {
-        self.is_on(Key::Dns)
+        self.is_on(SettingKey::Dns)
     }
 
     pub(crate) fn clipboard(&self) -> Choice {
-        match self.text(Key::Clipboard).as_deref() {
+        match self.text(SettingKey::Clipboard).as_deref() {
             Some("system") => Choice::System,
             Some("terminal") => Choice::Terminal,
             Some("none") => Choice::None,
@@ -519,11 +515,11 @@ impl Config {
 
     /// The program to write with, and its arguments: of the settings, else VISUAL, else EDITOR.
     pub(crate) fn editor(&self) -> Option<String> {
-        self.text(Key::Editor)
+        self.text(SettingKey::Editor)
     }
 
     pub(crate) fn ids(&self) -> Ids {
-        match self.text(Key::Ids).as_deref() {
+        match self.text(SettingKey::Ids).as_deref() {
             Some("uuid") => Ids::Uuid,
             _ => Ids::Ulid,
         }
@@ -531,18 +527,18 @@ impl Config {
 
     /// The domain that lists the addresses of simple names.
     pub(crate) fn domain(&self) -> Option<String> {
-        self.text(Key::Domain)
+        self.text(SettingKey::Domain)
     }
 
     pub(crate) fn redact_names(&self) -> Vec<String> {
-        self.list(Key::RedactNames)
+        self.list(SettingKey::RedactNames)
     }
 
     /// The consent policy.
     pub(crate) fn consent(&self) -> Policy {
-        let authorities = self.list(Key::ConsentAuthorities);
+        let authorities = self.list(SettingKey::ConsentAuthorities);
         Policy {
-            signed: self.list(Key::ConsentSigned),
+            signed: self.list(SettingKey::ConsentSigned),
             // They were read before.
             authorities: authorities
                 .iter()
@@ -555,20 +551,20 @@ impl Config {
 
 /// A name, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct UserIdentity {
     pub(crate) user: String,
     pub(crate) from: &'static str,
 }
 
 /// The first word of git's `user.name` in lower case, as messages have it (`user: kalle`); else the login name.
-pub(crate) fn find_identity() -> Option<Identity> {
+pub(crate) fn find_identity() -> Option<UserIdentity> {
     let git = || {
         let name = said("git", &["config", "--get", "user.name"])?;
         user_of(name.split_whitespace().next()?)
     };
     if let Some(user) = git() {
         let from = "git";
-        return Some(Identity { user, from });
+        return Some(UserIdentity { user, from });
     }
     let variables = ["USER", "LOGNAME", "USERNAME"];
     let login = variables
@@ -576,7 +572,7 @@ pub(crate) fn find_identity() -> Option<Identity> {
         .filter_map(|name| std::env::var(name).ok())
         .find_map(|name| user_of(&name))
         .or_else(|| user_of(&said("id", &["-un"])?))?;
-    Some(Identity {
+    Some(UserIdentity {
         user: login,
         from: "the login name",
     })
@@ -604,36 +600,11 @@ fn user_of(name: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// The names of the table, with their sources.
-pub(crate) fn names_json(config: &Config) -> Vec<Json> {
-    let names = config.names().iter();
-    let names = names.map(|(name, address)| {
-        let source = config.name_source(name);
-        with_source(json!({"name": name, "address": address}), &source)
-    });
-    names.collect()
-}
-
-pub(crate) fn with_source(mut value: Json, source: &Source) -> Json {
-    if let Some(map) = value.as_object_mut() {
-        map.insert("source".into(), source.as_str().into());
-        map.insert("line".into(), source.line().into());
-        let (profile, variable) = match source {
-            Source::Profile(name, _) => (Some(name.as_str()), None),
-            Source::Variable(name) => (None, Some(name.as_str())),
-            _ => (None, None),
-        };
-        map.insert("profile".into(), profile.into());
-        map.insert("variable".into(), variable.into());
-    }
-    value
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str, profile: Option<&str>, variables: &[(&str, &str)]) -> Config {
+    fn read(text: &str, profile: Option<&str>, variables: &[(&str, &str)]) -> Settings {
         try_read(text, profile, variables).unwrap()
     }
 
@@ -641,14 +612,14 @@ mod tests {
         text: &str,
         profile: Option<&str>,
         variables: &[(&str, &str)],
-    ) -> Result<Config, Failure> {
-        Config::read(Some(text), Path::new("config.toml"), profile, &|name| {
+    ) -> Result<Settings, Failure> {
+        Settings::read(Some(text), Path::new("config.toml"), profile, &|name| {
             let found = variables.iter().find(|(n, _)| *n == name)?;
             Some(Ok(found.1.to_owned()))
         })
     }
 
-    fn source(config: &Config, key: Key) -> String {
+    fn source(config: &Settings, key: SettingKey) -> String {
         config.value(key).1.to_string()
     }
 
@@ -657,19 +628,19 @@ mod tests {
         let text = "sender = \"A\"\nids = \"uuid\"\n[profile.work]\nsender = \"B\"\n";
         let config = read(text, None, &[]);
         assert_eq!(config.sender().unwrap(), "A");
-        assert_eq!(source(&config, Key::Sender), "line 1");
+        assert_eq!(source(&config, SettingKey::Sender), "line 1");
         assert_eq!(config.ids(), Ids::Uuid);
-        assert_eq!(source(&config, Key::Fence), "default");
+        assert_eq!(source(&config, SettingKey::Fence), "default");
         assert!(!config.fence());
 
         let config = read(text, Some("work"), &[]);
         assert_eq!(config.sender().unwrap(), "B");
-        assert_eq!(source(&config, Key::Sender), "profile work, line 4");
-        assert_eq!(source(&config, Key::Ids), "line 2");
+        assert_eq!(source(&config, SettingKey::Sender), "profile work, line 4");
+        assert_eq!(source(&config, SettingKey::Ids), "line 2");
 
         let config = read(text, Some("work"), &[("CROSSTALK_SENDER", "C")]);
         assert_eq!(config.sender().unwrap(), "C");
-        assert_eq!(source(&config, Key::Sender), "CROSSTALK_SENDER");
+        assert_eq!(source(&config, SettingKey::Sender), "CROSSTALK_SENDER");
     }
 
     #[test]

@@ -3,7 +3,13 @@
 use crate::failure::Failure;
 use crate::service::deliver::is_revoke_only;
 use crosstalk_envelope::signing::Signer;
-use crosstalk_envelope::{Builder, Document, Reading, authenticate};
+use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, authenticate};
+
+/// A new key.
+pub(crate) fn new_key(algorithm: Algorithm) -> Result<PrivateKey, Failure> {
+    PrivateKey::generate(algorithm)
+        .map_err(|e| Failure::failed(format!("the system gives no random numbers: {e}")))
+}
 
 /// Signs a message and checks the result.
 pub(crate) fn sign(signer: &Signer<'_>, builder: &Builder) -> Result<String, Failure> {

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::service::clipboard::{Clipboard, ClipboardError, Follower};
 use crate::service::home::KeysAndTrust;
-use crate::service::settings::{Config, Ids};
+use crate::service::settings::{Ids, Settings};
 use crosstalk_envelope::id;
 use crosstalk_protocol::store::{Listing, Mine, StoreError};
 use crosstalk_store::{Home, SqliteStore};
@@ -13,7 +13,7 @@ use crosstalk_store::{Home, SqliteStore};
 /// Settings, keys, trust and store of a person, opened for one command.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    pub(crate) config: Config,
+    pub(crate) config: Settings,
     pub(crate) keys: KeysAndTrust,
     home: Home,
 }
@@ -22,7 +22,7 @@ impl Workspace {
     /// The one of `CROSSTALK_HOME`, or of the platform. Nothing is made yet.
     pub(crate) fn open(console: &mut Console) -> Result<Self, Failure> {
         Ok(Self {
-            config: Config::open(console)?,
+            config: Settings::open(console)?,
             keys: KeysAndTrust::open()?,
             home: Home::from_env()?,
         })

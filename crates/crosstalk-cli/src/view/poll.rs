@@ -1,10 +1,10 @@
 //! A poll for people: a bar for each option, and who said what.
 
 use crate::console::{BOLD, CYAN, Console, DIM, GREEN, YELLOW, styled};
+use crate::report::{CountedReport, NotCountedReport, PollReport};
 use crate::screen::{cells, clip_cells};
 use crate::view::{self, Look};
 use crosstalk_envelope::Timestamp;
-use serde_json::Value;
 use std::fmt::Write as _;
 
 /// The widest bar, in columns.
@@ -13,124 +13,75 @@ const WIDEST: usize = 40;
 const NAME: usize = 32;
 
 /// Draws a collation, from here or from a relay.
-pub(crate) fn poll(console: &Console, poll: &Value) -> String {
+pub(crate) fn poll(console: &Console, poll: &PollReport) -> String {
     let look = Look::of(console);
     let mut out = String::new();
-    let text = |key: &str| poll.get(key).and_then(Value::as_str);
-    let asked = |key: &str| {
-        poll.pointer(&format!("/poll/{key}"))
-            .and_then(Value::as_str)
-    };
-    let question = view::first_line(asked("question").unwrap_or_default());
+    let question = view::first_line(&poll.poll.question);
     // Writing to a String can't fail.
     let _ = writeln!(out, "{}", styled(BOLD, &clip_cells(&question, look.width)));
     let _ = writeln!(out, "{}", styled(DIM, &facts(poll)));
-    let unit = match asked("type") {
-        Some("ranked") => Some("First places:"),
-        Some("score") => Some("Points:"),
+    let unit = match poll.poll.r#type.as_str() {
+        "ranked" => Some("First places:"),
+        "score" => Some("Points:"),
         _ => None,
     };
-    if let Some(unit) = unit.filter(|_| has_tally(poll)) {
+    if let Some(unit) = unit.filter(|_| !poll.tally.is_empty()) {
         let _ = writeln!(out, "{}", styled(DIM, unit));
     }
     bars(&mut out, poll, look.width);
     pairs(&mut out, poll);
-    let so_far = match text("state") {
+    let so_far = match poll.state.as_deref() {
         Some("open") => " so far",
         _ => "",
     };
-    let _ = match (text("outcome"), text("reason")) {
-        (Some(outcome), _) => {
-            let label = format!("Outcome{so_far}:");
-            writeln!(out, "{} {}", styled(GREEN, &label), view::line(outcome))
-        }
-        (None, Some(reason)) => {
-            let label = format!("No outcome{so_far}:");
-            writeln!(out, "{} {}", styled(YELLOW, &label), view::line(reason))
-        }
-        _ => writeln!(out, "{}", styled(YELLOW, "No outcome")),
+    let (style, label, said) = match (&poll.outcome, &poll.reason) {
+        (Some(outcome), _) => (GREEN, format!("Outcome{so_far}:"), view::line(outcome)),
+        (None, Some(reason)) => (YELLOW, format!("No outcome{so_far}:"), view::line(reason)),
+        (None, None) => (YELLOW, "No outcome".to_owned(), String::new()),
     };
-    if poll.get("past").and_then(Value::as_bool) == Some(true) {
-        let _ = writeln!(
-            out,
-            "{}",
-            styled(
-                DIM,
-                "Texts were erased since: this is the outcome that was sent."
-            )
-        );
+    let line = format!("{} {said}", styled(style, &label));
+    let _ = writeln!(out, "{}", line.trim_end());
+    if poll.past {
+        let text = "Texts were erased since: this is the outcome that was sent.";
+        let _ = writeln!(out, "{}", styled(DIM, text));
     }
     voters(&mut out, poll);
     out
 }
 
-fn facts(poll: &Value) -> String {
-    let number = |path: &str| poll.pointer(path).and_then(Value::as_u64);
-    let asked = |key: &str| {
-        poll.pointer(&format!("/poll/{key}"))
-            .and_then(Value::as_str)
-    };
-    let invited = poll
-        .pointer("/poll/invited")
-        .and_then(Value::as_array)
-        .map_or(0, Vec::len);
-    let mut facts = vec![view::line(asked("type").unwrap_or("poll"))];
-    facts.push(format!(
-        "{} of {invited} ballots",
-        number("/quorum/counted").unwrap_or(0)
-    ));
-    let reached = poll
-        .pointer("/quorum/reached")
-        .and_then(Value::as_bool)
-        .unwrap_or(false);
-    match number("/quorum/required") {
+fn facts(poll: &PollReport) -> String {
+    let (call, quorum) = (&poll.poll, &poll.quorum);
+    let ballots = format!("{} of {} ballots", quorum.counted, call.invited.len());
+    let mut facts = vec![view::line(&call.r#type), ballots];
+    match quorum.required {
         Some(0) => {}
-        Some(n) if reached => facts.push(format!("quorum of {n} reached")),
+        Some(n) if quorum.reached => facts.push(format!("quorum of {n} reached")),
         Some(n) => facts.push(format!("quorum of {n} not reached")),
         None => facts.push("quorum unreadable".into()),
     }
-    if let Some(state) = poll.get("state").and_then(Value::as_str) {
-        facts.push(view::line(state));
-    }
-    if let Some(end) = asked("deadline") {
+    facts.extend(poll.state.as_deref().map(view::line));
+    if let Some(end) = &call.deadline {
         facts.push(format!("deadline {}", view::line(end)));
     }
-    if let Some(at) = poll.get("at").and_then(Value::as_str) {
+    if let Some(at) = &poll.at {
         facts.push(format!("as of {}", view::line(at)));
     }
     facts.join(", ")
 }
 
-fn bars(out: &mut String, poll: &Value, width: usize) {
-    let Some(tally) = poll
-        .get("tally")
-        .and_then(Value::as_object)
-        .filter(|t| !t.is_empty())
-    else {
+fn bars(out: &mut String, poll: &PollReport, width: usize) {
+    if poll.tally.is_empty() {
         return;
-    };
-    // In the order of the poll, which JSON objects do not keep.
-    let options = poll.pointer("/poll/options").and_then(Value::as_array);
-    let options = options.map(Vec::as_slice).unwrap_or_default();
-    let rows: Vec<(String, u64)> = options
-        .iter()
-        .filter_map(Value::as_str)
-        .map(|o| {
-            (
-                view::line(o),
-                tally.get(o).and_then(Value::as_u64).unwrap_or(0),
-            )
-        })
-        .collect();
+    }
+    let votes = |option: &String| poll.tally.get(option).copied().unwrap_or(0);
+    let rows = poll.poll.options.iter().map(|o| (view::line(o), votes(o)));
+    let rows: Vec<(String, u64)> = rows.collect();
     let most = rows.iter().map(|(_, n)| *n).max().unwrap_or(0).max(1);
-    let names = rows
-        .iter()
-        .map(|(o, _)| cells(o).min(NAME))
-        .max()
-        .unwrap_or(0);
+    let names = rows.iter().map(|(o, _)| cells(o).min(NAME));
+    let names = names.max().unwrap_or(0);
     let digits = most.to_string().len();
     let room = width.saturating_sub(names + digits + 6).clamp(8, WIDEST);
-    let winner = poll.get("outcome").and_then(Value::as_str).map(view::line);
+    let winner = poll.outcome.as_deref().map(view::line);
     for (option, votes) in rows {
         let name = clip_cells(&option, NAME);
         let gap = " ".repeat(names.saturating_sub(cells(&name)));
@@ -140,49 +91,27 @@ fn bars(out: &mut String, poll: &Value, width: usize) {
         };
         let length = bar(votes, most, room);
         let rest = " ".repeat(room.saturating_sub(length));
-        let _ = writeln!(
-            out,
-            "  {name}{gap}  {}{rest}  {votes}",
-            styled(style, &"█".repeat(length))
-        );
+        let bar = styled(style, &"█".repeat(length));
+        let _ = writeln!(out, "  {name}{gap}  {bar}{rest}  {votes}");
     }
 }
 
-fn has_tally(poll: &Value) -> bool {
-    let tally = poll.get("tally").and_then(Value::as_object);
-    tally.is_some_and(|t| !t.is_empty())
-}
-
 /// Of a ranked poll, how often each option is preferred to each other one: what decides.
-fn pairs(out: &mut String, poll: &Value) {
-    let Some(pairs) = poll.get("pairwise").and_then(Value::as_object) else {
+fn pairs(out: &mut String, poll: &PollReport) {
+    let Some(pairs) = &poll.pairwise else {
         return;
     };
-    let options = poll.pointer("/poll/options").and_then(Value::as_array);
-    let options = options.map(Vec::as_slice).unwrap_or_default();
-    let options: Vec<&str> = options.iter().filter_map(Value::as_str).collect();
-    let _ = writeln!(
-        out,
-        "{}",
-        styled(DIM, "Preferred to another option, in ballots:")
-    );
-    for option in &options {
-        let number = |other: &str| {
-            let row = pairs.get(*option).and_then(|row| row.get(other));
-            row.and_then(Value::as_u64).unwrap_or(0)
-        };
-        let others = options.iter().filter(|other| *other != option);
-        let row: Vec<String> = others
-            .map(|other| {
-                format!(
-                    "to {} {}",
-                    clip_cells(&view::line(other), NAME),
-                    number(other)
-                )
-            })
-            .collect();
-        let name = clip_cells(&view::line(option), NAME);
-        let _ = writeln!(out, "  {name}: {}", row.join(", "));
+    let title = "Preferred to another option, in ballots:";
+    let _ = writeln!(out, "{}", styled(DIM, title));
+    let name = |option: &str| clip_cells(&view::line(option), NAME);
+    for option in &poll.poll.options {
+        let others = poll.poll.options.iter().filter(|other| *other != option);
+        let row = others.map(|other| {
+            let ballots = pairs.get(option).and_then(|row| row.get(other));
+            format!("to {} {}", name(other), ballots.copied().unwrap_or(0))
+        });
+        let row: Vec<String> = row.collect();
+        let _ = writeln!(out, "  {}: {}", name(option), row.join(", "));
     }
 }
 
@@ -193,87 +122,71 @@ fn bar(votes: u64, most: u64, room: usize) -> usize {
     usize::try_from(length.max(u64::from(votes > 0))).unwrap_or(0)
 }
 
-fn voters(out: &mut String, poll: &Value) {
-    let list = |key: &str| {
-        poll.get(key)
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default()
-    };
-    let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).map(view::line);
-    let is_veiled = poll.get("veiled").and_then(Value::as_bool).unwrap_or(false);
-    for ballot in list("counted") {
-        let from = text(ballot, "from").unwrap_or_default();
-        let said = match ballot.get("choice").and_then(Value::as_str) {
-            _ if is_veiled => "has answered".to_owned(),
-            Some(choice) => view::first_line(choice),
-            None => "abstains".to_owned(),
-        };
-        let mut notes = Vec::new();
-        match text(ballot, "read_from").as_deref() {
-            Some("first-line") if !is_veiled => notes.push("read from the first line".to_owned()),
-            Some("correction") => {
-                let by = ballot.pointer("/corrected/by").and_then(Value::as_str);
-                notes.push(format!(
-                    "read so by {}",
-                    view::line(by.unwrap_or("a person"))
-                ));
-            }
-            _ => {}
-        }
-        if ballot.get("undated").and_then(Value::as_bool) == Some(true) {
-            notes.push("nobody can say when it was written".to_owned());
-        }
-        if text(ballot, "signature").as_deref() == Some("holds") {
-            notes.push(format!(
-                "signed by {}",
-                text(ballot, "pkid").unwrap_or_default()
-            ));
-        }
-        let notes = match notes.is_empty() {
-            true => String::new(),
-            false => styled(DIM, &format!(" ({})", notes.join("; "))),
-        };
-        let _ = writeln!(out, "  {from}: {said}{notes}");
+fn voters(out: &mut String, poll: &PollReport) {
+    for ballot in &poll.counted {
+        counted(out, ballot, poll.veiled);
     }
-    for other in list("not_counted") {
-        let from = text(other, "from").unwrap_or_default();
-        let why = text(other, "why").unwrap_or_default();
-        let detail = text(other, "detail").filter(|d| !d.is_empty());
-        let detail = detail.map_or_else(String::new, |d| format!(", {d}"));
-        let _ = writeln!(
-            out,
-            "  {from}: {} {why}{detail}",
-            styled(YELLOW, "not counted:")
-        );
-        // An answer that a person can correct.
-        let name = text(other, "message").or_else(|| text(other, "digest"));
-        let name =
-            name.filter(|n| !n.is_empty() && matches!(why.as_str(), "unreadable" | "other-parent"));
-        // A result that was made stays as it is.
-        let is_closed = poll.pointer("/state").and_then(Value::as_str) == Some("closed")
-            && poll.pointer("/at").is_some_and(Value::is_string);
-        if let Some(name) = name.filter(|_| !is_closed) {
-            let advice = format!("    to say what it means: crosstalk poll count {name} --as …");
-            let _ = writeln!(out, "{}", styled(DIM, &advice));
-        }
+    // A result that was made stays as it is.
+    let can_correct = poll.state.as_deref() != Some("closed") || poll.at.is_none();
+    for other in &poll.not_counted {
+        not_counted(out, other, can_correct);
     }
     let silence = match is_over(poll) {
         true => "no answer (E-TIMEOUT)",
         false => "no answer",
     };
-    for address in list("missing").iter().filter_map(Value::as_str) {
+    for address in &poll.missing {
         let _ = writeln!(out, "  {}: {}", view::line(address), styled(DIM, silence));
     }
 }
 
+fn counted(out: &mut String, ballot: &CountedReport, is_veiled: bool) {
+    let said = match &ballot.choice {
+        _ if is_veiled => "has answered".to_owned(),
+        Some(choice) => view::first_line(choice),
+        None => "abstains".to_owned(),
+    };
+    let mut notes = Vec::new();
+    match ballot.read_from.as_str() {
+        "first-line" if !is_veiled => notes.push("read from the first line".to_owned()),
+        "correction" => {
+            let by = ballot.corrected.as_ref().map_or("a person", |c| &c.by);
+            notes.push(format!("read so by {}", view::line(by)));
+        }
+        _ => {}
+    }
+    if ballot.undated {
+        notes.push("nobody can say when it was written".to_owned());
+    }
+    if ballot.signature == "holds" {
+        let pkid = ballot.pkid.as_deref().unwrap_or_default();
+        notes.push(format!("signed by {}", view::line(pkid)));
+    }
+    let notes = match notes.is_empty() {
+        true => String::new(),
+        false => styled(DIM, &format!(" ({})", notes.join("; "))),
+    };
+    let _ = writeln!(out, "  {}: {said}{notes}", view::line(&ballot.from));
+}
+
+fn not_counted(out: &mut String, answer: &NotCountedReport, can_correct: bool) {
+    let (from, why) = (view::line(&answer.from), view::line(&answer.why));
+    let detail = match answer.detail.as_str() {
+        "" => String::new(),
+        detail => format!(", {}", view::line(detail)),
+    };
+    let label = styled(YELLOW, "not counted:");
+    let _ = writeln!(out, "  {from}: {label} {why}{detail}");
+    if can_correct && matches!(why.as_str(), "unreadable" | "other-parent") {
+        let name = view::line(answer.message.as_ref().unwrap_or(&answer.digest));
+        let advice = format!("    to say what it means: crosstalk poll count {name} --as …");
+        let _ = writeln!(out, "{}", styled(DIM, &advice));
+    }
+}
+
 /// Whether nothing more is waited for: it is closed, or counted up to its deadline.
-fn is_over(poll: &Value) -> bool {
-    let text = |path: &str| poll.pointer(path).and_then(Value::as_str);
-    let (at, deadline) = (text("/at"), text("/poll/deadline"));
-    let (at, deadline) = (
-        at.and_then(Timestamp::parse),
-        deadline.and_then(Timestamp::parse),
-    );
-    text("/state") == Some("closed") || at.zip(deadline).is_some_and(|(at, end)| at >= end)
+fn is_over(poll: &PollReport) -> bool {
+    let time = |text: &Option<String>| text.as_deref().and_then(Timestamp::parse);
+    let times = time(&poll.at).zip(time(&poll.poll.deadline));
+    poll.state.as_deref() == Some("closed") || times.is_some_and(|(at, end)| at >= end)
 }

@@ -161,7 +161,7 @@ fn what_is_no_text_is_refused_in_a_sentence() {
     };
     assert_eq!(
         show(),
-        "error: there is no text on the clipboard: copy the message again\n"
+        "error: there is no text on the clipboard; copy the message again\n"
     );
     server.copy("image/png", b"\x89PNG\r\n\x1a\n");
     assert_eq!(

@@ -1,11 +1,11 @@
 //! The report on a run of the case files.
 
 use crate::junit::{JunitCase, JunitOutcome, junit, seconds};
-use crate::level::Level;
+use crate::level::SpecLevel;
 use crate::question::CaseFailure;
 use crate::set::CaseSource;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The name and version of the JSON report.
@@ -68,7 +68,7 @@ pub struct ProgramResult {
     /// The behaviour that it shows, in one sentence.
     pub about: String,
     /// Its level.
-    pub level: Level,
+    pub level: SpecLevel,
     /// How it ended.
     pub outcome: ProgramOutcome,
     /// How long it took.
@@ -90,27 +90,11 @@ impl ProgramResult {
     fn area(&self) -> &str {
         self.id.split_once('/').map_or("", |(area, _)| area)
     }
-
-    fn to_json(&self) -> Value {
-        let (expected, received) = match &self.outcome {
-            ProgramOutcome::Failed { expected, received } => (expected.as_ref(), Some(received)),
-            _ => (None, None),
-        };
-        json!({
-            "id": self.id,
-            "rule": self.rule,
-            "about": self.about,
-            "level": self.level.as_str(),
-            "outcome": self.outcome.as_str(),
-            "expected": expected,
-            "received": received,
-            "seconds": seconds(self.time),
-        })
-    }
 }
 
 /// How the cases of one area ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct AreaCount {
     /// The folder of the cases: `env`.
     pub area: String,
@@ -132,7 +116,7 @@ pub struct ProgramReport {
     /// The command line of the program.
     pub program: String,
     /// The level that was asked for.
-    pub level: Level,
+    pub level: SpecLevel,
     /// One result for each case, in the order of the ids.
     pub results: Vec<ProgramResult>,
     /// Why the run stopped before its end, if it did.
@@ -179,25 +163,23 @@ impl ProgramReport {
     }
 
     /// For programs: `crosstalk.conform-program/1`.
-    pub fn to_json(&self) -> Value {
+    pub fn summary(&self) -> ProgramSummary {
         let total = self.total();
-        let cases: Vec<Value> = self.results.iter().map(ProgramResult::to_json).collect();
-        json!({
-            "schema": SCHEMA,
-            "program": self.program,
-            "level": self.level.as_str(),
-            "conforms": self.is_good(),
-            "passed": total.passed,
-            "failed": total.failed,
-            "unsupported": total.unsupported,
-            "left_out": total.left_out,
-            "not_run": total.not_run,
-            "stopped": self.stopped,
-            "stderr": self.stderr,
-            "seconds": seconds(self.time),
-            "areas": self.areas(),
-            "cases": cases,
-        })
+        ProgramSummary {
+            program: self.program.clone(),
+            level: self.level.as_str(),
+            conforms: self.is_good(),
+            passed: total.passed,
+            failed: total.failed,
+            unsupported: total.unsupported,
+            left_out: total.left_out,
+            not_run: total.not_run,
+            stopped: self.stopped.clone(),
+            stderr: self.stderr.clone(),
+            seconds: seconds(self.time),
+            areas: self.areas(),
+            cases: self.results.iter().map(ProgramCaseSummary::new).collect(),
+        }
     }
 
     /// For build servers: JUnit XML.
@@ -228,6 +210,63 @@ impl ProgramReport {
         });
         let cases: Vec<JunitCase<'_>> = cases.collect();
         junit("crosstalk program", &self.program, self.time, &cases)
+    }
+}
+
+/// What `crosstalk conform --program CMD --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub struct ProgramSummary {
+    program: String,
+    #[schemars(extend("enum" = SpecLevel::ALL.map(SpecLevel::as_str)))]
+    level: &'static str,
+    conforms: bool,
+    passed: usize,
+    failed: usize,
+    unsupported: usize,
+    left_out: usize,
+    not_run: usize,
+    /// Why the run stopped before its end.
+    stopped: Option<String>,
+    stderr: String,
+    #[schemars(range(min = 0))]
+    seconds: f64,
+    areas: Vec<AreaCount>,
+    cases: Vec<ProgramCaseSummary>,
+}
+
+/// A case and how it ended. Without `expected`, `received` says why there is no answer to compare.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ProgramCaseSummary {
+    id: String,
+    rule: String,
+    about: String,
+    #[schemars(extend("enum" = SpecLevel::ALL.map(SpecLevel::as_str)))]
+    level: &'static str,
+    #[schemars(extend("enum" = ["passed", "failed", "unsupported", "left-out", "not-run"]))]
+    outcome: &'static str,
+    expected: Option<String>,
+    received: Option<String>,
+    #[schemars(range(min = 0))]
+    seconds: f64,
+}
+
+impl ProgramCaseSummary {
+    fn new(result: &ProgramResult) -> Self {
+        let (expected, received) = match result.outcome.clone() {
+            ProgramOutcome::Failed { expected, received } => (expected, Some(received)),
+            _ => (None, None),
+        };
+        Self {
+            id: result.id.clone(),
+            rule: result.rule.clone(),
+            about: result.about.clone(),
+            level: result.level.as_str(),
+            outcome: result.outcome.as_str(),
+            expected,
+            received,
+            seconds: seconds(result.time),
+        }
     }
 }
 
@@ -264,13 +303,13 @@ mod tests {
             id: format!("{}/case-{number}", if number < 2 { "env" } else { "ids" }),
             rule: "ENV-001".into(),
             about: "Something.".into(),
-            level: Level::L0,
+            level: SpecLevel::L0,
             outcome: outcome.clone(),
             time: Duration::ZERO,
         };
         ProgramReport {
             program: "x".into(),
-            level: Level::L0,
+            level: SpecLevel::L0,
             results: outcomes.iter().enumerate().map(result).collect(),
             stopped: None,
             stderr: String::new(),

@@ -2,11 +2,13 @@
 
 use super::RelayCase;
 use crate::junit::{JunitCase, JunitOutcome, junit, seconds};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::time::Duration;
 
 /// The name and version of the JSON report.
 pub const SCHEMA: &str = "crosstalk.conform/1";
+const RULE_PATTERN: &str = "^[A-Z]{3}-[0-9]{3}$";
 
 /// How a case ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,18 +99,16 @@ impl RelayReport {
     }
 
     /// For programs: `crosstalk.conform/1`.
-    pub fn to_json(&self) -> Value {
-        let results: Vec<_> = self.results.iter().map(entry).collect();
-        json!({
-            "schema": SCHEMA,
-            "relay": self.base,
-            "passed": self.count("passed"),
-            "failed": self.count("failed"),
-            "skipped": self.count("skipped"),
-            "seconds": seconds(self.time),
-            "broken_rules": self.broken_rules(),
-            "cases": results,
-        })
+    pub fn summary(&self) -> RelaySummary {
+        RelaySummary {
+            relay: self.base.clone(),
+            passed: self.count("passed"),
+            failed: self.count("failed"),
+            skipped: self.count("skipped"),
+            seconds: seconds(self.time),
+            broken_rules: self.broken_rules(),
+            cases: self.results.iter().map(RelayCaseSummary::new).collect(),
+        }
     }
 
     /// For build servers: JUnit XML.
@@ -134,23 +134,58 @@ impl RelayReport {
     }
 }
 
-fn entry(result: &RelayResult) -> Value {
-    let case = &result.case;
-    let (expected, got, reason) = match &result.outcome {
-        RelayOutcome::Passed => (None, None, None),
-        RelayOutcome::Failed { expected, got } => (Some(expected), Some(got), None),
-        RelayOutcome::Skipped(reason) => (None, None, Some(reason)),
-    };
-    json!({
-        "id": case.id,
-        "rule": case.rule.id,
-        "title": case.title,
-        "outcome": result.outcome.as_str(),
-        "expected": expected,
-        "got": got,
-        "reason": reason,
-        "seconds": seconds(result.time),
-    })
+/// What `crosstalk conform --format json` prints.
+#[derive(Serialize, JsonSchema)]
+pub struct RelaySummary {
+    relay: String,
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+    #[schemars(range(min = 0))]
+    seconds: f64,
+    #[schemars(extend("items" = serde_json::json!({"pattern": RULE_PATTERN}), "uniqueItems" = true))]
+    broken_rules: Vec<&'static str>,
+    cases: Vec<RelayCaseSummary>,
+}
+
+/// A case and how it ended.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct RelayCaseSummary {
+    id: &'static str,
+    #[schemars(extend("pattern" = RULE_PATTERN))]
+    rule: &'static str,
+    title: &'static str,
+    #[schemars(extend("enum" = ["passed", "failed", "skipped"]))]
+    outcome: &'static str,
+    /// Null unless the case failed.
+    expected: Option<String>,
+    /// Null unless the case failed.
+    got: Option<String>,
+    /// Null unless the case was skipped.
+    reason: Option<String>,
+    #[schemars(range(min = 0))]
+    seconds: f64,
+}
+
+impl RelayCaseSummary {
+    fn new(result: &RelayResult) -> Self {
+        let (expected, got, reason) = match result.outcome.clone() {
+            RelayOutcome::Passed => (None, None, None),
+            RelayOutcome::Failed { expected, got } => (Some(expected), Some(got), None),
+            RelayOutcome::Skipped(reason) => (None, None, Some(reason)),
+        };
+        Self {
+            id: result.case.id,
+            rule: result.case.rule.id,
+            title: result.case.title,
+            outcome: result.outcome.as_str(),
+            expected,
+            got,
+            reason,
+            seconds: seconds(result.time),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -196,7 +231,7 @@ mod tests {
     #[test]
     fn reports_are_well_formed_whatever_a_relay_says() {
         let report = report();
-        let value = report.to_json();
+        let value = serde_json::to_value(report.summary()).unwrap();
         assert_eq!(value["cases"].as_array().unwrap().len(), 3);
         assert_eq!(value["cases"][1]["expected"], "403 E-PERM");
         let junit = report.to_junit();

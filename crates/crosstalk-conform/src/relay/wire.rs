@@ -1,88 +1,23 @@
-//! A small HTTP client: one connection for each request, and requests that no polite client would send.
+//! Requests of the suite, on a connection for each, and bytes that no polite client would send.
 
 use super::probe::{CaseStep, need, same};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
+use crosstalk_api::outbound::{HttpCall, Outbound, Roots};
+use crosstalk_protocol::url::Url;
+use http::{HeaderName, HeaderValue, Method};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use hyper_util::rt::TokioIo;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::Instant;
 
 /// The longest wait for an answer: longer than any that a relay may hold one.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// The largest answer that is read.
 const MOST: usize = 80 << 20;
-
-/// Where a relay is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RelayUrl {
-    is_tls: bool,
-    host: String,
-    port: u16,
-    /// The prefix of every path, without a slash at its end.
-    path: String,
-}
-
-impl RelayUrl {
-    /// Reads the base URL of a relay.
-    ///
-    /// ```
-    /// use crosstalk_conform::relay::RelayUrl;
-    /// assert_eq!(RelayUrl::parse("http://127.0.0.1:8799/").unwrap().authority(), "127.0.0.1:8799");
-    /// assert!(RelayUrl::parse("relay.example").is_err());
-    /// ```
-    ///
-    /// # Errors
-    /// A sentence that says what is wrong with it.
-    pub fn parse(url: &str) -> Result<Self, String> {
-        let (is_tls, rest) = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
-            (Some(rest), _) => (true, rest),
-            (_, Some(rest)) => (false, rest),
-            _ => return Err("the URL of a relay begins with http:// or https://".into()),
-        };
-        if rest.contains(['?', '#', '@']) {
-            return Err("the URL of a relay has no user, no query and no fragment".into());
-        }
-        let uri: http::Uri = url.parse().map_err(|e| format!("it is no URL: {e}"))?;
-        let host = uri.host().unwrap_or_default().to_owned();
-        if host.is_empty() {
-            return Err("there is no host in it".into());
-        }
-        Ok(Self {
-            is_tls,
-            host,
-            port: uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 }),
-            path: uri.path().trim_end_matches('/').to_owned(),
-        })
-    }
-
-    /// The host and, unless it is the usual one, the port: what stands in `Host`.
-    pub fn authority(&self) -> String {
-        match (self.is_tls, self.port) {
-            (true, 443) | (false, 80) => self.host.clone(),
-            _ => format!("{}:{}", self.host, self.port),
-        }
-    }
-
-    /// The origin of pages of this server.
-    pub fn origin(&self) -> String {
-        let scheme = if self.is_tls { "https" } else { "http" };
-        format!("{scheme}://{}", self.authority())
-    }
-}
-
-impl fmt::Display for RelayUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}/", self.origin(), self.path)
-    }
-}
 
 /// The credential of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -221,9 +156,6 @@ impl SuiteAnswer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NoAnswer(pub(super) String);
 
-trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
-
 /// The addresses of a run.
 #[derive(Debug, Default)]
 pub(super) struct Used(Mutex<BTreeSet<String>>);
@@ -243,9 +175,9 @@ impl Used {
 
 /// The way to one relay.
 pub(super) struct Wire {
-    pub(super) base: RelayUrl,
+    pub(super) base: Url,
     token: Option<String>,
-    tls: Option<TlsConnector>,
+    outbound: Outbound,
     /// Answers with 503 that came so far.
     pub(super) unavailable: Mutex<Vec<SuiteAnswer>>,
     /// The addresses that the cases made.
@@ -253,19 +185,11 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(base: RelayUrl, token: Option<String>) -> Self {
-        let tls = base.is_tls.then(|| {
-            let mut roots = RootCertStore::empty();
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            let config = ClientConfig::builder()
-                .with_root_certificates(roots)
-                .with_no_client_auth();
-            TlsConnector::from(Arc::new(config))
-        });
+    pub(super) fn new(base: Url, token: Option<String>) -> Self {
         Self {
             base,
             token,
-            tls,
+            outbound: Outbound::new(None, Roots::system()),
             unavailable: Mutex::default(),
             used: Used::default(),
         }
@@ -277,62 +201,34 @@ impl Wire {
 
     /// Connects, and no more.
     pub(super) async fn reach(&self) -> Result<(), NoAnswer> {
-        let connected = tokio::time::timeout(Duration::from_secs(20), self.connect()).await;
-        let connected = connected.unwrap_or_else(|_| {
-            Err(NoAnswer(format!(
-                "no connection to {} within 20 s",
-                self.base
-            )))
-        });
-        connected.map(drop)
-    }
-
-    async fn connect(&self) -> Result<Box<dyn Connection>, NoAnswer> {
-        let RelayUrl { host, port, .. } = &self.base;
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let failed = |e: std::io::Error| NoAnswer(format!("no connection to {}: {e}", self.base));
-        let stream = TcpStream::connect((bare, *port)).await.map_err(failed)?;
-        let _ = stream.set_nodelay(true);
-        match &self.tls {
-            None => Ok(Box::new(stream)),
-            Some(tls) => {
-                let name = ServerName::try_from(bare.to_owned());
-                let name = name.map_err(|e| NoAnswer(format!("{bare}: {e}")))?;
-                Ok(Box::new(tls.connect(name, stream).await.map_err(failed)?))
-            }
-        }
+        let until = Instant::now() + Duration::from_secs(20);
+        let connected = self.outbound.stream(&self.base, true, until).await;
+        connected.map(drop).map_err(|e| NoAnswer(e.to_string()))
     }
 
     /// Sends a request; the head of the answer, and its body as it comes.
     async fn open(&self, request: SuiteRequest) -> Result<http::Response<Incoming>, NoAnswer> {
-        let failed =
-            |e: &dyn fmt::Display| NoAnswer(format!("{} {}: {e}", request.method, request.path));
-        let io = TokioIo::new(self.connect().await?);
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(io)
-            .await
-            .map_err(|e| failed(&e))?;
-        tokio::spawn(connection);
-        let mut built = http::Request::builder()
-            .method(request.method.as_str())
-            .uri(format!("{}{}", self.base.path, request.path));
-        let has_host = request.headers.iter().any(|(n, _)| n == "Host");
-        if !has_host {
-            built = built.header("Host", self.base.authority());
-        }
+        let (method, path) = (&request.method, &request.path);
+        let failed = |e: &dyn fmt::Display| NoAnswer(format!("{method} {path}: {e}"));
+        let url = self.base.below(path.trim_start_matches('/'));
+        let method = Method::from_bytes(method.as_bytes()).map_err(|e| failed(&e))?;
         let token = match &request.credential {
             Credential::Own => self.token.as_deref(),
             Credential::None => None,
             Credential::Token(token) => Some(token.as_str()),
         };
-        if let Some(token) = token {
-            built = built.header("Authorization", format!("Bearer {token}"));
-        }
+        let call = HttpCall::new(method, url).bearer(token);
+        let mut call = call.map_err(|e| failed(&e))?;
         for (name, value) in &request.headers {
-            built = built.header(name, value);
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|e| failed(&e))?;
+            let value = HeaderValue::from_str(value).map_err(|e| failed(&e))?;
+            call.headers.append(name, value);
         }
-        let built = built.body(Full::new(request.body.clone()));
-        let built = built.map_err(|e| failed(&e))?;
-        sender.send_request(built).await.map_err(|e| failed(&e))
+        call.body.clone_from(&request.body);
+        let until = Instant::now() + PATIENCE;
+        let connected = self.outbound.connect(&call.url, true, until).await;
+        let mut connection = connected.map_err(|e| failed(&e))?;
+        connection.send(call).await.map_err(|e| failed(&e))
     }
 
     /// Sends a request and reads the whole answer.
@@ -381,9 +277,11 @@ impl Wire {
         bytes: &[u8],
         patience: Duration,
     ) -> Result<RawExchange, NoAnswer> {
-        let mut stream = self.connect().await?;
-        let failed = |e: std::io::Error| NoAnswer(format!("the connection broke: {e}"));
-        stream.write_all(bytes).await.map_err(failed)?;
+        let until = Instant::now() + PATIENCE;
+        let stream = self.outbound.stream(&self.base, true, until).await;
+        let mut stream = stream.map_err(|e| NoAnswer(e.to_string()))?;
+        let written = stream.write_all(bytes).await;
+        written.map_err(|e| NoAnswer(format!("the connection broke: {e}")))?;
         let mut came = Vec::new();
         let read = async {
             let mut piece = [0; 4096];
@@ -475,25 +373,6 @@ fn event(block: &str) -> StreamEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base_urls_are_read() {
-        let base = RelayUrl::parse("https://relay.example/team/").unwrap();
-        assert_eq!(base.to_string(), "https://relay.example/team/");
-        assert_eq!(base.authority(), "relay.example");
-        let base = RelayUrl::parse("http://[::1]:8799").unwrap();
-        assert_eq!(base.to_string(), "http://[::1]:8799/");
-        for url in [
-            "",
-            "ftp://a",
-            "http://",
-            "http://a/?x",
-            "http://u@a/",
-            "http:///x",
-        ] {
-            assert!(RelayUrl::parse(url).is_err(), "{url}");
-        }
-    }
 
     #[test]
     fn events_are_read() {

@@ -1,7 +1,7 @@
 //! Programs that misbehave: each gets a clear report, and nothing of it is left behind.
 
 use crosstalk_conform::program::{ProgramOutcome, ProgramReport, TestedProgram};
-use crosstalk_conform::{CaseSet, Level};
+use crosstalk_conform::{CaseSet, SpecLevel};
 use crosstalk_testing::folder::Folder;
 use crosstalk_testing::wait::{LIMIT, wait_until};
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn cases(op: &str) -> CaseSet {
 
 fn run(script: &str, timeout: Duration) -> ProgramReport {
     let program = TestedProgram::new(script, timeout).unwrap();
-    program.run(&cases("id"), Level::L0, |_| {})
+    program.run(&cases("id"), SpecLevel::L0, |_| {})
 }
 
 /// Why the first case that failed did.
@@ -61,9 +61,9 @@ fn a_program_is_judged_by_what_it_answers() {
 #[test]
 fn an_op_that_is_missing_counts_unless_its_area_is_optional() {
     let program = TestedProgram::new(ULIDS, PATIENT).unwrap();
-    let total = program.run(&cases("exit"), Level::L1, |_| {}).total();
+    let total = program.run(&cases("exit"), SpecLevel::L1, |_| {}).total();
     assert!(total.unsupported > 0 && total.failed == 0, "{total:?}");
-    let report = program.run(&cases("redact"), Level::L1, |_| {});
+    let report = program.run(&cases("redact"), SpecLevel::L1, |_| {});
     let total = report.total();
     assert!(total.left_out > 0 && total.unsupported == 0, "{total:?}");
     assert!(!report.is_good(), "nothing passed");
@@ -181,7 +181,7 @@ fn a_program_that_writes_and_does_not_read_is_no_deadlock() {
     set.retain(|source| source.id == "env/limit-envelope");
     let program =
         TestedProgram::new("yes 'no JSON' | head -c 4000000; sleep 100000", PATIENT).unwrap();
-    let report = program.run(&set, Level::L1, |_| {});
+    let report = program.run(&set, SpecLevel::L1, |_| {});
     assert!(
         reason(&report).contains("not a JSON object"),
         "{}",
@@ -205,7 +205,7 @@ fn the_questions_never_hold_the_expected_result() {
         let mut set = cases(op);
         let mut first = true;
         set.retain(|_| std::mem::take(&mut first));
-        program.run(&set, Level::L3, |_| {});
+        program.run(&set, SpecLevel::L3, |_| {});
         let asked = program.exchanges();
         assert!(!asked.is_empty(), "{op}");
         for exchange in asked {

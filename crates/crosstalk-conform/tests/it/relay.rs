@@ -4,7 +4,7 @@ mod defect;
 mod model;
 mod server;
 
-use crosstalk_conform::relay::{RelayOutcome, RelayReport, RelayUrl, Suite};
+use crosstalk_conform::relay::{RelayOutcome, RelayReport, Suite, base_url};
 use crosstalk_testing::tier;
 use defect::{Defect, needs_flood};
 
@@ -23,7 +23,7 @@ async fn heavy_report(defect: Defect) -> RelayReport {
 
 async fn run(url: String, only: &[&str], flood: bool) -> RelayReport {
     let suite = Suite {
-        base: RelayUrl::parse(&url).unwrap(),
+        base: base_url(&url).unwrap(),
         token: Some(server::ADMIN.to_owned()),
         only: only.iter().map(|o| (*o).to_owned()).collect(),
         flood,

@@ -145,7 +145,7 @@ fn by_marks<'l>(
     let marks = declared.marks.as_ref().filter(|m| m.len() == lines.len())?;
     let fitting = |(line, wanted): (&&'l str, &[u8; 2])| {
         let line: &'l str = line;
-        let fits = |l: &Cow<'_, str>| mark(l.as_bytes()) == *wanted;
+        let fits = |l: &Cow<'_, str>| mark(l) == *wanted;
         let forms = std::iter::once(Cow::Borrowed(line)).chain(REPAIRS.iter().map(|r| r(line)));
         forms
             .flat_map(|form| {

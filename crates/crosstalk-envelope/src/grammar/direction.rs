@@ -151,14 +151,10 @@ impl Shape {
 
 /// Position and width of the first arrow, `→` or `->`.
 pub(crate) fn arrow_in(text: &str) -> Option<(usize, usize)> {
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let at = text.len() - rest.len();
-        match (first, tail) {
-            (b'-', [b'>', ..]) => return Some((at, 2)),
-            (0xe2, [0x86, 0x92, ..]) => return Some((at, 3)),
-            _ => rest = tail,
-        }
-    }
-    None
+    let bytes = text.as_bytes();
+    memchr::memchr2_iter(b'-', 0xe2, bytes).find_map(|at| match bytes.get(at..)? {
+        [b'-', b'>', ..] => Some((at, 2)),
+        [0xe2, 0x86, 0x92, ..] => Some((at, 3)),
+        _ => None,
+    })
 }

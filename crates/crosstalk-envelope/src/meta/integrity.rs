@@ -59,11 +59,6 @@ impl Integrity {
     /// assert_eq!(measured.words, Integrity::measure(["two  lines"]).words);
     /// ```
     pub fn measure<'l>(body_lines: impl IntoIterator<Item = &'l str>) -> Self {
-        Self::measure_bytes(body_lines.into_iter().map(str::as_bytes))
-    }
-
-    /// Measures a body, given its lines in UTF-8.
-    pub(crate) fn measure_bytes<'l>(body_lines: impl Iterator<Item = &'l [u8]>) -> Self {
         let (mut whole, mut words) = (LineHasher::default(), WordHasher::default());
         let mut marks = Vec::with_capacity(32);
         let (mut lines, mut bytes) = (0_usize, 0_usize);
@@ -109,21 +104,21 @@ impl Digest {
     /// The digest of a body text, given its lines.
     pub(crate) fn of_lines<'l>(lines: impl Iterator<Item = &'l str>) -> Self {
         let mut whole = LineHasher::default();
-        lines.for_each(|line| whole.line(line.as_bytes()));
+        lines.for_each(|line| whole.line(line));
         whole.finish()
     }
 
     /// The digest of the words of a body text, given its lines.
     pub(crate) fn of_words<'l>(lines: impl Iterator<Item = &'l str>) -> Self {
         let mut words = WordHasher::default();
-        lines.for_each(|line| words.line(line.as_bytes()));
+        lines.for_each(|line| words.line(line));
         words.finish()
     }
 }
 
 /// The first two bytes of a line's digest.
-pub(crate) fn mark(line: &[u8]) -> [u8; 2] {
-    let digest = Sha256::digest(line);
+pub(crate) fn mark(line: &str) -> [u8; 2] {
+    let digest = Sha256::digest(line.as_bytes());
     [
         digest.first().copied().unwrap_or(0),
         digest.get(1).copied().unwrap_or(0),
@@ -166,8 +161,8 @@ impl PieceHasher {
 pub(crate) struct LineHasher(PieceHasher);
 
 impl LineHasher {
-    pub(crate) fn line(&mut self, line: &[u8]) {
-        self.0.pending.extend_from_slice(line);
+    pub(crate) fn line(&mut self, line: &str) {
+        self.0.pending.extend_from_slice(line.as_bytes());
         self.0.pending.push(b'\n');
         self.0.flush();
     }
@@ -185,29 +180,29 @@ struct WordHasher {
 }
 
 impl WordHasher {
-    fn line(&mut self, line: &[u8]) {
-        let has_single_spaces = || {
-            !matches!(line, [b' ', ..] | [.., b' '])
-                && memchr::memchr(b'\t', line).is_none()
-                && memchr::memmem::find(line, b"  ").is_none()
-        };
-        if line.is_ascii() && has_single_spaces() {
+    fn line(&mut self, line: &str) {
+        // Most lines are words with one space between two of them: then the line is taken as it is.
+        let is_single_spaced = line.is_ascii()
+            && !line.ends_with([' ', '\t'])
+            && line
+                .as_bytes()
+                .iter()
+                .zip(std::iter::once(&b' ').chain(line.as_bytes()))
+                .all(|(byte, before)| *byte != b'\t' && (*byte != b' ' || *before != b' '));
+        if is_single_spaced {
             self.words(std::iter::once(line));
-        } else if line.is_ascii() {
-            self.words(line.split(|b| matches!(b, b'\t' | b'\n' | b' ')));
         } else {
-            let line = std::str::from_utf8(line).unwrap_or_default();
-            self.words(line.split(is_space).map(str::as_bytes));
+            self.words(line.split(is_space));
         }
         self.pieces.flush();
     }
 
-    fn words<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>) {
+    fn words<'w>(&mut self, words: impl Iterator<Item = &'w str>) {
         for word in words.filter(|w| !w.is_empty()) {
             if self.any {
                 self.pieces.pending.push(b' ');
             }
-            self.pieces.pending.extend_from_slice(word);
+            self.pieces.pending.extend_from_slice(word.as_bytes());
             self.any = true;
         }
     }

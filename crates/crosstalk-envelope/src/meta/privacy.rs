@@ -10,8 +10,8 @@ use std::borrow::Cow;
 pub struct Privacy<'d> {
     /// `PII`: present, redacted, none, as it was written.
     pub pii: Option<&'d str>,
-    /// `Consent` with its time.
-    pub consent: Option<ConsentValue<'d>>,
+    /// `Consent`, as it was written.
+    pub declared: Option<&'d str>,
     /// `Scope`, as it was written.
     pub scope: Option<&'d str>,
     /// `Expires`, as it was written.
@@ -32,18 +32,26 @@ impl<'d> Privacy<'d> {
         };
         for (key, value) in block.fields() {
             // A key about consent counts in any case.
-            match key.to_ascii_lowercase().as_str() {
-                "pii" => privacy.pii = Some(value),
-                "consent" => privacy.consent = Some(ConsentValue::parse(value)),
-                "scope" => privacy.scope = Some(value),
-                "expires" => privacy.end = Some(value),
-                "jurisdiction" => privacy.jurisdiction = Some(value),
-                "consent-id" => privacy.consent_id = Some(value),
-                "original-consent-id" => privacy.original_consent_id = Some(value),
-                _ => {}
-            }
+            let field = match key.len() {
+                3 if key.eq_ignore_ascii_case("PII") => &mut privacy.pii,
+                5 if key.eq_ignore_ascii_case("Scope") => &mut privacy.scope,
+                7 if key.eq_ignore_ascii_case("Consent") => &mut privacy.declared,
+                7 if key.eq_ignore_ascii_case("Expires") => &mut privacy.end,
+                10 if key.eq_ignore_ascii_case("Consent-ID") => &mut privacy.consent_id,
+                12 if key.eq_ignore_ascii_case("Jurisdiction") => &mut privacy.jurisdiction,
+                19 if key.eq_ignore_ascii_case("Original-Consent-ID") => {
+                    &mut privacy.original_consent_id
+                }
+                _ => continue,
+            };
+            *field = Some(value);
         }
         privacy
+    }
+
+    /// `Consent` with its time.
+    pub fn consent(&self) -> Option<ConsentValue<'d>> {
+        self.declared.map(ConsentValue::parse)
     }
 
     /// `Expires`, where it is a time.

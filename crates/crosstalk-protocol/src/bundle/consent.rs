@@ -250,7 +250,7 @@ fn read_block(document: &Document<'_>, record: &Record, state: &mut ConsentState
     state.pii = state.pii.into_iter().chain(pii).min();
     let scopes: Vec<String> = privacy.scopes().into_iter().map(Into::into).collect();
     add(&mut state.scopes, &scopes);
-    let Some(given) = privacy.consent else {
+    let Some(given) = privacy.consent() else {
         return;
     };
     let originals = document.meta("privacy", "Original-Consent-ID");

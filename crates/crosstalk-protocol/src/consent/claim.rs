@@ -94,13 +94,14 @@ impl Claim {
             }
         }
         let pii = privacy.pii.filter(|word| !word.is_empty());
+        let consent = privacy.consent();
         let withdraws = revocation.as_ref().and_then(|r| r.consent_id);
         Some(Self {
             // A word that nobody knows does not say that there is none.
             pii: pii.map(|word| Pii::from_wire(&word.to_ascii_lowercase()).unwrap_or(Pii::Present)),
-            kind: privacy.consent.map(|c| c.kind),
-            text: privacy.consent.map(|c| c.text.to_owned()),
-            given_at: privacy.consent.and_then(|c| c.at),
+            kind: consent.map(|c| c.kind),
+            text: consent.map(|c| c.text.to_owned()),
+            given_at: consent.and_then(|c| c.at),
             scopes,
             expires: privacy.expires(),
             unclear_end: privacy

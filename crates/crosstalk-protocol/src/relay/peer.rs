@@ -137,8 +137,9 @@ impl Peer {
             _ => {
                 // A did:key has more than one spelling, and the key is the same.
                 let is_did = PublicKey::from_did(pkid).is_some();
-                let is_it = |k: &&KnownKey| Some(k.key) == verdict.key && (is_did || k.id == pkid);
-                trust.keys().iter().filter(is_it).find(is_bound)
+                let is_it = |k: &&KnownKey| is_did || k.id == pkid;
+                let mut entries = verdict.key.iter().flat_map(|key| trust.of_key(key));
+                entries.find(|k| is_it(k) && is_bound(k))
             }
         };
         let is_vouched = || match verdict.trusted() {

@@ -1,8 +1,8 @@
 //! The RelayStore port: everything that a relay keeps.
 //!
-//! A message takes two steps. [`RelayStore::accept_batch`] accepts it: the message is durable, and its sender gets an answer.
-//! [`RelayStore::index`] indexes it right after: it derives threads, words, deliveries and expectations, in larger batches,
-//! exactly once. Everything that
+//! A message takes two steps. [`RelayStore::accept_batch`] accepts it: the message and its deliveries are durable, its sender
+//! gets an answer, and its recipients can fetch it. [`RelayStore::index`] indexes it right after: it derives threads and waits, in
+//! larger batches, exactly once. [`RelayStore::fill_search`] makes its words searchable some time later. Everything that
 //! [`Admission::rule`](super::Admission::rule) asks for is answered from accepted and from indexed messages.
 
 use super::accept::AcceptOutcome;
@@ -12,7 +12,7 @@ use super::hold::HoldStore;
 use super::peer::Role;
 use crate::audit::{Event, EventDetail, EventKind, LogStore};
 use crate::consent::LedgerStore;
-use crate::store::{Record, Store, StoreError};
+use crate::store::{Listing, Page, Record, Search, Store, StoreError};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::Priority;
@@ -39,10 +39,18 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// How far indexing is, and how much is left.
     fn index_progress(&self) -> Result<IndexProgress, StoreError>;
 
-    /// What is not indexed yet after a place, the oldest first: where it is, and who gets it.
-    fn unindexed(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError>;
+    /// Adds the words of indexed messages to the search index, the oldest first, at most so many messages. Other handles of the
+    /// store can write meanwhile, but for a change that erases messages: it waits for this call.
+    ///
+    /// # Errors
+    /// If the search index can't be written. The messages stay as they are, and the next call goes on from there.
+    fn fill_search(&mut self, limit: usize) -> Result<SearchProgress, StoreError>;
 
-    /// What an address has got and not acknowledged, the oldest first, as far as it is indexed.
+    /// The messages that a search finds among those in the search index, the latest first. [`Store::search`] fills the index
+    /// first, and may take long.
+    fn search_filled(&self, search: &Search, page: Page) -> Result<FilledSearch, StoreError>;
+
+    /// What an address has got and not acknowledged, the oldest first, indexed or not.
     fn inbox_of(&self, inbox: &InboxQuery<'_>) -> Result<Vec<InboxEntry>, StoreError>;
 
     /// Messages that were accepted, by their place, indexed or not; those that are gone are left out.
@@ -55,7 +63,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     fn is_party(&self, closing: &ConversationId, address: &str) -> Result<bool, StoreError>;
 
     /// Brings the deliveries of messages to an address into a state, where that may follow their present one. Returns the ids
-    /// that are on their way to this address, changed or not. A message that was accepted and is not indexed yet is indexed first.
+    /// that are on their way to this address, changed or not.
     fn mark(
         &mut self,
         address: &str,
@@ -67,7 +75,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// Notes that messages were handed out: their deliveries are [`DeliveryState::Delivered`], where that may follow.
     fn hand_out(&mut self, handed: &[HandedOut]) -> Result<(), StoreError>;
 
-    /// The deliveries of a message that is indexed.
+    /// The deliveries of a message.
     fn deliveries(&self, id: &str) -> Result<Vec<Delivery>, StoreError>;
 
     /// Leases queued deliveries of active handlers whose time has come, the most urgent first, then those that are due
@@ -82,11 +90,13 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// When the next delivery of an active handler is due.
     fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// Records the outcome of an attempt. False if the delivery is not queued any more.
+    /// Records the outcome of an attempt. `leased_at` names the lease that it was made under; a person who carries a message
+    /// has none. False if the delivery is not queued any more, or is leased otherwise: nothing changes then.
     fn attempted(
         &mut self,
         id: &str,
         to: &str,
+        leased_at: Option<Timestamp>,
         attempt: &Attempt,
         at: Timestamp,
     ) -> Result<bool, StoreError>;
@@ -105,9 +115,13 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// Whether anything was ever handed out to an address, in the latest conversations that name it so.
     fn was_handed_out(&self, address: &str, name: &str) -> Result<bool, StoreError>;
 
-    /// Gives a delivery that was leased back, to be given out again at a time; it counts as no attempt. False if it is not
-    /// queued any more.
-    fn release(&mut self, id: &str, to: &str, at: Timestamp) -> Result<bool, StoreError>;
+    /// Moves the end of leases. Those that somebody else holds by now, or that are over, stay as they are. How many were
+    /// renewed.
+    fn renew(&mut self, leases: &[Lease], until: Timestamp) -> Result<u64, StoreError>;
+
+    /// Gives leased deliveries back, to be given out again at a time; that counts as no attempt. Those that somebody else
+    /// holds by now, or that are over, stay as they are. How many were given back.
+    fn release(&mut self, leases: &[Lease], at: Timestamp) -> Result<u64, StoreError>;
 
     /// Gives all deliveries back that are leased, to be given out again at a time. For a relay that starts, and has the store
     /// to itself: those that had leased them are gone. How many they are.
@@ -285,6 +299,8 @@ pub struct InboxEntry {
     pub by: Handler,
     /// How far it is.
     pub state: DeliveryState,
+    /// How often its recipient failed on it before.
+    pub attempts: u32,
     /// The message.
     pub record: Record,
 }
@@ -313,6 +329,24 @@ pub struct IndexProgress {
     pub quarantined: u64,
 }
 
+/// How far the search index is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SearchProgress {
+    /// The place of the last message whose words are in it.
+    pub through: u64,
+    /// How many indexed messages are not, at most; nothing is left exactly if this is 0.
+    pub left: u64,
+}
+
+/// What a search found in the search index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilledSearch {
+    /// The messages.
+    pub found: Listing<Record>,
+    /// The place of the last message whose words are in the index.
+    pub through: u64,
+}
+
 /// What a CLOSE ends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConversationId {
@@ -331,10 +365,23 @@ pub struct DueDelivery {
     pub by: Handler,
     /// How often it was tried before.
     pub attempts: u32,
+    /// Since when it is leased: the time tells the lease from the ones before.
+    pub leased_at: Timestamp,
     /// How urgent it is.
     pub priority: Priority,
     /// The message.
     pub record: Record,
+}
+
+/// A lease of a delivery: whoever holds it may end or renew it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The id of the message.
+    pub id: String,
+    /// To whom.
+    pub to: String,
+    /// Since when it is leased.
+    pub at: Timestamp,
 }
 
 /// What is known about a message that waits for a person to carry it.

@@ -85,6 +85,30 @@ pub struct Arrival {
     pub at: Timestamp,
     /// The ids to use where the envelope has none, or none that can be used.
     pub generated: ReceivedIds,
+    /// What its META blocks say about what it settles.
+    blocks: BlockFacts,
+}
+
+/// What the META blocks of a message say about what it settles, read once from the document that was admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BlockFacts {
+    /// None of them says anything of its own.
+    are_without_content: bool,
+    /// It is the result of a poll.
+    is_result: bool,
+    /// It says how the answer of somebody else to a poll is to be read (POL-013).
+    corrects: bool,
+}
+
+impl BlockFacts {
+    fn of(document: &Document<'_>) -> Self {
+        let mut namespaces = document.blocks().map(|block| block.namespace());
+        Self {
+            are_without_content: namespaces.all(|name| WITHOUT_CONTENT.contains(&name)),
+            is_result: is_result(document),
+            corrects: document.meta("vote", "Corrects").is_some(),
+        }
+    }
 }
 
 /// How a message came, when, and whose names are the person's own.
@@ -302,6 +326,7 @@ impl Arrival {
             at: kept.at,
             generated: kept.generated,
             text: kept.text,
+            blocks: BlockFacts::of(reading),
         }
     }
 
@@ -478,30 +503,17 @@ impl Arrival {
     /// Whether it is an answer with nothing in it: no text, no vote, no attachment. Nobody answers by that.
     pub fn says_nothing(&self) -> bool {
         let is_blank = |c: char| c.is_whitespace() || is_hidden(c);
-        // Most texts need not be read again to know that they say something.
-        self.reads_as_answer()
-            && self.body.chars().all(is_blank)
-            && Document::parse(&self.text, Reading::Strict)
-                .blocks()
-                .all(|block| WITHOUT_CONTENT.contains(&block.namespace()))
+        self.reads_as_answer() && self.blocks.are_without_content && self.body.chars().all(is_blank)
     }
 
     /// Whether it is the result of a poll that was counted here: the poll waits for nobody any more.
     pub fn ends_poll(&self) -> bool {
-        // Most texts need not be read again to know that they are none.
-        self.is_written_here()
-            && self.text.contains("meta: collation")
-            && is_result(&Document::parse(&self.text, Reading::Strict))
+        self.is_written_here() && self.blocks.is_result
     }
 
     /// Whether it says how the answer of somebody else to a poll is to be read (POL-013): nobody answers by that.
     fn corrects(&self) -> bool {
-        // Most texts need not be read again to know that they do not.
-        self.meaning == Some(Intent::Respond)
-            && self.text.contains("Corrects:")
-            && Document::parse(&self.text, Reading::Strict)
-                .meta("vote", "Corrects")
-                .is_some()
+        self.meaning == Some(Intent::Respond) && self.blocks.corrects
     }
 
     /// Whether it answers, though it names no message, the only one of its thread that waits for its sender: v1.0

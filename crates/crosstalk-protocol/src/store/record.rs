@@ -183,6 +183,8 @@ pub struct Thread {
     pub last_at: Timestamp,
     /// The id of the latest message.
     pub last: String,
+    /// Its position.
+    pub last_seq: u64,
     /// When it was closed.
     pub closed_at: Option<Timestamp>,
     /// Its open questions, those to the person of this store first, then the oldest; at most sixteen.
@@ -320,6 +322,14 @@ impl ThreadState {
 }
 
 impl Thread {
+    /// Where it stands in a listing.
+    pub const fn position(&self) -> ThreadPosition {
+        ThreadPosition {
+            at: self.last_at,
+            seq: self.last_seq,
+        }
+    }
+
     /// What has to happen next: what the person of this store has to do comes before what others have to do.
     ///
     /// ```
@@ -328,7 +338,7 @@ impl Thread {
     /// # let at = Timestamp::from_millis(0);
     /// let mut thread = Thread {
     ///     id: "T1".into(), context: None, session: None, parties: Vec::new(), messages: 1, waiting: 0, asked: 1,
-    ///     first_at: at, last_at: at, last: "M1".into(), closed_at: None, has_answer: false, failed: Vec::new(), electorates: Vec::new(),
+    ///     first_at: at, last_at: at, last: "M1".into(), last_seq: 1, closed_at: None, has_answer: false, failed: Vec::new(), electorates: Vec::new(),
     ///     open: vec![OpenQuestion::new(Wait::Them, "CHATGPT", &[], &[])],
     /// };
     /// assert_eq!(thread.state(), ThreadState::WaitingFor(vec!["CHATGPT".into()]));
@@ -404,6 +414,17 @@ pub struct ThreadFilter {
     pub waiting: bool,
     /// Only those with this party.
     pub with: Option<String>,
+    /// Only those that come after this position in the listing.
+    pub after: Option<ThreadPosition>,
+}
+
+/// Where a thread stands in a listing: by its latest message, the latest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ThreadPosition {
+    /// When the latest message came.
+    pub at: Timestamp,
+    /// Its position.
+    pub seq: u64,
 }
 
 /// A part of a listing.
@@ -488,6 +509,7 @@ mod tests {
             first_at: at,
             last_at: at,
             last: "M1".into(),
+            last_seq: 1,
             closed_at: None,
             open,
             has_answer: false,

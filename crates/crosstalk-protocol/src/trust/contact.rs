@@ -80,7 +80,7 @@ impl Trust {
     /// If the credential has no room for it; then it must not be kept.
     pub fn charge(&mut self, before: &Self, credential: &str) -> Result<(), PinError> {
         let mut is_full = false;
-        for key in &mut self.keys {
+        for key in self.keys.iter_mut() {
             let known = before.entry(&key.id, &key.key);
             if known == Some(&*key) {
                 continue;

@@ -194,7 +194,7 @@ impl Trust {
     pub fn contacts_to_text(&self) -> String {
         let mut contacts: Vec<Contact> = Vec::new();
         let mut places: HashMap<&str, usize> = HashMap::new();
-        for key in &self.keys {
+        for key in self.keys.iter() {
             let Some(credential) = &key.credential else {
                 continue;
             };

@@ -7,7 +7,7 @@ use crate::trust::{KeyStanding, KnownKey};
 use crate::verdict::{Trusted, Verdict, VerdictDetail, VerdictWord};
 use crosstalk_envelope::name::same_host;
 use crosstalk_envelope::registry::{Rule, rule};
-use crosstalk_envelope::{Authentic, Diagnosis, Document, Intent, PublicKey, Reading};
+use crosstalk_envelope::{Authentic, Diagnosis, Document, Intent, PublicKey, Reading, Timestamp};
 
 /// A verdict against an envelope that a key signed: the word, the rule, and more about it.
 type Objection = Option<(VerdictWord, &'static Rule, VerdictDetail)>;
@@ -19,8 +19,8 @@ pub(super) struct Fit<'c> {
     key: PublicKey,
     source: Source<'c>,
     authentic: Authentic,
-    /// The signed head: nothing else of the envelope decides.
-    signed: Document<'static>,
+    /// The signed head, where it was rebuilt from the signed bytes.
+    rebuilt: Option<Document<'static>>,
     rotation: Option<Result<Rotation, RotationUnproven>>,
 }
 
@@ -32,17 +32,28 @@ impl<'c> Fit<'c> {
         source: Source<'c>,
         authentic: Authentic,
     ) -> Self {
-        let signed = Document::parse(&authentic.head(), Reading::Strict).into_owned();
-        let rotation = Rotation::of(&signed);
+        let rebuilt = needs_rebuilt_head(case.document)
+            .then(|| Document::parse(&authentic.head(), Reading::Strict).into_owned());
+        let rotation = rebuilt.as_ref().and_then(Rotation::of);
         Self {
             case,
             pkid,
             key,
             source,
             authentic,
-            signed,
+            rebuilt,
             rotation,
         }
+    }
+
+    /// The signed head: nothing else of the envelope decides.
+    fn signed(&self) -> &Document<'_> {
+        self.rebuilt.as_ref().unwrap_or(self.case.document)
+    }
+
+    /// When it was signed, by its own words.
+    fn signed_at(&self) -> Option<Timestamp> {
+        self.authentic.integrity().and_then(|i| i.signed_at)
     }
 
     pub(super) fn verdict(self) -> Verdict {
@@ -82,7 +93,7 @@ impl<'c> Fit<'c> {
             algorithm: None,
             key: Some(self.key),
             body: Some(diagnosis),
-            head: head(&self.signed, true),
+            head: head(self.signed(), self.signed_at()),
             revokes: self.revokes(),
             ahead: self.is_ahead(),
             dnssec: match &self.source {
@@ -96,8 +107,7 @@ impl<'c> Fit<'c> {
     /// What speaks against the key itself, under whatever name it was revoked or distrusted.
     fn standing(&self) -> Objection {
         let now = self.case.question.at;
-        let of_key = |k: &&KnownKey| k.key == self.key;
-        let known: Vec<&KnownKey> = self.case.trust.keys().iter().filter(of_key).collect();
+        let known: Vec<&KnownKey> = self.case.trust.of_key(&self.key).collect();
         let revoked = known.iter().find_map(|k| match &k.standing {
             KeyStanding::Revoked { at, reason, .. } if *at <= now => {
                 let detail = VerdictDetail::Revoked(*at, reason.clone());
@@ -125,16 +135,14 @@ impl<'c> Fit<'c> {
     /// A replaced key signs until the end of its grace period.
     fn replaced(&self) -> Objection {
         // A did:key has more than one spelling, and the key is the same.
-        let is_meant = |k: &&KnownKey| {
-            k.key == self.key && (k.id == self.pkid || PublicKey::from_did(self.pkid).is_some())
-        };
-        let mut known = self.case.trust.keys().iter().filter(is_meant);
+        let is_meant =
+            |k: &&KnownKey| k.id == self.pkid || PublicKey::from_did(self.pkid).is_some();
+        let mut known = self.case.trust.of_key(&self.key).filter(is_meant);
         let (by, grace) = known.find_map(|k| match &k.standing {
             KeyStanding::Replaced { by, grace, .. } => Some((by, grace)),
             _ => None,
         })?;
-        let signed_at = self.authentic.integrity().and_then(|i| i.signed_at);
-        signed_at.is_none_or(|at| at > *grace).then(|| {
+        self.signed_at().is_none_or(|at| at > *grace).then(|| {
             let detail = VerdictDetail::Replaced(by.clone(), *grace);
             (VerdictWord::NotVerified, &rule::KEY_REPLACED, detail)
         })
@@ -162,7 +170,7 @@ impl<'c> Fit<'c> {
                 let (trust, old) = (self.case.trust, &rotation.old_id);
                 let known = trust
                     .entry(old, &rotation.old)
-                    .or_else(|| trust.pinned_for(old, self.signed.sender()))?;
+                    .or_else(|| trust.pinned_for(old, self.signed().sender()))?;
                 let known = known.key.fingerprint();
                 let offered = self.key.fingerprint();
                 let detail = VerdictDetail::KeyChanged { known, offered };
@@ -173,7 +181,7 @@ impl<'c> Fit<'c> {
 
     /// Whether the key is another than the one that is known for its id, or than the one that comes with it.
     fn key_changed(&self) -> Objection {
-        let carried = self.signed.envelope().key().and_then(|k| k.public_key);
+        let carried = self.signed().envelope().key().and_then(|k| k.public_key);
         let carried = carried.and_then(|record| PublicKey::parse_record(record).ok());
         let (known, offered) = match self.source {
             Source::Given => return None,
@@ -182,7 +190,7 @@ impl<'c> Fit<'c> {
                 let known = self
                     .case
                     .trust
-                    .pinned_for(self.pkid, self.signed.sender())?;
+                    .pinned_for(self.pkid, self.signed().sender())?;
                 if known.key == self.key {
                     return None;
                 }
@@ -202,7 +210,7 @@ impl<'c> Fit<'c> {
         if matches!(self.source, Source::Given) {
             return None;
         }
-        let ids = self.case.trust.ids_of_sender(self.signed.sender());
+        let ids = self.case.trust.ids_of_sender(self.signed().sender());
         let followed = self.followed().map(|r| r.old_id.as_str());
         let is_same = |id: &&str| *id == self.pkid || followed == Some(*id);
         if ids.is_empty() || ids.iter().any(is_same) {
@@ -219,7 +227,7 @@ impl<'c> Fit<'c> {
         if matches!(self.source, Source::Given) || self.case.question.at_relay {
             return None;
         }
-        let (like, id) = self.case.trust.look_alike(self.signed.sender())?;
+        let (like, id) = self.case.trust.look_alike(self.signed().sender())?;
         let followed = self.followed().is_some_and(|r| r.old_id == id);
         (id != self.pkid && !followed).then(|| {
             let detail = VerdictDetail::LooksLike(like.to_owned());
@@ -233,7 +241,7 @@ impl<'c> Fit<'c> {
         let Source::Dns(domain, _) = &self.source else {
             return true;
         };
-        let sender = self.signed.sender();
+        let sender = self.signed().sender();
         authority(sender).is_some_and(|own| same_host(own, domain))
             || self.case.trust.ids_of_sender(sender).contains(&self.pkid)
     }
@@ -241,7 +249,7 @@ impl<'c> Fit<'c> {
     /// The rotation that leads here from a key that counts.
     fn followed(&self) -> Option<&Rotation> {
         let rotation = self.rotation.as_ref()?.as_ref().ok()?;
-        let (trust, sender) = (self.case.trust, self.signed.sender());
+        let (trust, sender) = (self.case.trust, self.signed().sender());
         let old = trust.entry(&rotation.old_id, &rotation.old)?;
         // An announcement can be in the name of the key itself.
         let is_own_name = sender == rotation.new_id || sender == rotation.old_id;
@@ -256,22 +264,22 @@ impl<'c> Fit<'c> {
 
     /// The key that the message revokes.
     fn revokes(&self) -> Option<String> {
-        let is_revoke = self.signed.envelope().meaning() == Some(Intent::Revoke);
-        let id = self.signed.meta("revocation", "Key-ID")?;
+        let is_revoke = self.signed().envelope().meaning() == Some(Intent::Revoke);
+        let id = self.signed().meta("revocation", "Key-ID")?;
         is_revoke.then(|| id.to_owned())
     }
 
     /// Whether it was signed more than a day from now, by its own words: clocks differ, but not that much.
     fn is_ahead(&self) -> bool {
         const DAY: i64 = 86_400_000;
-        let signed_at = self.authentic.integrity().and_then(|i| i.signed_at);
         let now = self.case.question.at.as_millis();
-        signed_at.is_some_and(|at| at.as_millis() > now.saturating_add(DAY))
+        self.signed_at()
+            .is_some_and(|at| at.as_millis() > now.saturating_add(DAY))
     }
 
     /// A domain can vouch for another key than the one that was known.
     fn vouched_anew(&self) -> VerdictDetail {
-        let keys = self.case.trust.keys_for(self.pkid, self.signed.sender());
+        let keys = self.case.trust.keys_for(self.pkid, self.signed().sender());
         let known = keys.into_iter().find(|k| k.standing == KeyStanding::Active);
         match (&self.source, known.filter(|k| k.key != self.key)) {
             (Source::Dns(..), Some(known)) => VerdictDetail::KeyChanged {
@@ -306,4 +314,13 @@ impl<'c> Fit<'c> {
             },
         }
     }
+}
+
+/// Whether the signed head has to be read again, from the signed bytes alone. A head of the strict reading is the signed one
+/// but for what hops wrote, which nothing here looks at. A new key and a revocation change what is trusted: these count as
+/// they were signed, and so does a head that was repaired.
+fn needs_rebuilt_head(document: &Document<'_>) -> bool {
+    document.reading() != Reading::Strict
+        || document.block("key").is_some()
+        || document.envelope().meaning() == Some(Intent::Revoke)
 }

@@ -19,6 +19,7 @@ fn thread(context: &str, records: &[Record]) -> Thread {
         first_at: at("2025-10-09T16:00Z"),
         last_at: at("2025-10-09T17:00Z"),
         last: records.last().unwrap().id.clone(),
+        last_seq: 1,
         closed_at: Some(at("2025-10-09T18:00Z")),
         open: Vec::new(),
         has_answer: false,

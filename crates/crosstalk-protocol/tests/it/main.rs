@@ -19,6 +19,7 @@ mod damage;
 mod domain;
 mod forgery;
 mod hold;
+mod index;
 mod mutation;
 mod name;
 mod poll;

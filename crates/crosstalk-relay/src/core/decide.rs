@@ -139,7 +139,7 @@ impl Relay {
         decision.report = refusal.and_then(|refusal| report::declined(&held.record, &refusal));
         let (tell, told) = oneshot::channel();
         let job = Job::Decide(Box::new(decision), tell);
-        self.jobs.send(job).map_err(|_| self.gone())?;
+        self.enqueue(job)?;
         let ruling = told.await.map_err(|_| self.gone())??;
         if let Err(error) = self.send_notices().await {
             tracing::warn!(reason = %error, "the sender is told later");

@@ -1,5 +1,6 @@
-//! Handles of the store. One thread writes: it accepts everything that came meanwhile in one transaction, and indexes it
-//! after. A few handles read, each for one request at a time.
+//! Handles of the store. One thread writes: it accepts everything that came meanwhile in one transaction, and indexes a
+//! portion of what is accepted after each. Another one makes the indexed messages searchable. A few handles read, each for one
+//! request at a time.
 
 use super::Shared;
 use crosstalk_protocol::relay::{
@@ -7,27 +8,41 @@ use crosstalk_protocol::relay::{
 };
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 
+/// How many jobs wait for the writer at most. A sender that finds so many is told to try again.
+pub(super) const MAX_JOBS: usize = 16_384;
 /// How many jobs are done before the writer indexes again, and how many messages one transaction accepts at most.
 const BATCH: usize = 512;
-/// How many messages are indexed at once while others come in.
-const INDEX_BUSY_LIMIT: usize = 8;
-/// How many are indexed at once while nothing else is to be done.
-const INDEX_IDLE_LIMIT: usize = 512;
-/// Under load, indexing begins again this long after it ended, and gets a tenth of the time.
+/// How long one portion of indexing takes while others come in, and while nothing else is to be done.
+const INDEX_BUSY_TIME: Duration = Duration::from_millis(3);
+const INDEX_IDLE_TIME: Duration = Duration::from_millis(25);
+/// A portion of indexing has at least and at most so many messages.
+const INDEX_PORTION: RangeInclusive<usize> = 16..=4096;
+/// With more messages that are not indexed, each turn indexes more than it accepts.
+const LARGE_BACKLOG: u64 = 4096;
+/// How long indexing rests after an error.
 const INDEX_PAUSE: Duration = Duration::from_millis(50);
-const PAUSE_FACTOR: u32 = 9;
 /// How long it goes on indexing during shutdown. The rest is indexed at the next start.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
 /// Until somebody has something to do.
 const FOREVER: Duration = Duration::from_secs(3600);
-/// With more messages that are not indexed, indexing gets half of the time.
-const LARGE_BACKLOG: u64 = 200_000;
+/// That messages were handed out is recorded this long after at the latest while others come in.
+const HANDED_OUT_DELAY: Duration = Duration::from_millis(20);
+/// How many messages become searchable in one transaction of the search file. Erasures wait for it.
+const FILL_LIMIT: usize = 1000;
+/// Under load, messages of this time become searchable together.
+const FILL_PAUSE: Duration = Duration::from_millis(200);
+/// How long other writers of the search file get between two transactions of a large backlog.
+const FILL_BREATH: Duration = Duration::from_millis(10);
+/// How long it takes at most until the search index is looked at again, though nothing was indexed.
+const FILL_LOOK: Duration = Duration::from_secs(2);
 
 /// The result of accepting a message.
 pub(super) struct AcceptReply {
@@ -51,10 +66,79 @@ pub(super) enum Job {
     Change(Change),
     /// Change something once every message is indexed that was accepted before. A caller waits for it.
     ChangeIndexed(Change),
-    /// Record that messages were handed out, once they are indexed. No caller waits for it.
+    /// Record that messages were handed out. No caller waits for it.
     HandedOut(HandedOut),
     /// Index the rest, as far as there is time, and stop.
     Stop,
+}
+
+/// Makes indexed messages searchable, on a thread with a handle of its own, until it is dropped.
+struct SearchFiller {
+    wake: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SearchFiller {
+    fn start(shared: &Arc<Shared>) -> Result<Self, StoreError> {
+        let (wake, woken) = sync_channel(1);
+        let (store, shared) = (shared.readers.open()?, Arc::clone(shared));
+        let thread = std::thread::Builder::new()
+            .name("search".into())
+            .spawn(move || fill_search(store, &shared, &woken))
+            .map_err(|e| StoreError {
+                fault: StoreFault::Unavailable,
+                message: format!(
+                    "the thread that fills the search index could not be started: {e}"
+                ),
+            })?;
+        Ok(Self {
+            wake: Some(wake),
+            thread: Some(thread),
+        })
+    }
+
+    /// Messages were indexed.
+    fn wake(&self) {
+        // If it is full, it is woken already.
+        let _ = self.wake.as_ref().map(|wake| wake.try_send(()));
+    }
+}
+
+impl Drop for SearchFiller {
+    fn drop(&mut self) {
+        self.wake = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn fill_search(mut store: Handle, shared: &Shared, woken: &Receiver<()>) {
+    let mut wait = Duration::ZERO;
+    loop {
+        if woken.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
+            return;
+        }
+        let began = Instant::now();
+        wait = match store.fill_search(FILL_LIMIT) {
+            Ok(progress) => {
+                shared.searchable.send_replace(progress.through);
+                if progress.left == 0 {
+                    FILL_LOOK
+                } else {
+                    FILL_BREATH
+                }
+            }
+            Err(error) => {
+                // Nothing is lost: searches say how far the index is, and it is filled when there is room again.
+                tracing::warn!(reason = %error, "the search index has to wait");
+                FILL_LOOK
+            }
+        };
+        if wait == FILL_LOOK {
+            std::thread::sleep(FILL_PAUSE.saturating_sub(began.elapsed()));
+        }
+    }
 }
 
 struct Writer {
@@ -64,12 +148,14 @@ struct Writer {
     last_accepted: u64,
     indexed: u64,
     left: u64,
-    /// Whether messages came in since the last indexing.
-    is_busy: bool,
-    index_again: Instant,
+    /// How long it takes to index a message, by the last portions.
+    index_cost: Duration,
     /// Changes that wait until the message with a seq is indexed, in the order of the seqs.
     later: VecDeque<(u64, Change)>,
-    handed_out: VecDeque<(u64, HandedOut)>,
+    handed_out: Vec<HandedOut>,
+    /// Since when something was handed out that is not recorded.
+    handed_out_since: Option<Instant>,
+    search: SearchFiller,
     /// Until when it goes on, once it was told to stop.
     end: Option<Instant>,
 }
@@ -83,15 +169,16 @@ pub(super) fn run(
     let filing = store.index_progress()?;
     let mut writer = Writer {
         store,
+        search: SearchFiller::start(&shared)?,
         shared,
         jobs,
         last_accepted: filing.through + filing.left,
         indexed: filing.through,
         left: filing.left,
-        is_busy: false,
-        index_again: Instant::now(),
+        index_cost: INDEX_BUSY_TIME / 64,
         later: VecDeque::new(),
-        handed_out: VecDeque::new(),
+        handed_out: Vec::new(),
+        handed_out_since: None,
         end: None,
     };
     while writer.turn()? {}
@@ -127,6 +214,7 @@ impl Writer {
             return Ok(false);
         }
         let (mut batch, mut answers) = (Vec::new(), Vec::new());
+        let (is_idle, before) = (next.is_none(), self.last_accepted);
         for _ in 0..BATCH {
             let Some(job) = next.take().or_else(|| self.jobs.try_recv().ok()) else {
                 break;
@@ -136,7 +224,10 @@ impl Writer {
                     batch.push(*admission);
                     answers.push(answer);
                 }
-                Job::HandedOut(handed) => self.handed_out.push_back((self.last_accepted, handed)),
+                Job::HandedOut(handed) => {
+                    self.handed_out.push(handed);
+                    self.handed_out_since.get_or_insert_with(Instant::now);
+                }
                 Job::Stop => self.stop(),
                 Job::Decide(decision, answer) => {
                     self.accept(&mut batch, &mut answers)?;
@@ -144,6 +235,7 @@ impl Writer {
                 }
                 Job::Change(change) => {
                     self.accept(&mut batch, &mut answers)?;
+                    self.record_handed_out();
                     change(self.store.as_mut());
                 }
                 Job::ChangeIndexed(change) => {
@@ -153,27 +245,23 @@ impl Writer {
             }
         }
         self.accept(&mut batch, &mut answers)?;
-        if self.left > 0 && self.patience().is_zero() {
-            let is_pressed = self.is_busy && self.left < LARGE_BACKLOG;
-            let most = if is_pressed {
-                INDEX_BUSY_LIMIT
-            } else {
-                INDEX_IDLE_LIMIT
-            };
-            self.index(most)?;
+        let is_late = |since: Instant| since.elapsed() >= HANDED_OUT_DELAY;
+        if is_idle || self.end.is_some() || self.handed_out_since.is_some_and(is_late) {
+            self.record_handed_out();
         }
-        self.settle();
+        if self.left > 0 {
+            self.index(is_idle, self.last_accepted - before)?;
+        }
+        self.change_indexed();
         Ok(true)
     }
 
-    /// How long to wait for the next job: accepted messages are indexed when it is time for it, or nothing else is to be done.
+    /// How long to wait for the next job: not at all while messages are to be indexed.
     fn patience(&self) -> Duration {
-        let has_time = self.is_busy && self.later.is_empty();
-        match self.left {
-            _ if self.end.is_some() => Duration::ZERO,
-            0 => FOREVER,
-            _ if has_time => self.index_again.saturating_duration_since(Instant::now()),
-            _ => Duration::ZERO,
+        match self.handed_out_since {
+            _ if self.left > 0 || self.end.is_some() => Duration::ZERO,
+            Some(since) => HANDED_OUT_DELAY.saturating_sub(since.elapsed()),
+            None => FOREVER,
         }
     }
 
@@ -182,21 +270,24 @@ impl Writer {
             .get_or_insert_with(|| Instant::now() + SHUTDOWN_TIME);
     }
 
-    /// Does the jobs that had to wait until messages were indexed.
-    fn settle(&mut self) {
+    /// Records which messages were handed out. If that fails, they are handed out again.
+    fn record_handed_out(&mut self) {
+        self.handed_out_since = None;
+        let handed = std::mem::take(&mut self.handed_out);
+        if let Err(error) = self.store.hand_out(&handed) {
+            tracing::warn!(reason = %error, "that messages were handed out is not noted");
+        }
+    }
+
+    /// Does the changes that had to wait until messages were indexed.
+    fn change_indexed(&mut self) {
         let indexed = if self.left == 0 {
             u64::MAX
         } else {
             self.indexed
         };
-        let mut handed = Vec::new();
-        while let Some((_, one)) = self.handed_out.pop_front_if(|(seq, _)| *seq <= indexed) {
-            handed.push(one);
-        }
-        if let Err(error) = self.store.hand_out(&handed) {
-            tracing::warn!(reason = %error, "that messages were handed out is not noted");
-        }
         while let Some((_, change)) = self.later.pop_front_if(|(seq, _)| *seq <= indexed) {
+            self.record_handed_out();
             change(self.store.as_mut());
         }
     }
@@ -262,19 +353,17 @@ impl Writer {
         fatal.map_or(Ok(()), Err)
     }
 
-    /// Counts accepted messages that are to be indexed, and wakes readers and senders that wait for them.
-    fn announce<'a>(&mut self, new: impl Iterator<Item = (u64, &'a Admission)> + Clone) {
+    /// Counts accepted messages that are to be indexed, and wakes readers, handlers and senders that wait for them.
+    fn announce<'a>(&mut self, new: impl Iterator<Item = (u64, &'a Admission)>) {
         let shared = &self.shared;
-        let addressed = new.clone().flat_map(|(seq, admission)| {
-            let recipients = admission.recipients.iter();
-            recipients.map(move |r| (seq, r.address.as_str()))
-        });
-        shared.unindexed.add(addressed);
+        let before = self.left;
         for (seq, admission) in new {
             self.last_accepted = self.last_accepted.max(seq);
             self.left += 1;
-            self.is_busy = true;
             shared.notify_waiting(seq, admission);
+        }
+        if self.left > before {
+            shared.work.notify_one();
         }
         shared.metrics.backlog.store(self.left, Ordering::Relaxed);
     }
@@ -295,12 +384,33 @@ impl Writer {
         fatal.map_or(Ok(()), Err)
     }
 
-    fn index(&mut self, most: usize) -> Result<(), StoreError> {
+    /// Indexes a portion of what is left. `accepted` messages came in this turn.
+    fn index(&mut self, is_idle: bool, accepted: u64) -> Result<(), StoreError> {
+        let time = match is_idle {
+            true => INDEX_IDLE_TIME,
+            false => INDEX_BUSY_TIME,
+        };
+        let portion = time.as_nanos() / self.index_cost.as_nanos().max(1);
+        let portion = usize::try_from(portion).unwrap_or(usize::MAX);
+        let least = match self.left > LARGE_BACKLOG {
+            true => usize::try_from(accepted.saturating_mul(2)).unwrap_or(usize::MAX),
+            false => 0,
+        };
+        let portion = portion
+            .max(least)
+            .clamp(*INDEX_PORTION.start(), *INDEX_PORTION.end());
         let began = Instant::now();
-        match self.store.index(most) {
+        match self.store.index(portion) {
             Ok(filing) => {
                 (self.indexed, self.left) = (filing.through, filing.left);
+                if let Some(cost) = u32::try_from(filing.filed)
+                    .ok()
+                    .and_then(|filed| began.elapsed().checked_div(filed))
+                {
+                    self.index_cost = (self.index_cost * 3 + cost) / 4;
+                }
                 self.shared.note_indexed(&filing);
+                self.search.wake();
             }
             Err(error) if is_fatal(&error) => return Err(error),
             Err(error) => {
@@ -309,13 +419,6 @@ impl Writer {
                 std::thread::sleep(INDEX_PAUSE);
             }
         }
-        let share = if self.left > LARGE_BACKLOG {
-            1
-        } else {
-            PAUSE_FACTOR
-        };
-        self.index_again = Instant::now() + (began.elapsed() * share).max(INDEX_PAUSE);
-        self.is_busy = false;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Inboxes: their messages, also those that are not indexed yet; which of them are read; readers that wait for the next message.
+//! Inboxes: their messages; which of them are read; readers that wait for the next message.
 
 use super::Relay;
 use super::handle::Job;
@@ -8,9 +8,9 @@ use crosstalk_protocol::relay::{
     Delivery, DeliveryState, HandedOut, Handler, InboxEntry, InboxQuery, Pattern, Peer, RelayStore,
 };
 use crosstalk_protocol::store::{Record, StoreError, party};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -92,7 +92,7 @@ impl Relay {
         nearest_address(address, known.iter().map(String::as_str)).map(str::to_owned)
     }
 
-    /// The messages that an address has not acknowledged, the oldest first, also those that are not indexed yet.
+    /// The messages that an address has not acknowledged, the oldest first.
     ///
     /// # Errors
     /// What the store says.
@@ -100,35 +100,15 @@ impl Relay {
         &self,
         address: &str,
         after: Option<u64>,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<InboxEntry>, StoreError> {
         let address = self.rules().routes.named(address).to_owned();
-        // First those that are not indexed: those that are indexed meanwhile are in the listing then, and never in neither.
-        let pending = self.shared.unindexed.of(&address, after.unwrap_or(0), most);
-        let rules = self.rules();
         let ask = move |store: &dyn RelayStore| {
-            let inbox = InboxQuery {
+            store.inbox_of(&InboxQuery {
                 address: &address,
                 after,
-                limit: most,
-            };
-            // In this order: messages that are indexed by now are in the listing, and only the rest is added to it.
-            let filed = store.index_progress()?.through;
-            let mut entries = store.inbox_of(&inbox)?;
-            let last = entries.last().map_or(filed, |e| e.record.seq.max(filed));
-            let room = most.saturating_sub(entries.len());
-            let fresh = pending.into_iter().filter(|seq| *seq > last);
-            let fresh: Vec<u64> = fresh.take(room).collect();
-            for record in store.records_at(&fresh)? {
-                let by = rules.routes.choose(&address, None);
-                entries.push(InboxEntry {
-                    to: address.clone(),
-                    by: by.unwrap_or(Handler::Inbox),
-                    state: DeliveryState::Queued,
-                    record,
-                });
-            }
-            Ok(entries)
+                limit,
+            })
         };
         self.read(ask).await
     }
@@ -169,8 +149,8 @@ impl Relay {
             ids,
             at: self.now(),
         };
-        // A relay that stops notes nothing any more.
-        let _ = self.jobs.send(Job::HandedOut(handed));
+        // A relay that stops, or has too much to write, notes nothing.
+        let _ = self.enqueue(Job::HandedOut(handed));
     }
 }
 
@@ -210,87 +190,5 @@ impl InboxNotifier {
     /// Wakes all readers.
     pub(super) fn notify_all(&self) {
         self.signals.iter().for_each(Notify::notify_waiters);
-    }
-}
-
-/// How many messages are looked at in one go at the start.
-const SCAN_LIMIT: usize = 512;
-
-/// The places of messages that no table lists yet, by recipient.
-#[derive(Debug, Default)]
-pub(super) struct UnindexedMessages {
-    inner: Mutex<Unindexed>,
-}
-
-#[derive(Debug, Default)]
-struct Unindexed {
-    order: VecDeque<(u64, Arc<str>)>,
-    of: HashMap<Arc<str>, VecDeque<u64>>,
-}
-
-impl UnindexedMessages {
-    /// What is left in a store from an earlier time.
-    pub(super) fn load(store: &dyn RelayStore) -> Result<Self, StoreError> {
-        let (pending, mut after) = (Self::default(), 0);
-        loop {
-            let part = store.unindexed(after, SCAN_LIMIT)?;
-            let Some((last, _)) = part.last() else {
-                return Ok(pending);
-            };
-            after = *last;
-            let places = part
-                .iter()
-                .flat_map(|(seq, to)| to.iter().map(|a| (*seq, a.as_str())));
-            pending.add(places);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Unindexed> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds messages, in the order of their places.
-    pub(super) fn add<'a>(&self, taken: impl Iterator<Item = (u64, &'a str)>) {
-        let mut inner = self.lock();
-        for (seq, address) in taken {
-            let key = party(address);
-            let key = match inner.of.get_key_value(key.as_str()) {
-                Some((key, _)) => Arc::clone(key),
-                None => Arc::from(key),
-            };
-            inner.order.push_back((seq, Arc::clone(&key)));
-            inner.of.entry(key).or_default().push_back(seq);
-        }
-    }
-
-    /// Forgets what is indexed.
-    pub(super) fn forget_through(&self, through: u64) {
-        let mut inner = self.lock();
-        while let Some((seq, key)) = inner.order.pop_front() {
-            if seq > through {
-                inner.order.push_front((seq, key));
-                break;
-            }
-            let mut is_empty = false;
-            if let Some(places) = inner.of.get_mut(&key) {
-                places.pop_front();
-                is_empty = places.is_empty();
-            }
-            if is_empty {
-                inner.of.remove(&key);
-            }
-        }
-        if inner.order.is_empty() {
-            inner.order.shrink_to(1024);
-            inner.of.shrink_to(1024);
-        }
-    }
-
-    /// The places of what an address got after a place, the oldest first.
-    pub(super) fn of(&self, address: &str, after: u64, most: usize) -> Vec<u64> {
-        let inner = self.lock();
-        let places = inner.of.get(party(address).as_str());
-        let places = places.into_iter().flatten().copied();
-        places.filter(|seq| *seq > after).take(most).collect()
     }
 }

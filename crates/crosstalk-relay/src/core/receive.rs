@@ -309,8 +309,8 @@ impl Relay {
             admission,
         } = prepared;
         let (tell, told) = oneshot::channel();
-        if self.jobs.send(Job::Accept(admission, tell)).is_err() {
-            return store_trouble(&document, &self.gone());
+        if let Err(error) = self.enqueue(Job::Accept(admission, tell)) {
+            return store_trouble(&document, &error);
         }
         let Ok(AcceptReply { taken, admission }) = told.await else {
             return store_trouble(&document, &self.gone());

@@ -144,10 +144,8 @@ impl Shared {
         peer: &Peer,
         at: Timestamp,
     ) -> Option<Verification> {
-        if !matches!(
-            document.envelope().signature,
-            Some(Signature::Signed { .. })
-        ) {
+        let signature = document.sig().map(Signature::parse);
+        if !matches!(signature, Some(Ok(Signature::Signed { .. }))) {
             let trust = self.trust_snapshot.now();
             return Some(Verification {
                 verdict: verify(document, &trust, &VerifyContext::of_relay(at)),
@@ -209,7 +207,8 @@ impl Shared {
     /// Whether a signature or a hop can show that a message of a stranger is from its sender: a key is pinned for that one,
     /// or is of its domain, or the message came through another relay. If not, nothing has to be checked.
     pub(super) fn may_be_proven(&self, document: &Document<'_>, at: Timestamp) -> bool {
-        let Some(Signature::Signed { pkid, .. }) = document.envelope().signature else {
+        let signature = document.sig().map(Signature::parse);
+        let Some(Ok(Signature::Signed { pkid, .. })) = signature else {
             return self.config().federation.accept && !hops_of(document).is_empty();
         };
         let trust = self.trust_snapshot.now();
@@ -305,21 +304,26 @@ impl Shared {
         at: Timestamp,
     ) -> Result<(), NotRecorded> {
         let Verification { verdict, asked } = verification;
-        let (trust, account) = (self.trust_snapshot.now(), peer.account());
+        let trust = self.trust_snapshot.now();
         let is_news = |(domain, answer): &&(String, DnsAnswer)| trust.is_news(domain, answer, at);
         let said = asked.as_ref().filter(is_news).cloned();
         let is_first = verdict.word() == VerdictWord::FirstContact
             && self.config().first_contact == FirstContact::Pin
             && peer.speaks_for(document.sender())
             && (peer.is_local || is_of_domain(document));
-        let pin = pin_of(verdict, at).filter(|_| is_first);
-        let announced = announces(document).then(|| document.clone().into_owned());
+        let must = announces(document);
+        // Most messages teach nothing.
+        if said.is_none() && !is_first && !must {
+            return Ok(());
+        }
+        let account = peer.account();
         // A flood of contacts stops here, before anything is written.
-        let pin = pin.filter(|_| announced.is_none() && trust.has_room_for(&account));
-        let must = announced.is_some();
+        let may_pin = is_first && !must && trust.has_room_for(&account);
+        let pin = may_pin.then(|| pin_of(verdict, at)).flatten();
         if said.is_none() && pin.is_none() && !must {
             return Ok(());
         }
+        let announced = must.then(|| document.clone().into_owned());
         let change = move |trust: &mut Trust| {
             if let Some((domain, answer)) = said {
                 trust.remember_contact(&domain, &answer, at);
@@ -367,8 +371,6 @@ impl Relay {
     ) -> Option<Peer> {
         let envelope = document.envelope();
         let parent = envelope.parent.filter(|_| caller.is_person())?.to_owned();
-        // A question has deliveries once it is indexed.
-        self.write_indexed(|_| Ok(())).await.ok()?;
         let find = move |store: &dyn RelayStore| {
             let Some(question) = store.record(&parent)? else {
                 return Ok(None);

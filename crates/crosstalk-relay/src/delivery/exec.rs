@@ -3,7 +3,7 @@
 
 mod output;
 
-use super::{AttemptOutcome, Handler, Job, Reply};
+use super::{AttemptOutcome, Blame, Handler, Job, Reply};
 use crate::config::{ExecInput, RouteEntry};
 use crate::port::Later;
 use crosstalk_api::client::one_line;
@@ -26,6 +26,8 @@ use tokio::process::{Child, Command};
 const TIMEOUT_SECONDS: u64 = 300;
 /// How many bytes of an answer are read, if nothing is configured.
 const MAX_ANSWER_BYTES: u64 = 1 << 20;
+/// The status of a command that does not accept its input: EX_DATAERR of `sysexits.h`.
+const REJECTED_INPUT: i32 = 65;
 /// Variables that a command has of the relay's own.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TERM"];
 /// How long the rest of the output may take once the command has ended: others may hold the pipe open.
@@ -45,7 +47,7 @@ impl Exec {
         let Some(route) = job.route.as_deref() else {
             return AttemptOutcome::later(ErrorCode::Route, "the route that led there is gone");
         };
-        let child = match self.spawn(route, &job.record) {
+        let child = match self.spawn(route, job).await {
             Ok(child) => child,
             Err(error) => {
                 let program = route.command.first().map_or("", String::as_str);
@@ -72,15 +74,16 @@ impl Exec {
                     "the command did not end within {} s and was killed",
                     within.as_secs()
                 ),
-            ),
+            )
+            .blaming(Blame::Either),
         }
     }
 
-    fn spawn(&self, route: &RouteEntry, record: &Record) -> std::io::Result<Child> {
+    async fn spawn(&self, route: &RouteEntry, job: &Job) -> std::io::Result<Child> {
         let directory = match &route.directory {
             Some(directory) => directory,
             None => {
-                std::fs::create_dir_all(&self.work)?;
+                tokio::fs::create_dir_all(&self.work).await?;
                 &self.work
             }
         };
@@ -104,7 +107,7 @@ impl Exec {
             }
         }
         command.envs(&route.environment);
-        command.envs(message_variables(record, 0));
+        command.envs(message_variables(&job.record, 0, job.attempt()));
         command.spawn()
     }
 }
@@ -167,7 +170,8 @@ async fn converse(
         Ok(status) if status.success() => {
             let reply = output::reply(&output, &record.text);
             reply.map_err(|why| {
-                AttemptOutcome::later(ErrorCode::Route, format!("the command {why}{said}"))
+                let reason = format!("the command {why}{said}");
+                AttemptOutcome::later(ErrorCode::Route, reason).blaming(Blame::Either)
             })
         }
         Ok(status) => Err(AttemptOutcome::Later {
@@ -179,6 +183,10 @@ async fn converse(
                 public_reason(By::Exec, ErrorCode::Route)
             )),
             after: None,
+            blame: match status.code() {
+                Some(REJECTED_INPUT) => Blame::Message,
+                _ => Blame::Either,
+            },
         }),
         Err(error) => Err(AttemptOutcome::later(
             ErrorCode::Route,

@@ -1,6 +1,6 @@
 //! Posts a message to an HTTP endpoint, whose response may be the answer.
 
-use super::{AttemptOutcome, Handler, Job, Reply};
+use super::{AttemptOutcome, Blame, Handler, Job, Reply};
 use crate::config::RouteEntry;
 use crate::file::{open_regular, read_bounded};
 use crate::port::Later;
@@ -11,7 +11,7 @@ use crosstalk_envelope::name::{SYSTEM, same_name};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Document, Intent, Reading};
 use http::Method;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ const TIMEOUT_SECONDS: u64 = 30;
 const MAX_ANSWER_BYTES: u64 = 1 << 20;
 /// The largest file with a token, in bytes.
 const MAX_TOKEN_BYTES: u64 = 4096;
+
+/// The number of the attempt, from 1: an endpoint that sees another number may have got the message before.
+const ATTEMPT: HeaderName = HeaderName::from_static("crosstalk-attempt");
 
 /// Posts messages.
 pub(super) struct Http {
@@ -89,6 +92,7 @@ pub(super) async fn request_of(
     let call = call
         .header(CONTENT_TYPE, "text/plain; charset=utf-8")
         .and_then(|c| c.header(ACCEPT, "text/plain"))
+        .and_then(|c| c.header(ATTEMPT, &job.attempt().to_string()))
         .and_then(|c| c.bearer(token.as_deref()));
     call.map_err(AttemptOutcome::from)
 }
@@ -168,6 +172,7 @@ pub(super) fn outcome_of_rejection(refused: RejectedRequest) -> AttemptOutcome {
             reason,
             public,
             after: retry_after,
+            blame: Blame::Destination,
         },
         _ => AttemptOutcome::Failed {
             code: code.unwrap_or(ErrorCode::Route),

@@ -6,13 +6,41 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{Delivery, DeliveryState, Handler, Priority, authority};
 use crosstalk_protocol::store::Record;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// More lanes than these, and those are forgotten in which nothing waits.
 const LANES: usize = 4096;
 
 /// A delivery: a message and a recipient.
 pub(crate) type Key = (String, String);
+
+/// Since when a delivery is leased, as its lane, its attempt and the dispatcher know it. A delivery that is leased again
+/// while it is held keeps its attempt, under the new lease.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldLease(Arc<AtomicI64>);
+
+impl HeldLease {
+    pub(crate) fn new(at: Timestamp) -> Self {
+        Self(Arc::new(AtomicI64::new(at.as_millis())))
+    }
+
+    /// Since when it is leased.
+    pub(crate) fn at(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Goes on under another lease.
+    pub(crate) fn replace(&self, at: Timestamp) {
+        self.0.store(at.as_millis(), Ordering::Relaxed);
+    }
+
+    /// Whether a delivery is still leased under it.
+    pub(crate) fn holds(&self, delivery: &Delivery) -> bool {
+        delivery.state == DeliveryState::Queued && delivery.leased_at == Some(self.at())
+    }
+}
 
 /// A delivery that waits in its lane.
 #[derive(Clone, Debug)]
@@ -21,6 +49,7 @@ pub(crate) struct Waiting {
     pub(crate) to: String,
     pub(crate) by: Handler,
     pub(crate) attempts: u32,
+    pub(crate) lease: HeldLease,
     pub(crate) priority: Priority,
     pub(crate) seq: u64,
     /// The message; where many wait, it is read again when it is its turn.
@@ -59,7 +88,20 @@ struct Lane {
     queue: BTreeMap<Place, Waiting>,
     running: usize,
     failures: u32,
+    /// Messages that may be the cause of their failures themselves: each counts once.
+    suspects: HashSet<Key>,
     alone_until: Option<Timestamp>,
+}
+
+/// How an attempt went, as far as its lane is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// The destination works.
+    Works,
+    /// It does not.
+    Fails,
+    /// It does not, or can't process this message.
+    FailsOnMessage,
 }
 
 /// All lanes.
@@ -143,17 +185,25 @@ impl Lanes {
         Some((name, waiting))
     }
 
-    /// An attempt has ended; whether the destination works.
-    pub(crate) fn ended(&mut self, lane: &str, works: bool, now: Timestamp) {
+    /// An attempt to make a delivery has ended.
+    pub(crate) fn ended(&mut self, lane: &str, key: &Key, effect: Effect, now: Timestamp) {
         let Some(state) = self.lanes.get_mut(lane) else {
             return;
         };
         state.running = state.running.saturating_sub(1);
-        if works {
+        if effect == Effect::Works {
             state.failures = 0;
+            state.suspects.clear();
             state.alone_until = None;
         } else {
-            state.failures = state.failures.saturating_add(1);
+            let counts = match effect {
+                // A closed lane needs no more of them.
+                Effect::FailsOnMessage => {
+                    state.failures < self.failures && state.suspects.insert(key.clone())
+                }
+                _ => true,
+            };
+            state.failures = state.failures.saturating_add(u32::from(counts));
             if state.failures >= self.failures {
                 let end = now.as_millis().saturating_add(self.pause_millis);
                 state.alone_until = Some(Timestamp::from_millis(end));
@@ -214,6 +264,7 @@ mod tests {
             to: "B".into(),
             by: Handler::Http,
             attempts: 0,
+            lease: HeldLease::new(at(0)),
             priority,
             seq,
             record: None,
@@ -222,6 +273,10 @@ mod tests {
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000)
+    }
+
+    fn key(id: &str) -> Key {
+        (id.into(), "B".into())
     }
 
     fn next(lanes: &mut Lanes, now: i64) -> Option<String> {
@@ -255,7 +310,7 @@ mod tests {
         lanes.push("quick".into(), waiting("q", 9, Priority::Low));
         let order: Vec<String> = std::iter::from_fn(|| next(&mut lanes, 0)).collect();
         assert_eq!(order, ["s1", "s2", "q"]);
-        lanes.ended("slow", true, at(0));
+        lanes.ended("slow", &key("s1"), Effect::Works, at(0));
         assert_eq!(next(&mut lanes, 0).as_deref(), Some("s3"));
         assert_eq!(next(&mut lanes, 0), None);
     }
@@ -271,16 +326,16 @@ mod tests {
         }
         for _ in 0..2 {
             assert!(next(&mut lanes, 0).is_some());
-            lanes.ended("x", false, at(0));
+            lanes.ended("x", &key("m"), Effect::Fails, at(0));
         }
         assert_eq!(next(&mut lanes, 29), None);
         assert_eq!(lanes.next_trial(), Some(at(30)));
         assert_eq!(next(&mut lanes, 30).as_deref(), Some("m3"));
         assert_eq!(next(&mut lanes, 30), None, "one finds out");
-        lanes.ended("x", false, at(31));
+        lanes.ended("x", &key("m3"), Effect::Fails, at(31));
         assert_eq!(next(&mut lanes, 60), None);
         assert_eq!(next(&mut lanes, 61).as_deref(), Some("m4"));
-        lanes.ended("x", true, at(61));
+        lanes.ended("x", &key("m4"), Effect::Works, at(61));
         assert_eq!(next(&mut lanes, 61).as_deref(), Some("m5"));
         assert_eq!(next(&mut lanes, 61).as_deref(), Some("m6"));
     }
@@ -310,7 +365,7 @@ mod tests {
         };
         assert_eq!(next_of(&lanes, "m1", 120), at(120));
         assert!(next(&mut lanes, 0).is_some());
-        lanes.ended("x", false, at(0));
+        lanes.ended("x", &key("m"), Effect::Fails, at(0));
         // One waits in the lane and is leased for two minutes, the other is planned for before the pause is over.
         assert_eq!(next_of(&lanes, "m2", 120), at(30));
         assert_eq!(next_of(&lanes, "m1", 2), at(30));
@@ -326,10 +381,27 @@ mod tests {
                 waiting(&format!("m{seq}"), seq, Priority::Normal),
             );
         }
-        for works in [false, true, false] {
+        for effect in [Effect::Fails, Effect::Works, Effect::Fails] {
             assert!(next(&mut lanes, 0).is_some());
-            lanes.ended("x", works, at(0));
+            lanes.ended("x", &key("m"), effect, at(0));
         }
         assert!(next(&mut lanes, 0).is_some());
+    }
+
+    /// Two messages on which a program fails are no reason to keep others waiting, however often they are tried. A third
+    /// one is.
+    #[test]
+    fn message_that_always_fails_does_not_close_its_lane() {
+        let mut lanes = lanes(1, 3);
+        let mut fail = |id: &str| {
+            lanes.push("x".into(), waiting(id, 1, Priority::Normal));
+            let is_open = next(&mut lanes, 0).is_some();
+            lanes.ended("x", &key(id), Effect::FailsOnMessage, at(0));
+            is_open
+        };
+        for _ in 0..9 {
+            assert!(fail("bad") && fail("worse"));
+        }
+        assert!(fail("worst") && !fail("bad"));
     }
 }

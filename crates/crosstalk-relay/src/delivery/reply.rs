@@ -1,7 +1,7 @@
 //! Accepts the answer of a handler as a message of the recipient, unless programs would answer each other for ever; finds the
 //! question that a reply follows up.
 
-use super::{AttemptOutcome, Job};
+use super::{AttemptOutcome, Blame, Job};
 use crate::core::{Received, Relay};
 use crate::rate::RateLimiter;
 use crosstalk_envelope::registry::ErrorCode;
@@ -152,7 +152,7 @@ async fn accept_one(
             refusal,
             status: 503,
             ..
-        } => Err(AttemptOutcome::later(refusal.code, refusal.reason)),
+        } => Err(AttemptOutcome::later(refusal.code, refusal.reason).blaming(Blame::Message)),
         // Another answer was accepted before the relay stopped.
         Received::Rejected { .. } if is_answered(relay, job).await => Ok(()),
         Received::Rejected { refusal, .. } => Err(AttemptOutcome::failed(

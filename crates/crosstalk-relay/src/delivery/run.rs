@@ -1,7 +1,9 @@
-//! The dispatcher: one task that leases deliveries, starts attempts and records their results; another one closes polls.
+//! The dispatcher: one task that leases deliveries, starts attempts and records their results; another one meets deadlines.
 
-use super::lane::{self, Key, Lanes, Waiting};
-use super::{AttemptOutcome, Handler, Job, Setup, exec, file, http, relay as federation, reply};
+use super::lane::{self, Effect, HeldLease, Key, Lanes, Waiting};
+use super::{
+    AttemptOutcome, Blame, Handler, Job, Setup, exec, file, http, relay as federation, reply,
+};
 use crate::config::RouteEntry;
 use crate::core::Relay;
 use crate::metrics::Metrics;
@@ -10,8 +12,8 @@ use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
 use crosstalk_protocol::expects_answer;
 use crosstalk_protocol::relay::{
-    Attempt, Delivery, DeliveryState, DueDelivery, Handler as By, RelayRules, RelayStore, Ruling,
-    public_reason, report, undelivered_help,
+    Attempt, Delivery, DeliveryState, DueDelivery, Handler as By, Lease, RelayRules, RelayStore,
+    Ruling, public_reason, report, undelivered_help,
 };
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::HashMap;
@@ -29,8 +31,9 @@ const BATCH: usize = 256;
 const MAX_LEASED: usize = 20_000;
 /// A lane is long with more than these.
 const LONG_LANE: usize = 1000;
-/// How long a lease lasts. What is still held then is leased again and not begun twice.
+/// How long a lease lasts, and after which time it is renewed as long as the delivery is held here.
 const LEASE: Duration = Duration::from_secs(120);
+const RENEW_AFTER: Duration = Duration::from_secs(40);
 /// How long what is given back stays away.
 const GIVEN_BACK_TIME: Duration = Duration::from_secs(30);
 /// At the latest after so long there is a look at the clock: it may have been set.
@@ -38,19 +41,13 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 /// How many overdue questions are settled in one turn.
 const MAX_OVERDUE: usize = 64;
 
-/// How an attempt went, as far as its lane is concerned.
-enum Effect {
-    /// The destination answers.
-    Works,
-    /// It does not.
-    Fails,
-}
-
 struct Dispatcher {
     relay: Relay,
     handlers: Arc<Handlers>,
     /// What is leased, and how often it was tried before.
-    held: HashMap<Key, u32>,
+    held: HashMap<Key, (u32, HeldLease)>,
+    /// When the leases were renewed.
+    renewed: Timestamp,
     /// What was leased anew before it was seen that the attempt before had ended.
     again: HashMap<Key, DueDelivery>,
     running: JoinSet<Effect>,
@@ -93,13 +90,14 @@ pub(super) async fn run(relay: Relay, setup: Setup, mut stop: signal::Receiver<O
         again: HashMap::new(),
         running: JoinSet::new(),
         tasks: HashMap::new(),
+        renewed: relay.now(),
         relay,
     };
     let mut stopped = dispatcher.relay.stopped();
     dispatcher.release_leases().await;
     loop {
+        dispatcher.renew().await;
         dispatcher.lease().await;
-        dispatcher.tell_overdue().await;
         dispatcher.tell_lapsed().await;
         dispatcher.begin();
         let wait = dispatcher.wait().await;
@@ -131,6 +129,33 @@ impl Dispatcher {
         }
     }
 
+    /// Keeps the leases of what is held here: an attempt may take longer than a lease.
+    async fn renew(&mut self) {
+        let now = self.relay.now();
+        let since = now.as_millis().abs_diff(self.renewed.as_millis());
+        if since < u64::try_from(RENEW_AFTER.as_millis()).unwrap_or(u64::MAX) {
+            return;
+        }
+        self.renewed = now;
+        let until = after(now, LEASE);
+        for leases in self.leases().chunks(BATCH) {
+            let leases = leases.to_vec();
+            let renew = move |store: &mut dyn RelayStore| store.renew(&leases, until);
+            if let Err(error) = self.relay.write(renew).await {
+                return trouble(&error);
+            }
+        }
+    }
+
+    /// The leases of what is held here.
+    fn leases(&self) -> Vec<Lease> {
+        let held = self.held.iter();
+        let held = held.map(|(key, (_, held))| lease_of(key, held.at()));
+        let again = self.again.iter();
+        let again = again.map(|(key, due)| lease_of(key, due.leased_at));
+        held.chain(again).collect()
+    }
+
     /// Leases what is due.
     async fn lease(&mut self) {
         loop {
@@ -153,16 +178,18 @@ impl Dispatcher {
             let mut surplus = Vec::new();
             for due in due {
                 let key = (due.record.id.clone(), due.to.clone());
-                if let Some(attempts) = self.held.get(&key) {
-                    // With the same number, a long attempt outlived its lease.
-                    if *attempts != due.attempts {
+                if let Some((attempts, held)) = self.held.get(&key) {
+                    if *attempts == due.attempts {
+                        // It outlived its lease: the clock was set, or the store was busy for too long.
+                        held.replace(due.leased_at);
+                    } else {
                         self.again.insert(key, due);
                     }
                     continue;
                 }
                 let lane = lane::name(&self.relay.config(), &due.to, due.by);
                 if self.held.len() >= MAX_LEASED && self.lanes().waiting(&lane) > LONG_LANE {
-                    surplus.push(key);
+                    surplus.push(lease_of(&key, due.leased_at));
                     continue;
                 }
                 self.hold(key, lane, due);
@@ -177,8 +204,9 @@ impl Dispatcher {
     }
 
     fn hold(&mut self, key: Key, lane: String, due: DueDelivery) {
-        self.held.insert(key, due.attempts);
-        self.lanes().push(lane, waiting(due));
+        let held = HeldLease::new(due.leased_at);
+        self.held.insert(key, (due.attempts, held.clone()));
+        self.lanes().push(lane, waiting(due, held));
     }
 
     /// The lanes, locked.
@@ -207,44 +235,23 @@ impl Dispatcher {
     }
 
     fn ended(&mut self, ended: Result<(Id, Effect), tokio::task::JoinError>) {
-        let (id, works) = match ended {
-            Ok((id, effect)) => (id, matches!(effect, Effect::Works)),
+        let (id, effect) = match ended {
+            Ok((id, effect)) => (id, effect),
             Err(error) => {
                 if error.is_panic() {
                     tracing::error!(reason = %error, "an attempt to deliver ended badly");
                 }
-                (error.id(), false)
+                (error.id(), Effect::FailsOnMessage)
             }
         };
         if let Some((key, lane)) = self.tasks.remove(&id) {
             self.held.remove(&key);
             self.lanes().stop(&key);
-            self.lanes().ended(&lane, works, self.relay.now());
+            let now = self.relay.now();
+            self.lanes().ended(&lane, &key, effect, now);
             if let Some(due) = self.again.remove(&key) {
                 self.hold(key, lane, due);
             }
-        }
-    }
-
-    /// Tells senders whose questions were not answered in time.
-    async fn tell_overdue(&self) {
-        let now = self.relay.now();
-        match self.relay.read(|store| store.next_deadline()).await {
-            Ok(Some(at)) if at <= now => {}
-            Ok(_) => return,
-            Err(error) => return trouble(&error),
-        }
-        // Messages that were accepted before, an answer among them, are indexed first.
-        let overdue = move |store: &mut dyn RelayStore| store.overdue(now, MAX_OVERDUE);
-        match self.relay.write_indexed(overdue).await {
-            Ok(told) => {
-                let metrics = self.relay.metrics();
-                metrics.timed_out.fetch_add(told, Ordering::Relaxed);
-                if let Err(error) = self.relay.send_notices().await {
-                    trouble(&error);
-                }
-            }
-            Err(error) => trouble(&error),
         }
     }
 
@@ -268,27 +275,19 @@ impl Dispatcher {
 
     /// How long nothing has to be done.
     async fn wait(&self) -> Duration {
-        let find = |store: &dyn RelayStore| {
-            let deadline = [store.next_deadline()?, store.next_lapse()?];
-            Ok((store.next_due()?, deadline.into_iter().flatten().min()))
-        };
-        let (due, deadline) = self.relay.read(find).await.unwrap_or_default();
+        let find = |store: &dyn RelayStore| Ok((store.next_due()?, store.next_lapse()?));
+        let (due, lapse) = self.relay.read(find).await.unwrap_or_default();
         // What is leased by this dispatcher is due again later, and begun already.
-        let next = [due, deadline, self.lanes().next_trial()];
+        let next = [due, lapse, self.lanes().next_trial()];
         let next = next.into_iter().flatten().min();
         until(next, self.relay.now())
     }
 
-    async fn give_back(&self, keys: Vec<Key>, at: Timestamp) {
-        if keys.is_empty() {
+    async fn give_back(&self, leases: Vec<Lease>, at: Timestamp) {
+        if leases.is_empty() {
             return;
         }
-        let release = move |store: &mut dyn RelayStore| {
-            for (id, to) in &keys {
-                store.release(id, to, at)?;
-            }
-            Ok(())
-        };
+        let release = move |store: &mut dyn RelayStore| store.release(&leases, at);
         if let Err(error) = self.relay.write(release).await {
             trouble(&error);
         }
@@ -309,8 +308,7 @@ impl Dispatcher {
             );
             self.running.shutdown().await;
         }
-        let held = self.held.drain().map(|(key, _)| key).collect();
-        self.give_back(held, self.relay.now()).await;
+        self.give_back(self.leases(), self.relay.now()).await;
     }
 }
 
@@ -321,13 +319,20 @@ async fn attempt(
     waiting: Waiting,
     route: Option<Arc<RouteEntry>>,
 ) -> Effect {
-    let (id, to) = (waiting.id.clone(), waiting.to.clone());
-    let record = match still_queued(relay, &id, &to).await {
+    let (key, lease) = ((waiting.id, waiting.to), waiting.lease);
+    let (id, _) = &key;
+    let (wanted, held) = (id.clone(), leased(relay, &key, &lease).await);
+    let record = match held {
+        Ok(Some(_)) => relay.read(move |store| store.record(&wanted)).await,
+        // It was cancelled since it was leased, or somebody else holds it.
+        Ok(None) => return Effect::Works,
+        Err(error) => Err(error),
+    };
+    let record = match record {
         Ok(Some(record)) => record,
         Ok(None) => {
-            // It was revoked, refused or erased since it was leased.
             let reason = "the message is gone".to_owned();
-            settle(relay, &id, &to, Attempt::Failed { reason }).await;
+            settle(relay, &key, &lease, Attempt::Failed { reason }).await;
             return Effect::Works;
         }
         Err(error) => {
@@ -335,6 +340,7 @@ async fn attempt(
             return Effect::Works;
         }
     };
+    let to = key.1;
     let follow_up = match waiting.by {
         By::Exec => relay.follow_up(&to, &record).await,
         _ => None,
@@ -349,21 +355,20 @@ async fn attempt(
         route,
     };
     let outcome = deliver(relay, handlers, &job).await;
-    conclude(relay, &job, outcome).await
+    conclude(relay, &job, &lease, outcome).await
 }
 
-/// A message that is still queued for a recipient: a delivery may be cancelled after it was leased.
-async fn still_queued(relay: &Relay, id: &str, to: &str) -> Result<Option<Record>, StoreError> {
-    let (id, to) = (id.to_owned(), to.to_owned());
-    let find = move |store: &dyn RelayStore| {
-        let deliveries = store.deliveries(&id)?;
-        let is_queued = |d: &Delivery| same_name(&d.to, &to) && d.state == DeliveryState::Queued;
-        match deliveries.iter().any(is_queued) {
-            true => store.record(&id),
-            false => Ok(None),
-        }
-    };
-    relay.read(find).await
+/// A delivery as long as its lease holds: it may be cancelled after it was leased.
+async fn leased(
+    relay: &Relay,
+    (id, to): &Key,
+    lease: &HeldLease,
+) -> Result<Option<Delivery>, StoreError> {
+    let id = id.clone();
+    let deliveries = relay.read(move |store| store.deliveries(&id)).await?;
+    let mut deliveries = deliveries.into_iter();
+    let found = deliveries.find(|d| same_name(&d.to, to));
+    Ok(found.filter(|d| lease.holds(d)))
 }
 
 /// Hands a job to its handler, and takes its answer in.
@@ -403,6 +408,7 @@ async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> AttemptOutcom
                 ErrorCode::Route,
                 "the command printed nothing, and the message asks for an answer",
             )
+            .blaming(Blame::Either)
         }
         other => other,
     }
@@ -414,15 +420,16 @@ fn has_hop(job: &Job) -> bool {
 }
 
 /// Records the outcome of a job, and tells the sender if it became a dead letter.
-async fn conclude(relay: &Relay, job: &Job, outcome: AttemptOutcome) -> Effect {
+async fn conclude(relay: &Relay, job: &Job, lease: &HeldLease, outcome: AttemptOutcome) -> Effect {
     let metrics = relay.metrics();
-    let (id, to) = (&job.record.id, &job.to);
+    let key = (job.record.id.clone(), job.to.clone());
+    let (id, to) = &key;
     let (code, reason, public, after_wait, effect) = match outcome {
         AttemptOutcome::Delivered { .. } => {
             Metrics::count(&metrics.delivered);
             tracing::info!(%id, by = job.by.as_str(), "delivered");
             settle_retried(relay, job).await;
-            settle(relay, id, to, Attempt::Delivered).await;
+            settle(relay, &key, lease, Attempt::Delivered).await;
             return Effect::Works;
         }
         AttemptOutcome::Later {
@@ -430,14 +437,20 @@ async fn conclude(relay: &Relay, job: &Job, outcome: AttemptOutcome) -> Effect {
             reason,
             public,
             after,
+            blame,
         } => {
+            let effect = match blame {
+                Blame::Destination => Effect::Fails,
+                Blame::Either => Effect::FailsOnMessage,
+                Blame::Message => Effect::Works,
+            };
             let random = getrandom::u32().unwrap_or(u32::MAX / 2);
             let backoff = relay.config().retry.backoff();
-            let wait = backoff.after(job.attempts.saturating_add(1), random);
+            let wait = backoff.after(job.attempt(), random);
             // As long as the other side asks for, within reason.
             let asked = after.map(|a| a.min(backoff.longest.max(Duration::from_secs(3600))));
             let wait = wait.map(|w| asked.map_or(w, |a| a.max(w)));
-            (code, reason, public, wait, Effect::Fails)
+            (code, reason, public, wait, effect)
         }
         AttemptOutcome::Failed {
             code,
@@ -446,22 +459,32 @@ async fn conclude(relay: &Relay, job: &Job, outcome: AttemptOutcome) -> Effect {
         } => (code, reason, public, None, Effect::Works),
     };
     let now = relay.now();
+    // Whoever lost the lease has nothing to tell: the delivery was cancelled, or somebody else tries.
+    let since = match leased(relay, &key, lease).await {
+        Ok(Some(delivery)) => delivery.queued_at,
+        Ok(None) => {
+            tracing::info!(%id, by = job.by.as_str(), reason, "failed after its lease was over");
+            return effect;
+        }
+        Err(error) => {
+            trouble(&error);
+            return effect;
+        }
+    };
     if let Some(wait) = after_wait {
         Metrics::count(&metrics.retried);
         tracing::info!(%id, by = job.by.as_str(), reason, "to be tried again");
         let at = after(now, wait);
         if job.by == By::Exec {
-            let since = queued_at(relay, id, to).await.unwrap_or(job.record.at);
             // A person who replied asks for nothing, and is told only if it fails for good.
             report_retried(relay, job.asked(), to, since).await;
         }
-        settle(relay, id, to, Attempt::Later { at, reason }).await;
+        settle(relay, &key, lease, Attempt::Later { at, reason }).await;
         return effect;
     }
     Metrics::count(&metrics.failed);
     tracing::warn!(%id, by = job.by.as_str(), code = code.as_str(), reason, "became a dead letter");
     // First the word to the sender: after a crash in between it is said again, under the same id.
-    let since = queued_at(relay, id, to).await.unwrap_or(job.record.at);
     let public = public.as_deref().unwrap_or(public_reason(job.by, code));
     let why = (code, public, undelivered_help(job.by, code));
     report_undeliverable(relay, &job.record, to, why, since).await;
@@ -470,7 +493,7 @@ async fn conclude(relay: &Relay, job: &Job, outcome: AttemptOutcome) -> Effect {
     }
     settle_retried(relay, job).await;
     let reason = format!("{}: {reason}", code.as_str());
-    settle(relay, id, to, Attempt::Failed { reason }).await;
+    settle(relay, &key, lease, Attempt::Failed { reason }).await;
     effect
 }
 
@@ -500,21 +523,34 @@ async fn queued_at(relay: &Relay, id: &str, to: &str) -> Option<Timestamp> {
         .map(|d| d.queued_at)
 }
 
-async fn settle(relay: &Relay, id: &str, to: &str, attempt: Attempt) {
-    let (id, to, now) = (id.to_owned(), to.to_owned(), relay.now());
-    let write = move |store: &mut dyn RelayStore| store.attempted(&id, &to, &attempt, now);
+/// Records an outcome, if the lease still holds.
+async fn settle(relay: &Relay, (id, to): &Key, lease: &HeldLease, attempt: Attempt) {
+    let (id, to, now) = (id.clone(), to.clone(), relay.now());
+    let lease = lease.clone();
+    let write = move |store: &mut dyn RelayStore| {
+        store.attempted(&id, &to, Some(lease.at()), &attempt, now)
+    };
     if let Err(error) = relay.write(write).await {
         // The lease runs out, and it is given out again.
         trouble(&error);
     }
 }
 
-fn waiting(due: DueDelivery) -> Waiting {
+fn lease_of((id, to): &Key, at: Timestamp) -> Lease {
+    Lease {
+        id: id.clone(),
+        to: to.clone(),
+        at,
+    }
+}
+
+fn waiting(due: DueDelivery, lease: HeldLease) -> Waiting {
     Waiting {
         id: due.record.id.clone(),
         to: due.to,
         by: due.by,
         attempts: due.attempts,
+        lease,
         priority: due.priority,
         seq: due.record.seq,
         record: Some(due.record),
@@ -570,19 +606,25 @@ const STORE_RETRY: Duration = Duration::from_secs(1);
 /// How many polls are counted in one go.
 const POLLS: usize = 64;
 
-/// Closes polls until it is told to stop: when the deadline has passed, or everybody has answered, the result is sent to the
-/// sender of the poll. The store knows which polls have to be counted, so that neither the start nor the memory grows with
-/// all polls that ever were.
-pub(super) async fn close_polls(relay: Relay, mut stop: signal::Receiver<Option<Duration>>) {
+/// Closes polls and tells senders whose questions were not answered in time, until it is told to stop. Both wait until messages
+/// that were accepted before are indexed, a ballot or an answer among them; deliveries do not wait for it.
+///
+/// When the deadline of a poll has passed, or everybody has answered, the result is sent to the sender of the poll. The store
+/// knows which polls have to be counted, so that neither the start nor the memory grows with all polls that ever were.
+pub(super) async fn meet_deadlines(relay: Relay, mut stop: signal::Receiver<Option<Duration>>) {
     let mut stopped = relay.stopped();
     loop {
         if stop.borrow().is_some() || stopped.borrow().is_some() {
             return;
         }
-        let wait = match relay.settle_polls(POLLS).await {
-            Ok(0) => until(relay.next_poll_end().await.ok().flatten(), relay.now()),
+        let settled = relay.settle_polls(POLLS).await;
+        let wait = match tell_overdue(&relay).await.and(settled) {
+            Ok(0) => next_deadline(&relay).await,
             Ok(_) => continue,
-            Err(_) => STORE_RETRY,
+            Err(error) => {
+                trouble(&error);
+                STORE_RETRY
+            }
         };
         tokio::select! {
             _ = stop.wait_for(Option::is_some) => return,
@@ -591,6 +633,31 @@ pub(super) async fn close_polls(relay: Relay, mut stop: signal::Receiver<Option<
             () = tokio::time::sleep(wait) => {}
         }
     }
+}
+
+/// Tells senders whose questions were not answered in time.
+async fn tell_overdue(relay: &Relay) -> Result<(), StoreError> {
+    loop {
+        let now = relay.now();
+        let next = relay.read(|store| store.next_deadline()).await?;
+        if next.is_none_or(|at| at > now) {
+            return Ok(());
+        }
+        // An answer that was accepted before is indexed first.
+        let overdue = move |store: &mut dyn RelayStore| store.overdue(now, MAX_OVERDUE);
+        let told = relay.write_indexed(overdue).await?;
+        let metrics = relay.metrics();
+        metrics.timed_out.fetch_add(told, Ordering::Relaxed);
+        relay.send_notices().await?;
+    }
+}
+
+/// How long no poll has to be closed, and no question is overdue.
+async fn next_deadline(relay: &Relay) -> Duration {
+    let poll = relay.next_poll_end().await.ok().flatten();
+    let question = relay.read(|store| store.next_deadline()).await;
+    let next = [poll, question.ok().flatten()];
+    until(next.into_iter().flatten().min(), relay.now())
 }
 
 /// How long nothing has to be done.

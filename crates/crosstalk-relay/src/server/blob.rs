@@ -73,8 +73,11 @@ impl Blobs {
     }
 
     /// Refuses what would leave less than so many bytes to the messages.
-    fn has_room(&self, least: u64) -> Result<(), HttpError> {
-        match self.free_bytes().map_err(trouble)? < least {
+    async fn has_room(&self, least: u64) -> Result<(), HttpError> {
+        let folder = self.folder.clone();
+        let free = tokio::task::spawn_blocking(move || free_bytes(&folder)).await;
+        let free = free.unwrap_or_else(|e| Err(io::Error::other(e)));
+        match free.map_err(trouble)? < least {
             true => Err(HttpError::later(
                 "The disk of the relay has too little space for attachments",
             )),
@@ -87,8 +90,7 @@ impl Blobs {
     /// # Errors
     /// If the system does not tell.
     pub(super) fn free_bytes(&self) -> io::Result<u64> {
-        let disk = rustix::fs::statvfs(&self.folder)?;
-        Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+        free_bytes(&self.folder)
     }
 
     /// Keeps others from adding and removing attachments.
@@ -96,16 +98,29 @@ impl Blobs {
         self.changing.lock().await
     }
 
-    /// Removes an attachment.
-    ///
-    /// # Errors
-    /// If it is there and can't be removed.
-    pub(super) fn remove(&self, digest: &Digest) -> io::Result<()> {
-        match std::fs::remove_file(self.path(digest)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+    /// Removes attachments. What can't be removed is logged, and stays.
+    pub(super) async fn remove(&self, digests: Vec<Digest>) {
+        if digests.is_empty() {
+            return;
         }
+        let paths: Vec<PathBuf> = digests.iter().map(|digest| self.path(digest)).collect();
+        let remove = move || {
+            for (digest, path) in digests.iter().zip(paths) {
+                if let Err(error) = std::fs::remove_file(path)
+                    && error.kind() != io::ErrorKind::NotFound
+                {
+                    tracing::warn!(%digest, reason = %error, "an attachment can't be removed");
+                }
+            }
+        };
+        // If it panics, the files stay.
+        let _ = tokio::task::spawn_blocking(remove).await;
     }
+}
+
+fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let disk = rustix::fs::statvfs(folder)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// A file that is removed when it is dropped, unless it is kept.
@@ -132,9 +147,15 @@ impl TempFile {
 
 impl Drop for TempFile {
     fn drop(&mut self) {
-        if !self.is_kept {
-            // If it stays, it is removed at the next start.
-            let _ = std::fs::remove_file(&self.path);
+        if self.is_kept {
+            return;
+        }
+        let path = std::mem::take(&mut self.path);
+        // If it stays, it is removed at the next start.
+        let remove = move || drop(std::fs::remove_file(path));
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(remove)),
+            Err(_) => remove(),
         }
     }
 }
@@ -154,7 +175,7 @@ pub(super) async fn put(
     };
     let mut reader = BodyReader::new(request.into_body(), bounds)?;
     let blobs = &server.blobs;
-    blobs.has_room(limits.free_bytes)?;
+    blobs.has_room(limits.free_bytes).await?;
     let quota = Quota {
         relay: server.relay.clone(),
         peer: Arc::clone(&call.caller.peer),
@@ -175,7 +196,7 @@ pub(super) async fn put(
             return Err(quota.exhausted());
         }
         if size - looked >= CHECK_SPACE_BYTES {
-            blobs.has_room(limits.free_bytes)?;
+            blobs.has_room(limits.free_bytes).await?;
             looked = size;
         }
         file.write_all(&part).await.map_err(trouble)?;

@@ -12,7 +12,7 @@ use crosstalk_api::message::MessageStatus;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::{
-    Attempt, Delivery, DeliveryState, Errand, Handler, RelayStore, report, undelivered_help,
+    Attempt, Delivery, Errand, Handler, RelayStore, report, undelivered_help,
 };
 use crosstalk_protocol::store::is_same_party;
 use std::sync::Arc;
@@ -39,12 +39,7 @@ pub(super) async fn waiting(
         let Some(view) = leaving_message(relay, &courier.record) else {
             continue;
         };
-        messages.push(inbox_message(
-            view,
-            &courier.to,
-            DeliveryState::Queued,
-            None,
-        ));
+        messages.push(inbox_message(view, courier, None));
         bytes += courier.record.text.len();
         if bytes > MAX_LISTING_BYTES {
             break;
@@ -106,12 +101,12 @@ pub(super) async fn carried(
             let notice = report::undeliverable(&record, &wanted, why, before.queued_at);
             store.enqueue_notices(notice.as_slice())?;
         }
-        if !store.attempted(&id, to, &attempt, at)? {
+        if !store.attempted(&id, to, None, &attempt, at)? {
             return Ok(None);
         }
         Ok(find(store)?.map(|delivery| (record, delivery)))
     };
-    let found = relay.write_indexed(change).await?;
+    let found = relay.write(change).await?;
     let (record, delivery) =
         found.ok_or_else(|| HttpError::missing("message that waits for you to carry it there"))?;
     relay.send_notices().await?;
@@ -138,7 +133,7 @@ pub(super) async fn requeue(call: Call, Segment(id): Segment) -> Result<Json<Req
     let relay = &call.server.relay;
     let at = relay.now();
     let requeue = move |store: &mut dyn RelayStore| store.requeue(&id, at);
-    match relay.write_indexed(requeue).await? {
+    match relay.write(requeue).await? {
         0 => Err(HttpError::missing("such dead letter")),
         count => {
             relay.wake();

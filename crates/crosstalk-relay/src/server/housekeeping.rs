@@ -54,7 +54,7 @@ pub(super) async fn run(server: Arc<Server>) {
                 scrub.reset_immediately();
                 ("attachments of what was withdrawn", drop_blobs(&server).await)
             }
-            _ = scrub.tick() => match server.relay.write_indexed(|store| store.scrub()).await {
+            _ = scrub.tick() => match server.relay.write(|store| store.scrub()).await {
                 Ok(true) => {
                     scrub.reset_after(SCRUB_LATER);
                     continue;
@@ -68,8 +68,11 @@ pub(super) async fn run(server: Arc<Server>) {
     }
 }
 
-async fn look_at_tokens(server: &Server) -> Result<(), StoreError> {
-    server.credentials.refresh()?;
+async fn look_at_tokens(server: &Arc<Server>) -> Result<(), StoreError> {
+    let looking = Arc::clone(server);
+    // It reads a file. If it panics, the next look says more.
+    let looked = tokio::task::spawn_blocking(move || looking.credentials.refresh());
+    looked.await.unwrap_or(Ok(()))?;
     note_uses(server).await
 }
 
@@ -112,7 +115,7 @@ async fn erase(server: &Server, what: Retention) -> Result<(), StoreError> {
     let mut erased = 0;
     loop {
         let retire = move |store: &mut dyn RelayStore| store.retire(&what);
-        let retired = server.relay.write_indexed(retire).await?;
+        let retired = server.relay.write(retire).await?;
         erased += retired.messages;
         if !retired.more {
             break;
@@ -131,16 +134,13 @@ async fn drop_blobs(server: &Server) -> Result<(), StoreError> {
     loop {
         let _changing = server.blobs.changing().await;
         let forget = move |store: &mut dyn RelayStore| store.drop_blobs(before, PORTION);
-        let unused = server.relay.write_indexed(forget).await?;
-        for digest in &unused {
-            if let Err(error) = server.blobs.remove(digest) {
-                tracing::warn!(%digest, reason = %error, "an attachment can't be removed");
-            }
+        let unused = server.relay.write(forget).await?;
+        let count = unused.len();
+        server.blobs.remove(unused).await;
+        if count > 0 {
+            tracing::info!(removed = count, "unused attachments were removed");
         }
-        if !unused.is_empty() {
-            tracing::info!(removed = unused.len(), "unused attachments were removed");
-        }
-        if unused.len() < PORTION {
+        if count < PORTION {
             return Ok(());
         }
     }

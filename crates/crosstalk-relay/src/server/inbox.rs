@@ -245,7 +245,7 @@ impl InboxReader {
             history = Some((texts.collect(), earlier.withheld));
         }
         let message = leaving_message(&relay, &record);
-        Ok(message.map(|message| inbox_message(message, &entry.to, entry.state, history)))
+        Ok(message.map(|message| inbox_message(message, entry, history)))
     }
 }
 
@@ -378,7 +378,7 @@ async fn check_cursor(server: &Server, cursor: Option<u64>) -> Result<(), HttpEr
     }
 }
 
-fn unknown_cursor() -> HttpError {
+pub(super) fn unknown_cursor() -> HttpError {
     HttpError::format(
         "The cursor is none that this relay gave out.",
         "leave it out, or use one of an answer.",
@@ -424,7 +424,7 @@ pub(super) async fn ack(call: Call, Json(ack): Json<Ack>) -> Result<Json<Acked>,
         }
         Ok::<_, StoreError>((changed, ack.ids))
     };
-    let (changed, ids) = relay.write_indexed(change).await?;
+    let (changed, ids) = relay.write(change).await?;
     Ok(acked(changed, ids))
 }
 
@@ -466,7 +466,7 @@ async fn failure(call: &Call, ack: Ack, is_final: bool) -> Result<Json<Acked>, H
         }
         Ok::<_, StoreError>((changed, ack.ids))
     };
-    let (changed, ids) = relay.write_indexed(change).await?;
+    let (changed, ids) = relay.write(change).await?;
     relay.send_notices().await?;
     Ok(acked(changed, ids))
 }

@@ -10,7 +10,7 @@ use crate::core::access::{self, Handovers};
 use axum::response::IntoResponse as _;
 use crosstalk_api::message::{DeliveryStatus, MessageStatus, Messages, WORDS};
 use crosstalk_protocol::relay::report::speaker;
-use crosstalk_protocol::relay::{Delivery, RelayStore};
+use crosstalk_protocol::relay::{Delivery, FilledSearch, RelayStore};
 use crosstalk_protocol::store::{Page, Record, Search};
 use std::sync::Arc;
 
@@ -127,15 +127,21 @@ pub(super) async fn search(
         .map_err(|e| HttpError::format(format!("`q`: {e}."), "search for words."))?;
     let (limit, access) = (query.limit()?, call.access());
     call.server.wait_for_index().await;
+    call.server.wait_for_search().await;
     let (now, none) = (call.server.relay.now(), Handovers::new());
     let ask = move |store: &dyn RelayStore| {
         let (mut found, mut bytes, mut skip): (Vec<Record>, usize, usize) = (Vec::new(), 0, 0);
+        let mut indexed = u64::MAX;
         loop {
             let page = Page {
                 limit: access::PORTION,
                 skip,
             };
-            let mut listing = store.search(&search, page)?;
+            let FilledSearch {
+                found: mut listing,
+                through,
+            } = store.search_filled(&search, page)?;
+            indexed = indexed.min(through);
             skip += listing.items.len();
             let more = listing.more && !listing.items.is_empty();
             listing.items.retain(|r| !r.is_expired(now));
@@ -143,18 +149,19 @@ pub(super) async fn search(
                 bytes += record.text.len();
                 found.push(record);
                 if found.len() == limit || bytes > MAX_LISTING_BYTES {
-                    return Ok(found);
+                    return Ok((found, indexed));
                 }
             }
             if !more || skip >= MAX_SCANNED {
-                return Ok(found);
+                return Ok((found, indexed));
             }
         }
     };
     let relay = &call.server.relay;
-    let found = relay.read(ask).await?;
+    let (found, indexed_through) = relay.read(ask).await?;
     let messages = found.iter().filter_map(|r| leaving_message(relay, r));
     Ok(Json(Messages {
         messages: messages.collect(),
+        indexed_through,
     }))
 }

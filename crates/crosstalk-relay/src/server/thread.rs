@@ -1,7 +1,7 @@
 //! The endpoints that list threads and show one as a tree, as envelopes, or as Markdown.
 
 use super::body;
-use super::inbox::file;
+use super::inbox::{file, unknown_cursor};
 use super::media::Media;
 use super::query::Query;
 use super::response::{self, HttpError, Json, Response};
@@ -10,12 +10,13 @@ use super::view::{leaving_message, thread_of};
 use crate::core::access::{Access, Handovers, PORTION};
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
+use crosstalk_api::inbox::AFTER;
 use crosstalk_api::thread::{OPEN, SKIP, ThreadList, ThreadNode, ThreadTree, WITH};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::archive;
 use crosstalk_protocol::relay::RelayStore;
-use crosstalk_protocol::store::{Page, Record, StoreError, Thread, ThreadFilter};
+use crosstalk_protocol::store::{Page, Record, StoreError, Thread, ThreadFilter, ThreadPosition};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -38,52 +39,72 @@ pub(super) async fn threads(
     let (open, limit) = (query.flag(&OPEN)?, query.limit()?);
     let skip = query.number(&SKIP)?.unwrap_or(0);
     let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+    let after = query.text(&AFTER)?.map(read_cursor).transpose()?;
     let access = call.access();
     call.server.wait_for_index().await;
     let now = call.server.relay.now();
     let ask = move |store: &dyn RelayStore| {
-        let filter = ThreadFilter {
+        let mut filter = ThreadFilter {
             open: open == Some(true),
             waiting: false,
             with,
+            after,
         };
         let fits = |t: &Thread| {
             let is_wanted = open.is_none_or(|open| t.closed_at.is_none() == open);
             is_wanted && (access.is_admin() || t.parties.iter().any(|p| access.reads_for(p)))
         };
+        let mut page = Page::first(PORTION);
         let (mut views, mut skipped, mut looked) = (Vec::new(), 0, 0);
         if access.is_admin() && open != Some(false) {
-            (skipped, looked) = (skip, skip);
+            // The store leaves them out.
+            (page.skip, skipped) = (skip, skip);
         }
-        let last = looked + MAX_SCANNED_THREADS;
-        while looked < last {
-            let listing = store.threads(
-                &filter,
-                Page {
-                    limit: 100,
-                    skip: looked,
-                },
-            )?;
+        while looked < MAX_SCANNED_THREADS {
+            let listing = store.threads(&filter, page)?;
+            page.skip = 0;
             looked += listing.items.len();
-            let more = listing.more && !listing.items.is_empty();
-            for thread in listing.items.into_iter().filter(&fits) {
+            let mut threads = listing.items.into_iter().peekable();
+            while let Some(thread) = threads.next() {
+                filter.after = Some(thread.position());
+                if !fits(&thread) {
+                    continue;
+                }
                 if skipped < skip {
                     skipped += 1;
                     continue;
                 }
                 views.push(thread_of(redact_thread(store, &access, thread, now)?));
                 if views.len() == limit {
-                    return Ok(views);
+                    let more = listing.more || threads.peek().is_some();
+                    return Ok((views, filter.after.filter(|_| more)));
                 }
             }
-            if !more {
-                break;
+            if !listing.more {
+                return Ok((views, None));
             }
         }
-        Ok(views)
+        Ok((views, filter.after))
     };
-    let threads = call.server.relay.read(ask).await?;
-    Ok(Json(ThreadList { threads }))
+    let (threads, last) = call.server.relay.read(ask).await?;
+    let cursor = last.map(|last| format!("{}.{}", last.at.as_millis(), last.seq));
+    Ok(Json(ThreadList { threads, cursor }))
+}
+
+/// The position that a cursor stands for.
+fn read_cursor(text: &str) -> Result<ThreadPosition, HttpError> {
+    let number = |text: &str| {
+        let is_plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        text.parse::<i64>().ok().filter(|_| is_plain)
+    };
+    let parts = text.split_once('.');
+    let position = parts.and_then(|(at, seq)| {
+        Some(ThreadPosition {
+            at: Timestamp::from_millis(number(at)?),
+            seq: u64::try_from(number(seq)?).ok()?,
+        })
+    });
+    position.ok_or_else(unknown_cursor)
 }
 
 /// A thread as a caller may read it: a party that joined later does not learn how it began.

@@ -8,7 +8,9 @@ use crosstalk_api::thread::ThreadView;
 use crosstalk_api::token::TokenView;
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::report::speaker;
-use crosstalk_protocol::relay::{DeadLetter, Delivery, DeliveryState, HeldMessage, TokenRecord};
+use crosstalk_protocol::relay::{
+    DeadLetter, Delivery, DeliveryState, HeldMessage, InboxEntry, TokenRecord,
+};
 use crosstalk_protocol::store::{self, Record};
 
 /// The intent of a message: what it means, else what is written.
@@ -38,6 +40,7 @@ fn message_of(record: &Record, envelope: String) -> MessageView {
         to: record.receiver.clone(),
         intent: intent_of(record),
         state: None,
+        attempt: None,
         received_at: record.at.to_string(),
         envelope,
         history: None,
@@ -54,15 +57,15 @@ pub(super) fn text_bytes(message: &MessageView) -> usize {
 /// A message in an inbox, with its history and the number of texts that are withheld from it.
 pub(super) fn inbox_message(
     message: MessageView,
-    to: &str,
-    state: DeliveryState,
+    entry: &InboxEntry,
     history: Option<(Vec<String>, usize)>,
 ) -> MessageView {
     let (history, withheld) = history.unzip();
     let withheld = withheld.and_then(|count| u64::try_from(count).ok());
     MessageView {
-        to: to.to_owned(),
-        state: Some(state.as_str().to_owned()),
+        to: entry.to.clone(),
+        state: Some(entry.state.as_str().to_owned()),
+        attempt: Some(entry.attempts.saturating_add(1)),
         history,
         withheld: withheld.filter(|count| *count > 0),
         ..message

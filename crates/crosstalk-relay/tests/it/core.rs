@@ -371,3 +371,44 @@ fn a_read_keeps_its_permit_until_it_is_done() {
         relay.stop().await;
     });
 }
+
+/// A writer that is far behind is given no more: senders are told to come again, and nothing piles up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn full_queue_of_the_writer_is_a_temporary_rejection() {
+    let folder = tempfile::tempdir().unwrap();
+    let relay = relay(folder.path());
+    let (go_on, stuck) = std::sync::mpsc::channel::<()>();
+    let (begun, has_begun) = tokio::sync::oneshot::channel();
+    let writer = relay.clone();
+    let held = tokio::spawn(async move {
+        let hold = move |_: &mut dyn RelayStore| {
+            let _ = begun.send(());
+            let _ = stuck.recv();
+            Ok(())
+        };
+        writer.write(hold).await
+    });
+    has_begun.await.unwrap();
+    // Nobody waits for these.
+    for _ in 0..100_000 {
+        relay.handed_out("agent://x/bob", Vec::new());
+    }
+    let text = message("M1", "agent://x/bob", "REQUEST", "");
+    let peer = Peer::local();
+    let refused = tokio::time::timeout(LIMIT, relay.receive(text.as_bytes(), &peer)).await;
+    let refused = refused.expect("it does not wait");
+    assert_eq!(refused.status(), 503, "{}", refused.answer());
+    assert!(relay.write(|_| Ok(())).await.is_err());
+    drop(go_on);
+    held.await.unwrap().unwrap();
+    let end = soon();
+    loop {
+        let received = relay.receive(text.as_bytes(), &Peer::local()).await;
+        if received.status() == 200 {
+            break;
+        }
+        assert!(Instant::now() < end, "{}", received.answer());
+        tokio::time::sleep(crosstalk_testing::wait::PAUSE).await;
+    }
+    relay.stop().await;
+}

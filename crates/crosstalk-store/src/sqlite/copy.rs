@@ -7,9 +7,9 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use super::SqliteStore;
 use super::fault::{self, SqlResult};
 use super::migrate::{folder_of, label_of, on_disk};
+use super::{SqliteStore, words};
 use crate::disk;
 use crate::fault::{DiskError, FileAction};
 
@@ -20,7 +20,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 impl SqliteStore {
     /// Copies the store as it is now into a new file, for the owner alone, while others go on writing. `progress` hears how
-    /// many pages are copied, and of how many. The file is complete, or not there.
+    /// many pages are copied, and of how many. The file is complete, or not there. The index of words is not copied: the copy
+    /// makes its own when it is searched.
     ///
     /// ```
     /// use crosstalk_store::SqliteStore;
@@ -82,6 +83,8 @@ impl SqliteStore {
             }
         }
         drop(backup);
+        // The words of the store are not those of its copy, once the two go on.
+        words::start_again(&copy)?;
         copy.close().map_err(|(_, e)| e)
     }
 }

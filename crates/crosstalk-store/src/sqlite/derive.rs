@@ -1,25 +1,20 @@
-//! Deriving from the intake: columns and words here, threads and parties in [`super::course`], who has to act
-//! next in [`super::settle`].
-//!
-//! Everything here follows from the rows of the intake alone, in whatever order they are looked at, so that
-//! [`rebuild`] gives what the steps of [`super::accept`] gave.
+//! Deriving from the intake: its rows as messages, and deriving everything again.
 
-use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::store::{Arrival, Side, StoredMessage, Wait, Way, searchable};
+use crosstalk_protocol::store::{Arrival, Side, StoredMessage, Way};
 use rusqlite::{Connection, Row, params};
 
-use super::course::{self, ThreadTurn};
 use super::fault::SqlResult;
 use super::relay::index;
-use super::{quarantine, schema, settle};
-use crate::sqlite::sql::{Columns as _, Sql as _, number, position, tuple};
+use super::{indexed, quarantine, schema, words};
+use crate::sqlite::sql::{Columns as _, Sql as _, tuple};
 
 /// How many rows of the intake are in memory at once while everything is derived again.
 const ROWS: i64 = 256;
 
 /// A row of the intake as an arrival, and how it was filed.
+#[derive(Clone, Debug)]
 pub(super) struct IntakeRow {
     pub(super) seq: i64,
     pub(super) thread: String,
@@ -32,7 +27,6 @@ pub(super) const INTAKE_ROW: &str = "seq, id, thread, inferred, carried, text, r
 /// Reads the columns of [`INTAKE_ROW`].
 pub(super) fn intake_row(row: &Row<'_>) -> SqlResult<IntakeRow> {
     let routes: String = row.get("routes")?;
-    let recipients = routes.lines().filter_map(|line| line.split_once(' '));
     let mut filed = IntakeRow {
         seq: row.get("seq")?,
         thread: row.get("thread")?,
@@ -56,84 +50,14 @@ pub(super) fn intake_row(row: &Row<'_>) -> SqlResult<IntakeRow> {
             },
         }),
     };
-    let addresses = recipients.map(|(_, address)| address);
-    filed.arrival.add_recipients(addresses);
+    filed.arrival.add_recipients(recipient_addresses(&routes));
     Ok(filed)
 }
 
-/// Addresses in one column, one a line.
-pub(super) fn joined(addresses: &[String]) -> Option<String> {
-    (!addresses.is_empty()).then(|| addresses.join("\n"))
-}
-
-/// Indexes a row of the intake in every table, as the latest of its thread, without a look at what it settles or what
-/// settles it.
-pub(super) fn index(db: &Connection, seq: i64, filed: &IntakeRow) -> SqlResult<()> {
-    columns(db, seq, filed)?;
-    add_words(db, seq, &filed.arrival)?;
-    course::follow(db, &filed.thread, &ThreadTurn::of(seq, &filed.arrival))
-}
-
-/// What the text says, in columns.
-pub(super) fn columns(db: &Connection, seq: i64, filed: &IntakeRow) -> SqlResult<()> {
-    let IntakeRow {
-        arrival: a, thread, ..
-    } = filed;
-    let sql = "INSERT INTO message (seq, id, thread, names, parent, session, sender, receiver, \
-        targets, user, context, intent, meaning, at, written_at, trust, counts, settles, closes, \
-        reopens, mine, asks, needs, answered, wait) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, \
-        ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, 0, 0)";
-    db.run(
-        sql,
-        params![
-            seq,
-            a.id(),
-            thread,
-            a.thread,
-            a.answered(),
-            a.session,
-            a.sender,
-            a.receiver,
-            joined(&a.targets),
-            a.user,
-            a.context,
-            a.intent,
-            a.meaning.map(|m| m.as_str()),
-            a.at.as_millis(),
-            a.written_at.map(Timestamp::as_millis),
-            position(&VerdictWord::ALL, a.verdict),
-            a.counts(),
-            a.settles(),
-            a.closes(),
-            a.reopens(),
-            a.is_written_here(),
-            position(&Wait::ALL, a.wait()),
-            number(a.answers_needed()),
-        ],
-    )?;
-    Ok(())
-}
-
-/// The searched text of a message.
-pub(super) fn add_words(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
-    let [body, context, sender, receiver, intent] = words(arrival);
-    let sql = "INSERT INTO words (rowid, body, context, sender, receiver, intent) VALUES (?1, \
-        ?2, ?3, ?4, ?5, ?6)";
-    db.run(sql, params![seq, body, context, sender, receiver, intent])?;
-    Ok(())
-}
-
-/// The searched text of a message, in the columns of the table of words.
-pub(super) fn words(a: &Arrival) -> [String; 5] {
-    let two = |one: &str, other: &str| searchable(&format!("{one} {other}"));
-    let meaning = a.meaning.map_or("", |m| m.as_str());
-    [
-        searchable(&a.body),
-        searchable(a.context.as_deref().unwrap_or_default()),
-        two(&a.sender, a.user.as_deref().unwrap_or_default()),
-        searchable(&a.receiver),
-        two(a.intent.as_deref().unwrap_or_default(), meaning),
-    ]
+/// The addresses of the recipients in a column.
+pub(super) fn recipient_addresses(routes: &str) -> impl Iterator<Item = &str> {
+    let lines = routes.lines().filter_map(|line| line.split_once(' '));
+    lines.map(|(_, address)| address)
 }
 
 /// Whether a message is indexed: not if it still waits for that, or is quarantined.
@@ -142,21 +66,12 @@ pub(super) fn is_indexed(db: &Connection, seq: i64) -> SqlResult<bool> {
 }
 
 /// Removes a message from the columns and the words, or out of quarantine; its thread and parties are left as they are.
-pub(super) fn unindex(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
+pub(super) fn unindex(db: &Connection, seq: i64) -> SqlResult<()> {
     if quarantine::release(db, seq)? || !is_indexed(db, seq)? {
         return Ok(());
     }
-    remove_words(db, seq, arrival)?;
+    words::touch(db, seq)?;
     remove_columns(db, seq)
-}
-
-/// Removes the words of a message from the index.
-pub(super) fn remove_words(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
-    let [body, context, sender, receiver, intent] = words(arrival);
-    let sql = "INSERT INTO words (words, rowid, body, context, sender, receiver, intent) VALUES \
-        ('delete', ?1, ?2, ?3, ?4, ?5, ?6)";
-    db.run(sql, params![seq, body, context, sender, receiver, intent])?;
-    Ok(())
 }
 
 /// Removes a message from the columns.
@@ -190,17 +105,16 @@ pub(super) fn rebuild(db: &Connection) -> SqlResult<()> {
         for seq in &rows {
             quarantine::alone(db, *seq, || {
                 let row = db.one(&sql, params![seq], intake_row)?;
-                index(db, *seq, &row)
+                indexed::restore(db, row)
             })?;
         }
         let Some(last) = rows.last() else { break };
         after = *last;
     }
-    db.execute_batch(schema::DATED)?;
     let mut after = 0;
     let sql = "SELECT seq, id FROM message WHERE seq > ?1 AND asks <> 0 ORDER BY seq LIMIT 1";
     while let Some((seq, id)) = db.find(sql, params![after], tuple::<(i64, String)>)? {
-        settle::judge(db, &id)?;
+        indexed::change(db, |index| index.judge(&id))?;
         after = seq;
     }
     Ok(())

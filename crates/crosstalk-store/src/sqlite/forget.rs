@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use super::derive::{self, INTAKE_ROW, IntakeRow};
 use super::fault::SqlResult;
 use super::relay::{hold, index, retire};
-use super::{course, log, settle};
+use super::words::{self, Rewrite};
+use super::{indexed, log};
 use crate::sqlite::sql::{Sql as _, value};
 
 /// Erases a thread. Only inside a transaction.
@@ -27,11 +28,11 @@ pub(super) fn forget(db: &Connection, thread: &str) -> SqlResult<u64> {
     }
     // What waits for a person goes with them; what was decided stays on record, without its text.
     count += hold::forget(db, thread)?;
-    rewrite_words(db)?;
+    words::ask_to_rewrite(db, Rewrite::All)?;
     // What they settled elsewhere is open again.
-    for id in answered {
-        settle::judge(db, &id)?;
-    }
+    indexed::change(db, |index| {
+        answered.iter().try_for_each(|id| index.judge(id))
+    })?;
     Ok(count)
 }
 
@@ -46,11 +47,12 @@ pub(super) fn forget_message(db: &Connection, id: &str) -> SqlResult<bool> {
         return Ok(false);
     };
     let erased = erase(db, seq)?;
-    course::recount(db, &erased.thread)?;
-    rewrite_words(db)?;
-    if let Some(question) = erased.arrival.answered() {
-        settle::judge(db, question)?;
-    }
+    words::ask_to_rewrite(db, Rewrite::All)?;
+    indexed::change(db, |index| {
+        index.recount(&erased.thread)?;
+        let answered = erased.arrival.answered();
+        answered.map_or(Ok(()), |question| index.judge(question))
+    })?;
     Ok(true)
 }
 
@@ -58,29 +60,16 @@ pub(super) fn forget_message(db: &Connection, id: &str) -> SqlResult<bool> {
 fn erase(db: &Connection, seq: i64) -> SqlResult<IntakeRow> {
     let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE seq = ?1");
     let row: IntakeRow = db.one(&sql, params![seq], derive::intake_row)?;
-    derive::unindex(db, seq, &row.arrival)?;
+    derive::unindex(db, seq)?;
     log::erased(db, seq, log::now(db)?, "forget")?;
     retire::clear(db, seq)?;
     db.run("DELETE FROM intake WHERE seq = ?1", params![seq])?;
     Ok(row)
 }
 
-/// Writes all pages of the index of words anew: words that begin a page are its keys, and outlive what they were written for.
-fn rewrite_words(db: &Connection) -> SqlResult<()> {
-    db.execute("INSERT INTO words (words) VALUES ('optimize')", [])?;
-    Ok(())
-}
-
 /// Ends the wait of a message without an answer. Only inside a transaction.
 pub(super) fn dismiss(db: &Connection, id: &str) -> SqlResult<bool> {
-    let changed = db.execute(
-        "UPDATE intake SET dismissed = 1 WHERE seq IN (SELECT seq FROM message WHERE id = ?1 AND wait <> 0)",
-        params![id],
-    )?;
-    if changed > 0 {
-        settle::judge(db, id)?;
-    }
-    Ok(changed > 0)
+    indexed::change(db, |index| index.dismiss(id))
 }
 
 /// Moves everything from the log into the file and empties the log, so that what was erased is in neither. False if

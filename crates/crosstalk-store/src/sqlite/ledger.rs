@@ -17,7 +17,8 @@ use std::time::Duration;
 use super::derive::{self, INTAKE_ROW, IntakeRow};
 use super::fault::SqlResult;
 use super::relay::{delivery, hold, index, keep, retire};
-use super::{PATIENCE, SqliteStore, accept, fault, forget, log};
+use super::search::SearchIndex;
+use super::{SqliteStore, accept, log};
 use crate::sqlite::sql::{Columns as _, Sql as _, tuple, value};
 
 /// How far traces of erased texts are taken out: nothing to do, words to be written anew, the log to be emptied.
@@ -29,8 +30,6 @@ const LOG: i64 = 3;
 const WITHDRAWN: &str = "the consent was withdrawn";
 /// The priority of what follows from a REVOKE, in its column: the first.
 const URGENT: i64 = 0;
-/// How many pages of words are written anew in one step.
-const PAGES: i64 = 2000;
 
 const GRANT: &str = "SELECT id, granter, pkid, assurance, text, scopes, receivers, jurisdictions, since, expires, \
                      message, digest, originals, revoked_at, revoked_by, revoked_message, reason FROM consent";
@@ -316,15 +315,6 @@ fn release(
     let Some((filed, id, digest)): Option<(IntakeRow, String, Digest)> = kept else {
         return Ok(());
     };
-    let is_filed = seq <= index::progress(db, index::INDEXED)?;
-    if !is_filed {
-        // Its deliveries are not written yet, and will not be.
-        let sql = "SELECT routes FROM intake WHERE seq = ?1";
-        let routes: String = db.one(sql, params![seq], value)?;
-        for (address, handler) in delivery::read_recipients(&routes, &filed.arrival.receiver)? {
-            delivery::queue(db, (seq, filed.arrival.at), address, handler, URGENT)?;
-        }
-    }
     for delivery in delivery::deliveries(db, &id)? {
         match delivery.state {
             DeliveryState::Failed => {}
@@ -424,18 +414,21 @@ impl LedgerStore for SqliteStore {
         let stage = self.read(|db| index::progress(db, index::SCRUBBED))?;
         let next = match stage {
             CLEAN => return Ok(true),
-            BEGIN => self.write(|db| merge(db, -PAGES).map(|_| MERGE))?,
-            MERGE => self.write(|db| {
-                let is_done = merge(db, PAGES)? < 2;
-                Ok(if is_done { LOG } else { MERGE })
-            })?,
+            BEGIN => {
+                self.with_search_file(SearchIndex::begin_rewrite)?;
+                MERGE
+            }
+            MERGE => match self.with_search_file(SearchIndex::go_on_rewriting)? {
+                Some(false) => MERGE,
+                Some(true) | None => LOG,
+            },
             _ => {
-                let failed = |e| fault::at(&self.path, &e);
                 // Whoever reads an older state is not waited for: it is tried again.
-                self.db.busy_timeout(Duration::ZERO).map_err(failed)?;
-                let emptied = forget::empty_log(&self.db);
-                self.db.busy_timeout(PATIENCE).map_err(failed)?;
-                match emptied.map_err(failed)? {
+                let patience = self.patience;
+                self.set_patience(Duration::ZERO)?;
+                let emptied = self.empty_logs();
+                self.set_patience(patience)?;
+                match emptied? {
                     true => CLEAN,
                     false => return Ok(false),
                 }
@@ -491,12 +484,4 @@ impl SqliteStore {
             Ok(Some(withdrawn))
         })
     }
-}
-
-/// Writes pages of words anew. How many changes that made.
-fn merge(db: &Connection, pages: i64) -> SqlResult<u64> {
-    let before = db.total_changes();
-    let sql = "INSERT INTO words (words, rank) VALUES ('merge', ?1)";
-    db.run(sql, params![pages])?;
-    Ok(db.total_changes().saturating_sub(before))
 }

@@ -127,8 +127,12 @@ pub(super) fn renewed(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult
     let text = arrival.received.as_deref().unwrap_or(&arrival.text);
     let event = accepted(&id, arrival, Digest::of(text.as_bytes()));
     let index = write(db, &event, Some(seq))?;
-    let sql = "UPDATE intake SET renewed = ?2 WHERE seq = ?1";
-    db.run(sql, params![seq, number(index)])?;
+    for sql in [
+        "UPDATE intake SET renewed = ?2 WHERE seq = ?1",
+        "INSERT INTO renewal (seq, place) VALUES (?1, ?2)",
+    ] {
+        db.run(sql, params![seq, number(index)])?;
+    }
     Ok(())
 }
 

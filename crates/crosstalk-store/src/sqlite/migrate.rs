@@ -1,19 +1,22 @@
 //! Versions of the store: numbered steps, each from the version before. A new store takes all of them.
 
+use crosstalk_envelope::Intent;
 use crosstalk_envelope::name::name_key;
-use crosstalk_protocol::store::StoreError;
+use crosstalk_protocol::store::{StoreError, Wait, Way};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::fault::{self, SqlResult};
-use super::{derive, log, schema, settle};
+use super::relay::delivery;
+use super::{derive, indexed, log, schema};
 use crate::disk::{self, Lock};
 use crate::fault::{DiskError, FileAction};
+use crate::sqlite::sql::{Sql as _, tuple};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 11] = [
+const STEPS: [&str; 14] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
@@ -25,6 +28,9 @@ const STEPS: [&str; 11] = [
     schema::REFILED,
     schema::ENDED,
     schema::LEASED,
+    schema::ROUTED,
+    schema::SEARCH,
+    schema::AUDITED,
 ];
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;
@@ -35,6 +41,9 @@ const LOGGING: u32 = 4;
 const STRICT: u32 = 7;
 /// Before this version questions of exported chats and polls with a result could wait for an answer.
 const ENDING: u32 = 10;
+
+/// Before this version deliveries were written when a message was indexed.
+const ROUTING: u32 = 12;
 
 /// The version that this program reads and writes.
 pub(super) const CURRENT: u32 = STEPS.len() as u32;
@@ -121,16 +130,43 @@ fn step(db: &Connection, from: u32) -> SqlResult<()> {
         db.execute_batch(schema::REOPENED)?;
     }
     if from > 0 && from < ENDING {
-        settle::end_stale_waits(db)?;
+        end_stale_waits(db)?;
     }
     if from < RELAYING {
         db.execute_batch(schema::CLOSED)?;
+    }
+    if (RELAYING..ROUTING).contains(&from) {
+        delivery::queue_unindexed(db)?;
     }
     if from < LOGGING {
         log::adopt(db)?;
     }
     db.pragma_update(None, "application_id", schema::APPLICATION)?;
     db.pragma_update(None, "user_version", CURRENT)
+}
+
+/// Ends the waits that an older version left: of what exported chats asked, of pasted thanks, and of polls whose result is
+/// here.
+fn end_stale_waits(db: &Connection) -> SqlResult<()> {
+    let sql = "SELECT m.seq, m.id FROM message m JOIN intake i ON i.seq = m.seq WHERE m.asks <> 0 AND \
+        i.way IN (?1, ?2)";
+    let ways = params![Way::Filed.as_str(), Way::Pasted.as_str()];
+    for (seq, id) in db.all(sql, ways, tuple::<(i64, String)>)? {
+        if super::accept::row(db, seq)?.arrival.wait() != Wait::Nobody {
+            continue;
+        }
+        db.run("UPDATE message SET asks = 0 WHERE seq = ?1", params![seq])?;
+        indexed::change(db, |index| index.reconsider(&id))?;
+    }
+    let sql = "SELECT a.seq, q.id FROM message q JOIN message a ON a.parent = q.id AND a.mine = 1 \
+        WHERE q.meaning = ?1 AND q.wait <> 0";
+    let polls = db.all(sql, params![Intent::Poll.as_str()], tuple::<(i64, String)>)?;
+    for (answer, poll) in polls {
+        if super::accept::row(db, answer)?.arrival.ends_poll() {
+            indexed::change(db, |index| index.end_poll(&poll))?;
+        }
+    }
+    Ok(())
 }
 
 /// Brings the keys of names and addresses that are not derived to the form of today ([`name_key`]). Parties that are the same

@@ -132,7 +132,7 @@ fn term(term: &Term) -> String {
 }
 
 const THREAD: &str = "SELECT t.id, f.context, f.session, t.messages, t.waiting, t.asked, t.first_at, t.last_at, \
-                      l.id AS last, t.closed_at";
+                      l.id AS last, t.last_seq, t.closed_at";
 const THREAD_ENDS: &str =
     "JOIN message f ON f.seq = t.first_seq JOIN message l ON l.seq = t.last_seq";
 
@@ -148,6 +148,7 @@ fn thread_row(row: &Row<'_>) -> SqlResult<Thread> {
         first_at: row.time("first_at")?,
         last_at: row.time("last_at")?,
         last: row.get("last")?,
+        last_seq: row.seq("last_seq")?,
         closed_at: row.opt_time("closed_at")?,
         open: Vec::new(),
         has_answer: false,
@@ -274,12 +275,21 @@ pub(super) fn threads(
         Some(_) => "p.party = ?3",
         None => "?3 IS NULL",
     };
+    // A page is found by an index, however far back it is.
+    let after = match filter.after {
+        Some(_) => format!("AND ({order}.last_at, {order}.last_seq) < (?4, ?5)"),
+        None => "AND ?4 IS NULL AND ?5 IS NULL".to_owned(),
+    };
     let sql = format!(
-        "{THREAD} FROM {from} CROSS {THREAD_ENDS} WHERE {with} {open} {waiting} \
+        "{THREAD} FROM {from} CROSS {THREAD_ENDS} WHERE {with} {open} {waiting} {after} \
          ORDER BY {order}.last_at DESC, {order}.last_seq DESC LIMIT ?1 OFFSET ?2"
     );
     let with = filter.with.as_deref().map(party);
-    let asked = params![one_more(page.limit), number(page.skip), with];
+    let (at, seq) = filter
+        .after
+        .map(|after| (after.at.as_millis(), number(after.seq)))
+        .unzip();
+    let asked = params![one_more(page.limit), number(page.skip), with, at, seq];
     let mut listing = list(db, &sql, asked, thread_row, page.limit)?;
     for thread in &mut listing.items {
         complete(db, thread)?;

@@ -67,14 +67,18 @@ fn find_prefix(db: &Connection, prefix: &str) -> SqlResult<ReferenceMatch> {
     })
 }
 
-/// Whether an id could pass for what is shown of another one that is here: the beginning of a ULID.
-pub(super) fn imitates(db: &Connection, id: &str) -> SqlResult<bool> {
-    let is_beginning = (LEAST_SHOWN..26).contains(&id.len())
+/// Whether an id could pass for what is shown of another one: the beginning of a ULID.
+pub(super) fn is_beginning(id: &str) -> bool {
+    (LEAST_SHOWN..26).contains(&id.len())
         && id.starts_with(|c: char| ('0'..='7').contains(&c))
         && id
             .bytes()
-            .all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
-    Ok(is_beginning && find_prefix(db, id)? != ReferenceMatch::Nothing)
+            .all(|b| b.is_ascii_digit() || b.is_ascii_uppercase())
+}
+
+/// Whether an id that is here begins so.
+pub(super) fn is_found(db: &Connection, beginning: &str) -> SqlResult<bool> {
+    Ok(find_prefix(db, beginning)? != ReferenceMatch::Nothing)
 }
 
 /// How many characters tell an id from its neighbours.

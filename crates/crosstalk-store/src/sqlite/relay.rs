@@ -1,7 +1,7 @@
 //! The tables of a relay.
 //!
 //! ```text
-//! take ──> intake ──> file ──> message, thread, words …      indexed as the messages of a person are
+//! take ──> intake ──> file ──> message, thread, …             indexed as the messages of a person are
 //!            │          └────> delivery, expectation         the way to each recipient, the deadline
 //!            └────> closing, steward, blob_use                at once: the next messages depend on them
 //! ```
@@ -23,14 +23,15 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, Agent, Attempt, ConversationId, DeadLetter, Delivery, DeliveryState,
-    DueDelivery, DuePoll, Errand, HandedOut, InboxEntry, InboxQuery, IndexProgress, PollState,
-    RelayStore, Retention, RetiredCount, StoreGauges, TokenCounts, TokenRecord, Upload,
+    DueDelivery, DuePoll, Errand, FilledSearch, HandedOut, InboxEntry, InboxQuery, IndexProgress,
+    Lease, PollState, RelayStore, Retention, RetiredCount, SearchProgress, StoreGauges,
+    TokenCounts, TokenRecord, Upload,
 };
-use crosstalk_protocol::store::{Record, StoreError, StoreFault};
+use crosstalk_protocol::store::{Page, Record, Search, StoreError, StoreFault};
 use std::collections::BTreeSet;
 
 use super::migrate::{folder_of, label_of, on_disk};
-use super::{SqliteStore, fault, forget, room};
+use super::{SqliteStore, fault, room};
 use crate::disk::Lock;
 use crate::sqlite::sql::number;
 use log::WalMover;
@@ -88,12 +89,19 @@ impl RelayStore for SqliteStore {
             return Ok(Vec::new());
         }
         self.need_room(batch.iter().map(|a| a.arrival.text.len()).sum())?;
-        self.write(|db| intake::accept_all(db, batch))
+        let outcomes = self.write(|db| intake::accept_all(db, batch))?;
+        for (admission, outcome) in batch.iter().zip(&outcomes) {
+            if let AcceptOutcome::Accepted { seq, ids, .. } = outcome {
+                self.accepted.add(*seq, admission, ids);
+            }
+        }
+        Ok(outcomes)
     }
 
     fn index(&mut self, limit: usize) -> Result<IndexProgress, StoreError> {
         // Who has nothing to do does not keep others from writing.
         let now = self.index_progress()?;
+        self.accepted.drop_through(now.through);
         if now.left == 0 {
             return Ok(now);
         }
@@ -105,15 +113,36 @@ impl RelayStore for SqliteStore {
             Err(e) if e.fault == StoreFault::Full => self.need_room(index(few)).map(|()| few)?,
             Err(e) => return Err(e),
         };
-        self.write(|db| index::index_oldest(db, limit))
+        let accepted = std::mem::take(&mut self.accepted);
+        let indexed = match self.derive(|db| index::index_oldest(db, limit, false, &accepted)) {
+            // One of them can't be indexed: each goes alone, so that it is the only one.
+            Err(e) if e.fault == StoreFault::Invalid => {
+                self.derive(|db| index::index_oldest(db, limit, true, &accepted))
+            }
+            done => done,
+        };
+        self.accepted = accepted;
+        indexed
     }
 
     fn index_progress(&self) -> Result<IndexProgress, StoreError> {
         self.read(|db| index::indexing(db, 0))
     }
 
-    fn unindexed(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<String>)>, StoreError> {
-        self.read(|db| index::unindexed(db, number(after), limit))
+    fn fill_search(&mut self, limit: usize) -> Result<SearchProgress, StoreError> {
+        let filled = self.fill_words(limit)?;
+        Ok(SearchProgress {
+            through: filled.through.unsigned_abs(),
+            left: filled.left.unsigned_abs(),
+        })
+    }
+
+    fn search_filled(&self, search: &Search, page: Page) -> Result<FilledSearch, StoreError> {
+        let (found, through) = self.search_words(search, page)?;
+        Ok(FilledSearch {
+            found,
+            through: through.unsigned_abs(),
+        })
     }
 
     fn inbox_of(&self, inbox: &InboxQuery<'_>) -> Result<Vec<InboxEntry>, StoreError> {
@@ -182,10 +211,11 @@ impl RelayStore for SqliteStore {
         &mut self,
         id: &str,
         to: &str,
+        leased_at: Option<Timestamp>,
         attempt: &Attempt,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.write(|db| delivery::attempted(db, id, to, attempt, at))
+        self.write(|db| delivery::attempted(db, (id, to, leased_at), attempt, at))
     }
 
     fn note_failure(
@@ -202,8 +232,12 @@ impl RelayStore for SqliteStore {
         self.read(|db| delivery::was_handed_out(db, address, name))
     }
 
-    fn release(&mut self, id: &str, to: &str, at: Timestamp) -> Result<bool, StoreError> {
-        self.write(|db| delivery::release(db, id, to, at))
+    fn renew(&mut self, leases: &[Lease], until: Timestamp) -> Result<u64, StoreError> {
+        self.write(|db| delivery::renew(db, leases, until))
+    }
+
+    fn release(&mut self, leases: &[Lease], at: Timestamp) -> Result<u64, StoreError> {
+        self.write(|db| delivery::release(db, leases, at))
     }
 
     fn release_leases(&mut self, at: Timestamp) -> Result<u64, StoreError> {
@@ -360,7 +394,7 @@ impl RelayStore for SqliteStore {
         let retired = self.write(|db| retire::retire(db, what))?;
         if retired.messages > 0 && !retired.more {
             // If somebody still reads an older state, the log is emptied when it is next written from its start.
-            forget::empty_log(&self.db).map_err(|e| fault::at(&self.path, &e))?;
+            self.empty_logs()?;
         }
         Ok(retired)
     }

@@ -1,14 +1,15 @@
 //! Moving a message that was filed with the wrong question. What it takes along is decided by the protocol
 //! ([`plan_relocation`]); the envelope stays as it is.
 
-use crosstalk_protocol::store::{Link, Moved, Placement, Relocation, Wait, plan_relocation};
+use crosstalk_protocol::store::{Index, Link, Moved, Placement, Relocation, Wait, plan_relocation};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
 use super::accept::{by_id, row, thread_of};
+use super::derive;
 use super::fault::SqlResult;
+use super::indexed::{self, Facts};
 use super::relay::index;
-use super::{course, derive, settle};
 use crate::sqlite::sql::{Sql as _, tuple};
 
 /// Files a message with another one, or where it was filed first, and what answers it with it. Only inside a transaction.
@@ -68,38 +69,39 @@ pub(super) fn relocate(db: &Connection, id: &str, answers: Option<&str>) -> SqlR
         Relocation::Stays => return Ok(Moved::Stays),
         Relocation::AnswersItself => return Ok(Moved::AnswersItself),
     };
-    let (waited, open) = (
-        settle::waits(db, then.answers.as_deref())?,
-        settle::waits(db, now.answers.as_deref())?,
-    );
+    let waits = |index: &mut Index<Facts<'_>>| {
+        let waited = index.waits(then.answers.as_deref())?;
+        Ok((waited, index.waits(now.answers.as_deref())?))
+    };
+    let (waited, open) = indexed::change(db, waits)?;
     refile(db, place.seq, &then.thread, Some(&inferred))?;
     for id in &along {
         if let Some(found) = by_id(db, id)? {
             refile(db, found.seq, &then.thread, None)?;
         }
     }
-    for thread in BTreeSet::from([&now.thread, &then.thread]) {
-        course::recount(db, thread)?;
-    }
-    for question in [&now.answers, &then.answers].into_iter().flatten() {
-        settle::judge(db, question)?;
-    }
     let after = row(db, place.seq)?.arrival;
-    if after.wait() != Wait::Nobody && before.arrival.answers.is_some() {
-        settle::set_dismissed(db, place.seq, false)?;
-    }
-    if let Some(question) = after.answered() {
-        settle::take_as_answer(db, question, place.seq, &after)?;
-    }
-    let has_changed = |id: &Option<String>, before: bool| -> SqlResult<Option<String>> {
-        let changed = settle::waits(db, id.as_deref())? != before;
-        Ok(id.clone().filter(|_| changed))
-    };
+    let seq = place.seq.unsigned_abs();
+    let (waits_now, is_open_now) = indexed::change(db, |index| {
+        for thread in BTreeSet::from([&now.thread, &then.thread]) {
+            index.recount(thread)?;
+        }
+        for question in [&now.answers, &then.answers].into_iter().flatten() {
+            index.judge(question)?;
+        }
+        if after.wait() != Wait::Nobody && before.arrival.answers.is_some() {
+            index.set_dismissed(seq, false)?;
+        }
+        if let Some(question) = after.answered() {
+            index.take_as_answer(question, seq, &after)?;
+        }
+        waits(index)
+    })?;
     Ok(Moved::Done {
         from: now.thread.clone(),
         along: along.len(),
-        settled: has_changed(&then.answers, waited)?.filter(|_| waited),
-        reopened: has_changed(&now.answers, open)?.filter(|_| !open),
+        settled: then.answers.clone().filter(|_| waited && !waits_now),
+        reopened: now.answers.clone().filter(|_| is_open_now && !open),
         to: then,
     })
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::fault::SqlResult;
 use super::log_of;
+use super::search::path_of;
 
 /// What a change takes besides the texts of its messages, roughly.
 pub(super) const CHANGE_BYTES: usize = 64 << 10;
@@ -21,9 +22,10 @@ pub(super) const FEW_MESSAGES: usize = 4;
 /// Whether there is room for a change of about so many bytes, and for moving the log after it. Where room is short, this
 /// moves the log first, so that it can begin anew.
 pub(super) fn make_room(db: &Connection, path: &Path, change: u64) -> SqlResult<bool> {
-    let log = length(&log_of(path));
+    let (log, of_words) = (length(&log_of(path)), length(&log_of(&path_of(path))));
     // In the log, and in the file, which grows by the pages of the log at most.
-    if has_room(path, change.saturating_mul(2).saturating_add(log)) {
+    let change_twice = change.saturating_mul(2).saturating_add(of_words);
+    if has_room(path, change_twice.saturating_add(log)) {
         return Ok(true);
     }
     let is_moved = match db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], is_all_moved) {
@@ -42,7 +44,8 @@ pub(super) fn make_room(db: &Connection, path: &Path, change: u64) -> SqlResult<
         .saturating_mul(number("page_size")?)
         .saturating_add(change);
     let in_file = size.saturating_sub(length(path));
-    Ok(has_room(path, in_log.saturating_add(in_file)))
+    let in_both = in_log.saturating_add(in_file);
+    Ok(has_room(path, in_both.saturating_add(of_words)))
 }
 
 /// Whether a checkpoint moved all pages of the log.
@@ -51,9 +54,18 @@ fn is_all_moved(row: &rusqlite::Row<'_>) -> SqlResult<bool> {
     Ok(pages == moved)
 }
 
-/// The size of the file and of its log.
+/// Whether there is room for the words of so many bytes of text in the search file, and for moving both logs after it.
+pub(super) fn has_room_for_words(path: &Path, bytes: usize) -> bool {
+    let bytes = u64::try_from(bytes.saturating_add(CHANGE_BYTES)).unwrap_or(u64::MAX);
+    let logs = length(&log_of(path)).saturating_add(length(&log_of(&path_of(path))));
+    has_room(path, bytes.saturating_mul(2).saturating_add(logs))
+}
+
+/// The size of the file, of the search file and of their logs.
 pub(super) fn bytes_of(path: &Path) -> u64 {
-    length(path).saturating_add(length(&log_of(path)))
+    let search = path_of(path);
+    let files = [path, &log_of(path), &search, &log_of(&search)];
+    files.into_iter().map(length).fold(0, u64::saturating_add)
 }
 
 fn length(path: &Path) -> u64 {

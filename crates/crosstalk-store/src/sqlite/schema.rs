@@ -29,15 +29,13 @@ CREATE TABLE intake (
 CREATE INDEX intake_uncarried ON intake (digest) WHERE carried = 0;
 ";
 
-/// What the texts say, in columns; threads; who is in them; the words.
+/// What the texts say, in columns; threads; who is in them.
 ///
 /// `wait` and `asks` are 0 for nobody, 1 for me, 2 to carry, 3 for them: what is now, and what is as long as nothing
 /// settles the message. `trust` is the place of the verdict among all, the best first. `names` is the thread that the
 /// envelope names, `targets` has an address a line. `answer` has who has answered a message so that it counts, and
 /// `answered` how many they are, as far as the message `needs` them. `closed_seq` is the latest message that closed the
-/// thread, `firm_seq` the latest that closed it for verified messages as well. The words have no content of their
-/// own: to remove a message from them, its text is read again. Beginnings of up to ten characters are words of their own, so
-/// that looking for one does not gather all that begin so.
+/// thread, `firm_seq` the latest that closed it for verified messages as well.
 pub(super) const DERIVED: &str = "
 CREATE TABLE message (
     seq INTEGER PRIMARY KEY REFERENCES intake (seq),
@@ -110,12 +108,6 @@ CREATE TABLE party (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX party_last ON party (party, last_at, last_seq);
 
-CREATE VIRTUAL TABLE words USING fts5 (
-    body, context, sender, receiver, intent,
-    content = '', columnsize = 0, prefix = '2 3 4 5 6 7 8 9 10',
-    tokenize = 'unicode61 remove_diacritics 2'
-);
-INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
 ";
 
 /// What a relay keeps. None of it is derived: a rebuild leaves it alone.
@@ -128,8 +120,6 @@ INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
 /// `closing` and `steward` are about a thread (`kind` 0) or a session (1) by the name that envelopes use. The states of a
 /// delivery are 0 for queued, 1 for delivered, 2 for read, 3 for acknowledged, 4 for failed; the handlers 0 for inbox, 1
 /// for copy_paste, 2 and up for those that are active.
-///
-/// The words of a batch are written at once (`hashsize`), and merged with those of others later than usual (`automerge`).
 pub(super) const RELAY: &str = "
 ALTER TABLE intake ADD COLUMN peer TEXT;
 ALTER TABLE intake ADD COLUMN routes TEXT NOT NULL DEFAULT '';
@@ -220,9 +210,6 @@ CREATE TABLE blob_use (
     PRIMARY KEY (seq, digest)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX blob_use_digest ON blob_use (digest);
-
-INSERT INTO words (words, rank) VALUES ('hashsize', 8388608);
-INSERT INTO words (words, rank) VALUES ('automerge', 8);
 ";
 
 /// Consents on record, what goes back to what, and which messages are kept under which.
@@ -405,12 +392,30 @@ CREATE TABLE moved (
 CREATE INDEX message_asked ON message (seq) WHERE wait IN (2, 3);
 ";
 
-/// Nothing is added: what was derived is corrected ([`super::settle::end_stale_waits`]).
+/// Nothing is added: what was derived is corrected ([`super::migrate`]).
 pub(super) const ENDED: &str = "";
 
 /// Since when a delivery is leased, while it is: `next_at` is then the end of the lease, and not of a wait.
 pub(super) const LEASED: &str = "
 ALTER TABLE delivery ADD COLUMN leased_at INTEGER;
+";
+
+/// Nothing is added: accepted messages get their deliveries ([`super::relay::delivery::queue_unindexed`]).
+pub(super) const ROUTED: &str = "";
+
+/// Finds the entries of the log that are about a message or a thread.
+///
+/// `renewal` has the entries by which another text of a message was kept than the one before. A message whose text was erased is
+/// in no other table by its thread.
+pub(super) const AUDITED: &str = "
+CREATE TABLE renewal (
+    seq INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    PRIMARY KEY (seq, place)
+) STRICT, WITHOUT ROWID;
+INSERT INTO renewal (seq, place)
+SELECT l.seq, l.place FROM log l CROSS JOIN intake i ON i.seq = l.seq WHERE l.kind = 0 AND l.place IS NOT i.entry;
+CREATE INDEX intake_erased ON intake (thread) WHERE text = '';
 ";
 
 /// Conversations that were closed by a message which does not mean that, as it was read when it was accepted.
@@ -464,16 +469,20 @@ CREATE TABLE checkpoint (
 ) STRICT;
 ";
 
+/// The index of words has a file of its own ([`super::search`]), which knows its store by a number: this state of it, from
+/// which the words follow. A copy gets another one.
+pub(super) const SEARCH: &str = "
+DROP TABLE IF EXISTS words;
+CREATE TABLE identity (
+    store INTEGER NOT NULL
+) STRICT;
+INSERT INTO identity (store) VALUES (random());
+";
+
 /// Forgets everything that is derived.
 pub(super) const EMPTY: &str = "
 DELETE FROM message;
 DELETE FROM answer;
 DELETE FROM thread;
 DELETE FROM party;
-INSERT INTO words (words) VALUES ('delete-all');
-";
-
-/// Moves all parties to the places of the latest messages of their threads.
-pub(super) const DATED: &str = "
-UPDATE party SET (last_at, last_seq) = (SELECT last_at, last_seq FROM thread WHERE id = party.thread);
 ";

@@ -10,6 +10,7 @@ mod process;
 mod quarantine;
 mod rate;
 mod relay;
+mod search;
 mod version;
 mod way;
 mod words;

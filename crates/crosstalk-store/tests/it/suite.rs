@@ -186,6 +186,8 @@ macro_rules! relay_suite {
             the_most_urgent_goes_first
             what_is_leased_is_not_given_out
             what_is_given_back_is_given_out_again
+            only_the_holder_of_a_lease_changes_a_delivery
+            each_lease_has_a_time_of_its_own
             leases_of_a_killed_relay_are_given_out_at_its_start
             attempts_are_counted
             a_delivery_that_is_over_is_not_attempted
@@ -236,6 +238,7 @@ macro_rules! relay_suite {
             texts_are_shown_until_their_end
             what_is_forgotten_stays_in_the_log
             entries_are_found
+            entries_of_a_thread_are_found_whatever_became_of_its_messages
             proofs_come_from_stored_hashes
             the_latest_checkpoint_is_kept_and_one_an_hour
             details_are_kept_beside

@@ -1,15 +1,16 @@
 //! `crosstalk audit export` and `verify`: audit bundles and receipts, which are checked without the relay.
 
 use super::source::{LogArgument, LogSource, known_keys, log_key};
+use crate::clock;
 use crate::console::{Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::paragraph::{count, wrap};
+use crate::report::AuditReport;
 use crate::schema::AUDIT_VERIFY;
 use crate::service::audit_bundle::BundleFolder;
-use crate::service::relay::progress::Progress;
-use crate::{clock, json};
+use crate::service::relay::progress::ProgressLine;
 use clap::Args;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::unicode::escape;
@@ -20,7 +21,6 @@ use crosstalk_protocol::audit::bundle::{
 use crosstalk_protocol::audit::{
     Checkpoint, EventKind, Hash, LogEntry, LogQuery, LogReceipt, Note, NoteKey, ReceiptError,
 };
-use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -65,11 +65,11 @@ pub(super) struct ExportBundle {
 }
 
 impl ExportBundle {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let mut source = self.place.open(console)?;
         let key = source.key()?;
         require_empty(&self.out)?;
-        let progress = Progress::start("reading the log");
+        let progress = ProgressLine::start("reading the log");
         let is_part = self.thread.is_some()
             || self.message.is_some()
             || self.since.is_some()
@@ -144,8 +144,7 @@ impl ExportBundle {
             signed.size,
             shown_path(&shown),
             shown_path(&shown),
-        ))?;
-        Ok(Exit::SUCCESS)
+        ))
     }
 }
 
@@ -327,7 +326,7 @@ impl VerifyBundle {
             key: trusted.as_ref(),
             held: &held,
         };
-        let progress = Progress::start("checking messages");
+        let progress = ProgressLine::start("checking messages");
         let checked = bundle::check(&folder, &against, &mut |done, all| progress.at(done, all));
         progress.end();
         match checked {
@@ -347,27 +346,7 @@ impl VerifyBundle {
             false => VerdictWord::FirstContact.into(),
         };
         if self.json {
-            let kinds: Map<String, Value> = checked
-                .kinds
-                .iter()
-                .map(|(k, n)| (k.as_str().to_owned(), (*n).into()))
-                .collect();
-            let report = json!({
-                "schema": AUDIT_VERIFY,
-                "holds": true,
-                "key_is_trusted": is_trusted,
-                "key": checked.key.to_string(),
-                "origin": checked.checkpoint.origin,
-                "size": checked.checkpoint.size,
-                "is_all": checked.is_all,
-                "kinds": kinds,
-                "messages": checked.messages,
-                "erased": checked.erased,
-                "withheld": checked.withheld,
-                "extended": checked.extended,
-                "wrong": null,
-            });
-            console.data(json::pretty(&report)?)?;
+            console.report(AUDIT_VERIFY, &AuditReport::of_bundle(checked, is_trusted))?;
             return Ok(exit);
         }
         let word = match is_trusted {
@@ -429,19 +408,10 @@ impl VerifyBundle {
             _ => None,
         };
         if self.json {
-            let report = json!({
-                "schema": AUDIT_VERIFY,
-                "holds": false,
-                "wrong": {
-                    "file": wrong.file,
-                    "line": wrong.line,
-                    "what": wrong.what,
-                    "help": wrong.help,
-                    "exit": exit.code(),
-                    "fork": fork.map(|f| json!({"held": f.held, "shown": f.shown})),
-                },
-            });
-            console.data(json::pretty(&report)?)?;
+            console.report(
+                AUDIT_VERIFY,
+                &AuditReport::of_fault(wrong, exit, fork.map(AsRef::as_ref)),
+            )?;
             return Ok(exit);
         }
         let word = match fork {
@@ -520,18 +490,8 @@ impl VerifyBundle {
             Err(e) => return self.fails(console, &broken(e.to_string())),
         };
         if self.json {
-            let report = json!({
-                "schema": AUDIT_VERIFY,
-                "holds": true,
-                "key_is_trusted": true,
-                "key": key.to_string(),
-                "origin": checkpoint.origin,
-                "size": checkpoint.size,
-                "index": receipt.index,
-                "leaf": receipt.leaf.to_string(),
-                "wrong": null,
-            });
-            console.data(json::pretty(&report)?)?;
+            let report = AuditReport::of_receipt(&key, &checkpoint, &receipt);
+            console.report(AUDIT_VERIFY, &report)?;
             return Ok(Exit::SUCCESS);
         }
         console.show(&format!(

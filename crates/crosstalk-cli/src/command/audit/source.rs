@@ -6,7 +6,7 @@ use crate::service::home::{KeysAndTrust, public_key};
 use crate::service::lookup;
 use crate::service::relay::data::{DataArgument, DataFolder};
 use crate::service::relay::remote::{RelayArgument, Remote};
-use crate::service::settings::Config;
+use crate::service::settings::Settings;
 use crate::service::workspace::Workspace;
 use crate::{clock, shell};
 use clap::Args;
@@ -56,7 +56,7 @@ impl LogArgument {
         }
         let data = self.data.folder()?;
         if self.through.is_named() || (!is_folder_named && !data.store().is_file()) {
-            let config = Config::open(console)?;
+            let config = Settings::open(console)?;
             if !self.through.is_named() && config.relays().is_empty() {
                 return Err(Failure::failed(format!(
                     "there is no relay in {}, and the settings name none",

@@ -5,11 +5,12 @@ use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::wrap;
+use crate::schema::CONFORM_PROGRAM;
 use crate::{json, shell, view};
 use crosstalk_conform::program::{
     AreaCount, DEFAULT_TIMEOUT, ProgramOutcome, ProgramReport, ProgramResult, TestedProgram,
 };
-use crosstalk_conform::{CaseSet, CaseSource, Level};
+use crosstalk_conform::{CaseSet, CaseSource, SpecLevel};
 use crosstalk_envelope::unicode::escape;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -37,7 +38,7 @@ impl Conform {
             .map_err(|e| Failure::io("the runtime", e))?;
         let report = program.run(&set, level, |_| {});
         match self.format {
-            ReportFormat::Json => console.data(json::pretty(&report.to_json())?)?,
+            ReportFormat::Json => console.report(CONFORM_PROGRAM, &report.summary())?,
             ReportFormat::Junit => console.data(report.to_junit())?,
             ReportFormat::Text => {
                 if let [source] = set.sources() {
@@ -47,14 +48,11 @@ impl Conform {
                 console.show(&text(&report, &self.again(command), is_whole))?;
             }
         }
-        Ok(match report.is_good() {
-            true => Exit::SUCCESS,
-            false => Exit::FAILURE,
-        })
+        Ok(Exit::of_check(report.is_good()))
     }
 
     /// The case files that are chosen, and the level that was asked for.
-    fn chosen_files(&self) -> Result<(CaseSet, Level), Failure> {
+    fn chosen_files(&self) -> Result<(CaseSet, SpecLevel), Failure> {
         let mut set = match &self.cases {
             Some(folder) => CaseSet::of_folder(folder),
             None => CaseSet::embedded(),
@@ -83,8 +81,8 @@ impl Conform {
             .help("`crosstalk conform --list --level L3` lists them"));
         }
         let level = self.level.unwrap_or(match ids.is_empty() {
-            true => Level::L2,
-            false => Level::L3,
+            true => SpecLevel::L2,
+            false => SpecLevel::L3,
         });
         set.retain(|source| {
             let is_named = ids.is_empty() || ids.contains(&source.id);
@@ -329,7 +327,7 @@ fn verdict(report: &ProgramReport, is_whole: bool) -> String {
     if total.not_run > 0 {
         counts.push(format!("{} not run", total.not_run));
     }
-    let by_level = Level::ALL.into_iter().filter_map(|level| {
+    let by_level = SpecLevel::ALL.into_iter().filter_map(|level| {
         let of_level = || report.results.iter().filter(|r| r.level == level);
         let passed = of_level().filter(|r| r.outcome == ProgramOutcome::Passed);
         let needed = of_level().filter(|r| r.outcome != ProgramOutcome::LeftOut);

@@ -2,6 +2,7 @@
 
 use crate::console::{BOLD, Console, DIM, GREEN, styled};
 use crate::paragraph::wrap_to;
+use crate::report::PollReport;
 use crate::screen::{cells, clip_cells};
 use crate::{render, view};
 use crosstalk_envelope::unicode::escape;
@@ -11,7 +12,7 @@ use serde_json::{Map, Value};
 const LINES: usize = 3;
 
 #[derive(Default)]
-pub(super) struct Page {
+pub(super) struct ChapterPage {
     blocks: Vec<PageBlock>,
     pub(super) facts: Map<String, Value>,
 }
@@ -20,10 +21,10 @@ enum PageBlock {
     Say(String),
     Envelope { text: String, file: String },
     Checked(String),
-    Poll(Value),
+    Poll(Box<PollReport>),
 }
 
-impl Page {
+impl ChapterPage {
     pub(super) fn say(&mut self, text: impl Into<String>) {
         self.blocks.push(PageBlock::Say(text.into()));
     }
@@ -41,8 +42,8 @@ impl Page {
         self.blocks.push(PageBlock::Checked(text.into()));
     }
 
-    pub(super) fn poll(&mut self, collation: Value) {
-        self.blocks.push(PageBlock::Poll(collation));
+    pub(super) fn poll(&mut self, collation: PollReport) {
+        self.blocks.push(PageBlock::Poll(Box::new(collation)));
     }
 
     /// A fact for `--json`.

@@ -1,14 +1,15 @@
 //! The seven chapters. Each performs its steps, checks the result, and fails if the result is wrong.
 
-use super::page::Page;
+use super::page::ChapterPage;
 use super::world::{
     ABLE, ANN, CRITIC, NAME, Posted, SCOUT, Who, World, name_of, names_of, relayed, require,
 };
 use crate::failure::Failure;
 use crate::paragraph::count;
+use crate::report::PollReport;
 use crate::service::audit_bundle::BundleFolder;
 use crate::service::relay::archive::files_below;
-use crate::{clock, view};
+use crate::{clock, json, view};
 use crosstalk_envelope::{Builder, Document, ErrorCode, Intent, Reading, Timestamp, id, scan};
 use crosstalk_protocol::audit::bundle::{self, Against, BundleContents, BundleReport, Wrong};
 use crosstalk_protocol::audit::{LogEntry, LogQuery, Note, NoteKey};
@@ -22,7 +23,7 @@ use std::path::Path;
 
 pub(super) struct Chapter {
     pub(super) title: &'static str,
-    pub(super) tell: fn(&mut World, &mut Page) -> Result<(), Failure>,
+    pub(super) tell: fn(&mut World, &mut ChapterPage) -> Result<(), Failure>,
 }
 
 pub(super) const CHAPTERS: [Chapter; 7] = [
@@ -31,13 +32,13 @@ pub(super) const CHAPTERS: [Chapter; 7] = [
     chapter("A poll", tell_poll),
     chapter("A person is asked", tell_escalation),
     chapter("A hand-off with consent", tell_handoff),
-    chapter("The consent is withdrawn", tell_revocation),
+    chapter("The consent is revoked", tell_revocation),
     chapter("The audit, without the relay", tell_audit),
 ];
 
 pub(super) const fn chapter(
     title: &'static str,
-    tell: fn(&mut World, &mut Page) -> Result<(), Failure>,
+    tell: fn(&mut World, &mut ChapterPage) -> Result<(), Failure>,
 ) -> Chapter {
     Chapter { title, tell }
 }
@@ -65,7 +66,7 @@ fn with(builder: Builder, block: &str, fields: &[(&str, &str)]) -> Builder {
     fields.iter().fold(builder, add)
 }
 
-fn tell_people(world: &mut World, page: &mut Page) -> Result<(), Failure> {
+fn tell_people(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "Ann is a person; Scout and Critic are agents. Each has an address, a key that was made a moment ago, and a token \
          for the relay between them. They have compared the fingerprints of their keys, so that from now on nobody can \
@@ -95,7 +96,7 @@ fn tell_people(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell_question(world: &mut World, page: &mut Page) -> Result<(), Failure> {
+fn tell_question(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "Ann asks Scout something. A message is plain text: who to whom, what for, the words, a signature. It would look \
          the same in a mail or in a chat, where a person copies and pastes it.",
@@ -133,7 +134,7 @@ fn tell_question(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell_poll(world: &mut World, page: &mut Page) -> Result<(), Failure> {
+fn tell_poll(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "Which day is it to be? Ann asks all three, herself among them. A poll is one message to several; each answers \
          with a ballot, and the relay tells who asked as soon as everybody has answered.",
@@ -174,15 +175,19 @@ fn tell_poll(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     let closed = world.until("the poll is closed", || {
         let poll = world.ask(Who::Ann, async |c| c.poll(&call.id).await);
         let poll = relayed(poll, "the relay does not know the poll")?;
-        Ok((text(&poll, "state") == Some("closed")).then_some(poll))
+        let is_closed = poll.get("state").is_some_and(|state| state == "closed");
+        Ok(is_closed.then_some(poll))
     })?;
-    let outcome = text(&closed, "outcome");
+    let report: PollReport = json::read(closed.clone())?;
+    let outcome = report.outcome.as_deref();
     require(
         outcome == Some(WANTED),
         format!("{WANTED} should have come out, and it was {outcome:?}"),
     )?;
-    page.poll(closed.clone());
-    let prose = read_from_prose(&closed);
+    let counted = report.counted.iter();
+    let prose = counted.filter(|ballot| ballot.read_from == "first-line");
+    let prose: Vec<String> = prose.map(|ballot| ballot.from.clone()).collect();
+    page.poll(report);
     require(
         prose == [CRITIC],
         format!("read from prose: {prose:?}, and it should be Critic's answer alone"),
@@ -202,19 +207,13 @@ fn tell_poll(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     Ok(())
 }
 
-fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
-    value.get(key).and_then(Value::as_str)
-}
-
-fn read_from_prose(poll: &Value) -> Vec<&str> {
-    let counted = poll.get("counted").and_then(Value::as_array);
-    let counted = counted.into_iter().flatten();
-    let of_prose = counted.filter(|b| text(b, "read_from") == Some("first-line"));
-    of_prose.filter_map(|b| text(b, "from")).collect()
-}
-
 /// Counts once more, from a text file of the conversation alone: it has to be the message that the relay sent.
-fn recount(world: &World, page: &mut Page, thread: &str, result: &str) -> Result<(), Failure> {
+fn recount(
+    world: &World,
+    page: &mut ChapterPage,
+    thread: &str,
+    result: &str,
+) -> Result<(), Failure> {
     let text = world.ask(Who::Ann, async |c| c.export(thread).await);
     let text = relayed(text, "the conversation can't be exported")?;
     let file = world.write("poll.crosstalk", &text)?;
@@ -243,7 +242,7 @@ fn recount(world: &World, page: &mut Page, thread: &str, result: &str) -> Result
     Ok(())
 }
 
-fn tell_escalation(world: &mut World, page: &mut Page) -> Result<(), Failure> {
+fn tell_escalation(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "Scout finds a guide who wants a deposit of 240 EUR. That is more than an agent may promise, so Scout does not: \
          an ESCALATE goes to Ann, with the reason. She sees the conversation so far, and nobody has to tell it again.",
@@ -299,10 +298,10 @@ fn transferred(builder: Builder, until: Timestamp) -> Builder {
     with(builder, "privacy", &fields)
 }
 
-fn tell_handoff(world: &mut World, page: &mut Page) -> Result<(), Failure> {
+fn tell_handoff(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "The guide has to know something about Ann's health. She tells Scout, and says what it may be used for: medical, \
-         until a day next week, under a name by which she can withdraw it.",
+         until a day next week, under a name by which she can revoke it.",
     );
     let end = world.end;
     let fields = [
@@ -363,7 +362,7 @@ fn tell_handoff(world: &mut World, page: &mut Page) -> Result<(), Failure> {
 }
 
 /// Shows what the relay has on record about the consent.
-fn show_grant(world: &World, page: &mut Page) -> Result<(), Failure> {
+fn show_grant(world: &World, page: &mut ChapterPage) -> Result<(), Failure> {
     let Some(found) = world.data.open()?.grant(GRANT)? else {
         return fail("the consent is not on record");
     };
@@ -385,10 +384,10 @@ fn show_grant(world: &World, page: &mut Page) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell_revocation(world: &mut World, page: &mut Page) -> Result<(), Failure> {
+fn tell_revocation(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "Scout sends Critic something more under the same consent. Critic is away, so it waits at the relay. Meanwhile the \
-         trip is called off, and Ann withdraws her consent.",
+         trip is called off, and Ann revokes her consent.",
     );
     let more = world.begin(Who::Scout, CRITIC, "REQUEST");
     let more = more.body(format!(
@@ -415,7 +414,7 @@ fn tell_revocation(world: &mut World, page: &mut Page) -> Result<(), Failure> {
 
     page.say(
         "When the relay says that it took a REVOKE, it is done: what waits is cancelled, the texts are erased with the words \
-         of the index, and who withdrew gets a list of what was erased.",
+         of the index, and Ann gets a list of what was erased.",
     );
     let confirmed = world.fetch(Who::Ann, "the confirmation", |m| {
         read(&m.envelope).block("withdrawal").is_some()
@@ -461,7 +460,7 @@ fn tell_revocation(world: &mut World, page: &mut Page) -> Result<(), Failure> {
     let again = world.begin(Who::Scout, CRITIC, "REQUEST");
     let again = transferred(again.body("Did you write to the guide?"), world.end);
     let answer = world.try_post(Who::Scout, "too-late", &again)?;
-    show_rejected(page, answer, "a message under a consent that was withdrawn")?;
+    show_rejected(page, answer, "a message under a consent that was revoked")?;
     page.say(
         "What others have read or copied is out of reach, here as everywhere: the envelopes that the three keep for \
          themselves are their own.",
@@ -487,7 +486,7 @@ fn find_traces(folder: &Path) -> Result<(usize, usize), Failure> {
     Ok((files.iter().filter(has_trace).count(), files.len()))
 }
 
-fn tell_audit(world: &mut World, page: &mut Page) -> Result<(), Failure> {
+fn tell_audit(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
         "Everything that the relay took, refused, delivered and erased is an entry of a log, and the log is a Merkle tree \
          whose root it signs. The operator exports it as a folder of text files; the key of the relay comes by another way.",
@@ -604,7 +603,7 @@ fn put(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Shows an envelope, and the receipt of the relay.
-fn show_accepted(page: &mut Page, posted: &Posted) {
+fn show_accepted(page: &mut ChapterPage, posted: &Posted) {
     page.envelope(&posted.text, &posted.file);
     let entry = match posted.receipt.index {
         Some(index) => format!("entry {index} of its log"),
@@ -616,7 +615,7 @@ fn show_accepted(page: &mut Page, posted: &Posted) {
 
 /// Shows why the relay rejected a message: it has to be for want of consent.
 fn show_rejected(
-    page: &mut Page,
+    page: &mut ChapterPage,
     answer: Result<Posted, ClientError>,
     what: &str,
 ) -> Result<(), Failure> {

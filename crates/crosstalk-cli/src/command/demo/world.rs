@@ -4,9 +4,8 @@
 use crate::clock;
 use crate::failure::Failure;
 use crate::service::relay::data::{DataFolder, make_folder};
-use crate::service::relay::start;
-use crate::service::relay::start::{OPERATOR, new_token};
-use crate::service::signing::sign;
+use crate::service::relay::start::{self, OPERATOR, new_token};
+use crate::service::signing::{new_key, sign};
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp, id};
 use crosstalk_protocol::audit::NoteKey;
@@ -58,8 +57,7 @@ impl Participant {
         role: Role,
         pkid: &'static str,
     ) -> Result<Self, Failure> {
-        let key = PrivateKey::generate(Algorithm::Ed25519)
-            .map_err(|e| Failure::failed(format!("the system gives no random numbers: {e}")))?;
+        let key = new_key(Algorithm::Ed25519)?;
         Ok(Self {
             name,
             address,

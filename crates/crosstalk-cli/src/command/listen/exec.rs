@@ -89,7 +89,7 @@ impl Program {
             }
         }
         let mut child = command
-            .envs(message_variables(record, 1))
+            .envs(message_variables(record, 1, waiting.attempt.unwrap_or(1)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -121,12 +121,8 @@ impl Program {
                 ),
             ));
         }
-        String::from_utf8(bytes).map_err(|_| {
-            Failure::refused(
-                ErrorCode::Format,
-                format!("what `{name}` printed is not UTF-8"),
-            )
-        })
+        String::from_utf8(bytes)
+            .map_err(|_| Failure::malformed(format!("what `{name}` printed is not UTF-8")))
     }
 
     /// Waits for the program and kills it after the timeout. Returns whether it succeeded, and its status.
@@ -180,6 +176,7 @@ mod tests {
             to: "B".into(),
             intent: Some("REQUEST".into()),
             state: None,
+            attempt: None,
             received_at: String::new(),
             envelope: envelope.into(),
             history: None,

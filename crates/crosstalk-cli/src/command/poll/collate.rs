@@ -1,12 +1,11 @@
 //! `crosstalk poll collate`: the result of a poll from text files alone.
 
 use crate::console::Console;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Files, Input};
 use crate::{clock, json, view};
 use clap::Args;
-use crosstalk_envelope::{Document, ErrorCode, PublicKey, Reading, Timestamp};
+use crosstalk_envelope::{Document, PublicKey, Reading, Timestamp};
 use crosstalk_protocol::poll::{Paper, PollError, Proofs, VoterNames, collate_named, polls};
 use crosstalk_protocol::relay::check_hop;
 use crosstalk_protocol::store::party;
@@ -54,7 +53,7 @@ fn name(text: &str) -> Result<(String, String), String> {
 }
 
 impl Collate {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
+    pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let mut inputs = Vec::new();
         match self.files.files.is_empty() {
             true => inputs.push(Input::read(Path::new("-"), console)?),
@@ -94,7 +93,7 @@ impl Collate {
         let names = is_relay.then_some(&names);
         let collation = collate_named(&papers, wanted, self.at, names, &Proofs::default())
             .map_err(|error| {
-                let failure = Failure::refused(ErrorCode::Format, error.to_string());
+                let failure = Failure::malformed(error.to_string());
                 match error {
                     PollError::Several(_) => failure.help("name it with --poll ID"),
                     _ => failure,
@@ -104,14 +103,13 @@ impl Collate {
             console.data(json::pretty(&collation)?)?;
         } else if self.envelope {
             let envelopes = collation.to_envelopes(None);
-            let envelopes =
-                envelopes.map_err(|e| Failure::refused(ErrorCode::Format, e.to_string()))?;
+            let envelopes = envelopes.map_err(|e| Failure::malformed(e.to_string()))?;
             console.text(&envelopes.join("\n"))?;
         } else {
-            let view = json::value(&collation)?;
-            console.show(&view::poll(console, &view))?;
+            let report = json::read(json::value(&collation)?)?;
+            console.show(&view::poll(console, &report))?;
         }
-        Ok(Exit::SUCCESS)
+        Ok(())
     }
 
     /// The poll that is meant, by its whole id.
@@ -137,10 +135,10 @@ impl Collate {
                     ),
                     false => ("several polls have an id that begins so", &fitting),
                 };
-                Err(Failure::refused(
-                    ErrorCode::Format,
-                    format!("--poll {poll}: {what}: {}", ids.join(", ")),
-                ))
+                Err(Failure::malformed(format!(
+                    "--poll {poll}: {what}: {}",
+                    ids.join(", ")
+                )))
             }
         }
     }

@@ -5,7 +5,8 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::typed_text;
-use crate::service::deliver::Delivery;
+use crate::service::compose::word_of;
+use crate::service::deliver::SendOptions;
 use crate::service::recipient::{resolve_each, resolve_typed, sender_or_own};
 use crate::service::workspace::Workspace;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -25,7 +26,7 @@ use crosstalk_protocol::store::is_same_party;
 #[command(
     after_help = "Examples:\n  crosstalk poll new \"When do we release?\" --option Friday --option Monday --target claude --target gemini\n  crosstalk poll new \"What did we forget?\" --target claude --target gemini   # asks several\n  crosstalk poll new \"In which order?\" --type ranked --option A --option B --option C --target claude --deadline 2h --relay http://127.0.0.1:8799\n\nExit codes: 0 sent, 1 nothing written or kept, 2 wrong usage, 12 and 13 the\nmessage would break a rule; with a relay, 10 to 17 what it refuses."
 )]
-pub(super) struct New {
+pub(super) struct NewPoll {
     /// The question; `-` is stdin
     #[arg(value_name = "TEXT")]
     text: String,
@@ -69,7 +70,7 @@ pub(super) struct New {
     #[arg(long, short, value_name = "TEXT")]
     context: Option<String>,
     #[command(flatten)]
-    delivery: Delivery,
+    delivery: SendOptions,
 }
 
 /// The types of polls, as the command line takes them.
@@ -152,7 +153,7 @@ fn deadline(text: &str) -> Result<Timestamp, String> {
     }
 }
 
-impl New {
+impl NewPoll {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let workspace = Workspace::open(console)?;
         let config = &workspace.config;
@@ -178,14 +179,10 @@ impl New {
             text = format!("{}\n\n{hint}", text.trim_end());
         }
         let thread = workspace.new_id();
-        let word: String = thread
-            .chars()
-            .skip(thread.len().saturating_sub(6))
-            .collect();
         let list = |items: &[String]| serde_json::to_string(items).unwrap_or_default();
         let mut builder = Builder::new(sender, self.group.as_str())
             .user(user)
-            .session(session_text(clock::now(), &word.to_lowercase()))
+            .session(session_text(clock::now(), &word_of(&thread)))
             .thread(&thread)
             .message(workspace.new_id())
             .context(context)

@@ -11,9 +11,11 @@ use crate::paragraph::count;
 use crate::service::audit_bundle::BundleFolder;
 use crate::service::relay::data::DataFolder;
 use crate::service::relay::start::{runtime, start_core};
-use crosstalk_envelope::{Document, ErrorCode, Intent, PublicKey, Reading, Signature};
+use crosstalk_envelope::{Document, Intent, PublicKey, Reading, Signature};
 use crosstalk_protocol::audit::bundle::{self, Against, BundleFiles};
-use crosstalk_protocol::audit::{EventDetail, EventKind, Leaf, LogQuery, LogStore as _, NoteKey};
+use crosstalk_protocol::audit::{
+    EventDetail, EventKind, Leaf, LogEntry, LogQuery, LogStore as _, NoteKey,
+};
 use crosstalk_protocol::consent::{LedgerStore as _, Revocation};
 use crosstalk_protocol::relay::{Peer, RelayStore as _};
 use crosstalk_protocol::{KeyStanding, KnownKey, Origin, Trust};
@@ -387,20 +389,14 @@ fn from_bundle(
 ) -> Result<Revocations, Failure> {
     let files = BundleFolder::at(path);
     let unusable = |what: String| {
-        Failure::refused(
-            ErrorCode::Perm,
-            format!(
-                "the bundle {} can't be used, and nothing was changed: {what}",
-                path.display()
-            ),
-        )
+        Failure::denied(format!(
+            "the bundle {} can't be used, and nothing was changed: {what}",
+            path.display()
+        ))
     };
-    let read = |name: &str| -> Result<String, Failure> {
-        let bytes = files.read(name).map_err(unusable)?;
-        let bytes = bytes.ok_or_else(|| unusable(format!("{name} is missing")))?;
-        String::from_utf8(bytes.into_owned()).map_err(|_| unusable(format!("{name} is no text")))
-    };
-    let key = NoteKey::parse(read(bundle::KEY)?.trim_end()).map_err(|e| unusable(e.to_string()))?;
+    let key = files.text(bundle::KEY).map_err(unusable)?;
+    let key = key.ok_or_else(|| unusable(format!("{} is missing", bundle::KEY)))?;
+    let key = NoteKey::parse(key.trim_end()).map_err(|e| unusable(e.to_string()))?;
     let is_own = |public: PublicKey| NoteKey::new(key.name(), public).is_ok_and(|own| own == key);
     if !restored.public_keys()?.into_iter().any(is_own) {
         return Err(unusable(format!(
@@ -420,23 +416,15 @@ fn from_bundle(
             "it has a part of the log only. Export all of it with `crosstalk audit export --out DIR`".to_owned(),
         ));
     }
-    let details = read(bundle::DETAILS)?;
-    let details: BTreeMap<u64, EventDetail> = details
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.splitn(3, ' ');
-            let (index, _salt) = (words.next()?.parse().ok()?, words.next()?);
-            Some((index, EventDetail::parse(words.next()?)?))
-        })
-        .collect();
     let mut found = Revocations::default();
-    for line in read(bundle::ENTRIES)?.lines().skip(1) {
-        let entry = line.split_once(' ');
-        let entry = entry.and_then(|(i, leaf)| Some((i.parse().ok()?, Leaf::parse(leaf).ok()?)));
-        let Some((index, leaf)): Option<(u64, Leaf)> = entry else {
-            continue;
-        };
-        if leaf.kind == EventKind::Revoked && !details.contains_key(&index) {
+    for LogEntry {
+        index,
+        leaf,
+        detail,
+        ..
+    } in files.entries().map_err(unusable)?
+    {
+        if leaf.kind == EventKind::Revoked && detail.is_none() {
             return Err(unusable(format!(
                 "it does not say what was revoked with entry {index}. Export it with its details, or name the newer data folder"
             )));
@@ -446,7 +434,7 @@ fn from_bundle(
             _ => None,
         };
         let text = text.and_then(|bytes| String::from_utf8(bytes.into_owned()).ok());
-        found.add(&leaf, details.get(&index), text);
+        found.add(&leaf, detail.as_ref().map(|(_, detail)| detail), text);
     }
     Ok(found)
 }

@@ -98,15 +98,18 @@ enum Signal {
     Reload,
 }
 
-#[cfg(unix)]
+/// The signals that end the relay or make it read its files again.
 pub(super) struct Signals {
+    #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
     hangup: tokio::signal::unix::Signal,
 }
 
-#[cfg(unix)]
 impl Signals {
+    #[cfg(unix)]
     pub(super) fn new() -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| signal(kind).map_err(|e| Failure::io("the signals", e));
@@ -117,6 +120,7 @@ impl Signals {
         })
     }
 
+    #[cfg(unix)]
     async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.interrupt.recv() => Signal::End,
@@ -124,17 +128,13 @@ impl Signals {
             _ = self.hangup.recv() => Signal::Reload,
         }
     }
-}
 
-#[cfg(not(unix))]
-pub(super) struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
+    #[cfg(not(unix))]
     pub(super) fn new() -> Result<Self, Failure> {
-        Ok(Self)
+        Ok(Self {})
     }
 
+    #[cfg(not(unix))]
     async fn next(&mut self) -> Signal {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

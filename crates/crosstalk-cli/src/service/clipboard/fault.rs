@@ -3,7 +3,6 @@
 use super::{Choice, VARIABLE};
 use crate::failure::Failure;
 use crosstalk_envelope::{ErrorCode, limit};
-use std::fmt;
 
 /// Why nothing was read or copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,72 +35,69 @@ pub(crate) enum ClipboardError {
     Other(String),
 }
 
-const BY_HAND: &str = "`crosstalk paste -` reads a text that you paste into the terminal, and `crosstalk paste FILE` a file";
+const BY_HAND: &str = "copy by hand; `crosstalk paste -` reads a text that you paste into the terminal, and `crosstalk paste FILE` a file";
 
-impl fmt::Display for ClipboardError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ClipboardError {
+    /// What happened.
+    pub(crate) fn what(&self) -> String {
         match self {
-            Self::Off => write!(
-                f,
-                "the clipboard is switched off ({VARIABLE}=none or the configuration): copy by hand; {BY_HAND}"
-            ),
-            Self::Missing(why) => write!(
-                f,
-                "there is no clipboard here: {why}; copy by hand, and {BY_HAND}; over SSH, \
-                 {VARIABLE}=terminal copies to the clipboard of your terminal"
-            ),
-            Self::Empty => f.write_str("there is no text on the clipboard: copy the message again"),
-            Self::Files => write!(
-                f,
-                "there are files on the clipboard, and no text: copy what is in the file, or {BY_HAND}"
-            ),
-            Self::NotText => {
-                f.write_str("what is on the clipboard is no text: copy the message again, as text")
+            Self::Off => {
+                format!("the clipboard is switched off ({VARIABLE}=none or the configuration)")
             }
-            Self::TooLarge => write!(
-                f,
-                "the text on the clipboard is larger than a paste may be, {} bytes: copy less of it",
+            Self::Missing(why) => format!("there is no clipboard here: {why}"),
+            Self::Empty => "there is no text on the clipboard".to_owned(),
+            Self::Files => "there are files on the clipboard, and no text".to_owned(),
+            Self::NotText => "what is on the clipboard is no text".to_owned(),
+            Self::TooLarge => format!(
+                "the text on the clipboard is larger than a paste may be, {} bytes",
                 limit::PASTE_BYTES
             ),
-            Self::NoAnswer => write!(
-                f,
-                "the program that copied last does not hand its text out: copy again, or {BY_HAND}"
+            Self::NoAnswer => "the program that copied last does not hand its text out".to_owned(),
+            Self::Busy => "another program has the clipboard open".to_owned(),
+            Self::WriteOnly => "the clipboard of a terminal can't be read from here".to_owned(),
+            Self::TooLong(bytes, most) => format!(
+                "the text has {bytes} bytes, and terminals take at most {most} for their clipboard"
             ),
-            Self::Busy => f.write_str("another program has the clipboard open: try again"),
-            Self::WriteOnly => write!(
-                f,
-                "the clipboard of a terminal can't be read from here: {BY_HAND}, paste into it"
+            Self::NotCopied(why) => format!("the text is not on the clipboard: {why}"),
+            Self::Setting(word) => format!("{word:?} is no clipboard"),
+            Self::Other(why) => format!("the clipboard can't be used: {why}"),
+        }
+    }
+
+    /// What to do about it.
+    pub(crate) fn help(&self) -> String {
+        match self {
+            Self::Off | Self::NoAnswer | Self::WriteOnly | Self::Other(_) => BY_HAND.to_owned(),
+            Self::Missing(_) => format!(
+                "{BY_HAND}; over SSH, {VARIABLE}=terminal copies to the clipboard of your terminal"
             ),
-            Self::TooLong(bytes, most) => write!(
-                f,
-                "the text has {bytes} bytes, and terminals take at most {most} for their clipboard: write it to a \
-                 file, or copy by hand"
-            ),
-            Self::NotCopied(why) => write!(f, "the text is not on the clipboard: {why}"),
-            Self::Setting(word) => {
-                let words = Choice::ALL.map(Choice::as_str).join(", ");
-                write!(f, "{word:?} is no clipboard: the words are {words}")
+            Self::Empty => "copy the message again".to_owned(),
+            Self::Files => "copy what is in the file, or `crosstalk paste FILE`".to_owned(),
+            Self::NotText => "copy the message again, as text".to_owned(),
+            Self::TooLarge => "copy less of it".to_owned(),
+            Self::Busy => "try again".to_owned(),
+            Self::TooLong(..) => "write it to a file, or copy by hand".to_owned(),
+            Self::NotCopied(_) => "try again, or copy by hand".to_owned(),
+            Self::Setting(_) => {
+                format!(
+                    "the words are {}",
+                    Choice::ALL.map(Choice::as_str).join(", ")
+                )
             }
-            Self::Other(why) => write!(
-                f,
-                "the clipboard can't be used: {why}; copy by hand, and {BY_HAND}"
-            ),
         }
     }
 }
 
-impl std::error::Error for ClipboardError {}
-
 impl From<ClipboardError> for Failure {
     fn from(fault: ClipboardError) -> Self {
-        let message = fault.to_string();
-        match fault {
+        let failure = match fault {
             ClipboardError::TooLarge | ClipboardError::TooLong(..) => {
-                Self::refused(ErrorCode::TooLarge, message)
+                Self::refused(ErrorCode::TooLarge, fault.what())
             }
-            ClipboardError::Setting(_) => Self::usage(message),
-            _ => Self::failed(message),
-        }
+            ClipboardError::Setting(_) => Self::usage(fault.what()),
+            _ => Self::failed(fault.what()),
+        };
+        failure.help(fault.help())
     }
 }
 

@@ -35,15 +35,15 @@ mod platform {
 
     /// A holder that was started; unless it is left alone, it ends with this value.
     #[derive(Debug)]
-    pub(in crate::service::clipboard) struct Held(Option<Child>);
+    pub(in crate::service::clipboard) struct Holder(Option<Child>);
 
     /// Starts a holder and hands it the text.
     pub(in crate::service::clipboard) fn put(
         _: &mut arboard::Clipboard,
         text: &str,
-    ) -> Result<Held, ClipboardError> {
+    ) -> Result<Holder, ClipboardError> {
         let failed = |what: &str, fault: std::io::Error| {
-            ClipboardError::NotCopied(format!("{what}: {fault}; copy by hand"))
+            ClipboardError::NotCopied(format!("{what}: {fault}"))
         };
         let own = std::env::current_exe().map_err(|e| failed("this program is not found", e))?;
         let mut child = Command::new(own)
@@ -61,7 +61,7 @@ mod platform {
             .spawn()
             .map_err(|e| failed("no process could be started to hold it", e))?;
         let pipe = child.stdin.take();
-        let mut held = Held(Some(child));
+        let mut held = Holder(Some(child));
         if let Some(mut pipe) = pipe
             && let Err(fault) = pipe.write_all(text.as_bytes())
         {
@@ -72,7 +72,7 @@ mod platform {
         Ok(held)
     }
 
-    impl Held {
+    impl Holder {
         /// Whether the holder has lost the clipboard; an error if it never had it.
         pub(in crate::service::clipboard) fn has_ended(&mut self) -> Result<bool, ClipboardError> {
             match self.0.as_mut().map(Child::try_wait) {
@@ -109,7 +109,7 @@ mod platform {
         }
     }
 
-    impl Drop for Held {
+    impl Drop for Holder {
         fn drop(&mut self) {
             if let Some(mut child) = self.0.take() {
                 let _ = child.kill();
@@ -151,18 +151,18 @@ mod platform {
 
     /// Nothing to hold: the system keeps the text.
     #[derive(Debug)]
-    pub(in crate::service::clipboard) struct Held;
+    pub(in crate::service::clipboard) struct KeptBySystem;
 
     /// Hands the text to the system.
     pub(in crate::service::clipboard) fn put(
         clipboard: &mut arboard::Clipboard,
         text: &str,
-    ) -> Result<Held, ClipboardError> {
+    ) -> Result<KeptBySystem, ClipboardError> {
         clipboard.set_text(text)?;
-        Ok(Held)
+        Ok(KeptBySystem)
     }
 
-    impl Held {
+    impl KeptBySystem {
         pub(in crate::service::clipboard) fn has_ended(&mut self) -> Result<bool, ClipboardError> {
             Ok(false)
         }

@@ -66,14 +66,14 @@ impl System {
                     held.leave();
                     return Ok(());
                 }
-                Ok(_) if ended => "another program copied something else; try again".into(),
+                Ok(_) if ended => "another program copied something else".into(),
                 // The previous owner may still have it, or may have been asked.
                 _ if !left.is_zero() => {
                     thread::sleep(PAUSE);
                     continue;
                 }
-                Ok(_) => "something else stays on it; copy by hand".into(),
-                Err(_) => format!("it can't be read back within {WRITING:?}; copy by hand"),
+                Ok(_) => "something else stays on it".into(),
+                Err(_) => format!("it can't be read back within {WRITING:?}"),
             };
             return Err(ClipboardError::NotCopied(why));
         }

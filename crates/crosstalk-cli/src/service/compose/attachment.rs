@@ -15,7 +15,7 @@ const MOST_EMBEDDED: usize = 44 * 1024;
 /// the file.
 pub(super) fn describe(path: &Path, embed: bool) -> Result<(String, Attached), Failure> {
     let shown = path.to_string_lossy().into_owned();
-    let facts = std::fs::metadata(path).map_err(|e| Failure::io(shown.clone(), e))?;
+    let facts = std::fs::metadata(path).map_err(|e| Failure::at(path, e))?;
     if !facts.is_file() || facts.len() > MOST {
         let why = format!(
             "{shown} can't be attached: only files of at most {} MiB can",
@@ -23,7 +23,7 @@ pub(super) fn describe(path: &Path, embed: bool) -> Result<(String, Attached), F
         );
         return Err(Failure::refused(ErrorCode::TooLarge, why));
     }
-    let bytes = std::fs::read(path).map_err(|e| Failure::io(shown.clone(), e))?;
+    let bytes = std::fs::read(path).map_err(|e| Failure::at(path, e))?;
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
     let name: String = name.unwrap_or_default();
     let is_plain =

@@ -164,11 +164,9 @@ fn tell_uncopied(console: &mut Console, messages: &[&SentMessage]) -> Result<(),
 }
 
 fn tell_fault(console: &mut Console, fault: &ClipboardError) -> Result<(), Failure> {
-    console.talk(&format!(
-        "{}: {}\n",
-        styled(YELLOW, "not copied"),
-        wrap(&escape(&fault.to_string()), 12, 0)
-    ))
+    let word = styled(YELLOW, "not copied");
+    let why = Failure::from(fault.clone()).to_string();
+    console.talk(&format!("{word}: {}\n", wrap(&why, 12, 0)))
 }
 
 /// Where a copied message is, and where it goes.

@@ -1,5 +1,6 @@
 //! The file of a draft: private, and gone with its value unless it is kept.
 
+use crate::service::relay::data::private_file;
 use crosstalk_envelope::{limit, unicode::escape};
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -133,11 +134,7 @@ fn scissors_for(draft: &str) -> String {
 
 /// A new file that its owner alone can read.
 fn private(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    private_file().create_new(true).open(path)
 }
 
 #[cfg(test)]

@@ -16,9 +16,9 @@ const USUAL: &[&str] = if cfg!(windows) {
 
 /// The command line of an editor.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Program(String);
+pub(crate) struct Editor(String);
 
-impl Program {
+impl Editor {
     /// The editor that is configured, else that of `VISUAL`, else that of `EDITOR`, else a usual one if there is a
     /// terminal to run it on.
     pub(crate) fn find(configured: Option<&str>) -> Result<Self, EditorError> {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_first_one_that_was_chosen_is_taken() {
-        let choose = |chosen| Program::choose(chosen, false, "".as_ref());
+        let choose = |chosen| Editor::choose(chosen, false, "".as_ref());
         let name = |chosen| choose(chosen).unwrap().0;
         assert_eq!(
             name([some("code --wait"), some("emacs"), some("ed")]),
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_usual_one_is_taken_where_it_is_installed() {
         let folder = tempfile::tempdir().unwrap();
-        let choose = || Program::choose([None, None, None], true, folder.path().as_os_str());
+        let choose = || Editor::choose([None, None, None], true, folder.path().as_os_str());
         assert!(matches!(choose(), Err(EditorError::NoEditor)));
         for name in USUAL.iter().rev() {
             let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);

@@ -4,7 +4,6 @@ use crate::clock;
 use crate::clock::age;
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::failure::Failure;
-use crate::paragraph::wrap;
 use crate::screen::clip_cells;
 use crate::service::lookup;
 use crate::service::relocate::{relocate, tell};
@@ -50,7 +49,7 @@ pub(super) fn pick(
         let text = format!(
             "It stays in thread {thread}; `crosstalk move {id} --answers {first}` files it with the first of them."
         );
-        return console.talk(&format!("{}\n", wrap(&text, 0, 0)));
+        return console.tell(&text);
     };
     let moved = relocate(store, answer, Some(&question))?;
     tell(console, store, answer, &moved)

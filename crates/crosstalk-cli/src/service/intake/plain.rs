@@ -79,8 +79,7 @@ pub(super) fn hint(
     };
     let body = body_of(input).unwrap_or_default();
     let open = open_questions(&store)?;
-    let file = input.file_argument();
-    let file = file.map_or_else(String::new, |file| format!(" {file}"));
+    let file = input.further_argument();
     let (reference, asked) = match (named_in(&store, body)?, open.as_slice()) {
         (Some(question), _) => (view::short(&store, &question.id)?, asked(&question)),
         (None, []) if lookup::recent(&store, is_question)?.is_empty() => return Ok(ASK.to_owned()),
@@ -227,8 +226,7 @@ pub(super) fn answered(
         named => named,
     };
     let first = names.first().map_or_else(String::new, |n| shell::word(n));
-    let file = input.file_argument();
-    let file = file.map_or_else(String::new, |file| format!(" {file}"));
+    let file = input.further_argument();
     Err(Failure::usage(format!(
         "{} questions are open, and a plain answer does not say whose it is",
         open.len()

@@ -3,8 +3,8 @@
 use crate::clock;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::service::consent::Said;
-use crate::service::dns::{Look, Lookup};
+use crate::service::consent::ConsentStatement;
+use crate::service::dns::{DnsLookup, DnsOptions};
 use crate::service::workspace::Workspace;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::{Document, PublicKey, Timestamp, id};
@@ -21,7 +21,7 @@ use crosstalk_store::TrustStoreError;
 pub(crate) struct Incoming<'d> {
     workspace: &'d Workspace,
     trust: Trust,
-    lookup: Lookup<'d>,
+    lookup: DnsLookup<'d>,
     mine: Mine,
     /// The demands on consent.
     pub(crate) policy: Policy,
@@ -36,15 +36,15 @@ pub(crate) struct Taken {
     /// The message that was admitted, and the verdict about it.
     pub(crate) admitted: Admitted,
     /// The consent that it claims.
-    pub(crate) said: Said,
+    pub(crate) said: ConsentStatement,
 }
 
 impl<'d> Incoming<'d> {
     /// Prepares to read. Nobody is asked unless `look` says so.
-    pub(crate) fn new(workspace: &'d Workspace, look: &'d Look) -> Result<Self, Failure> {
+    pub(crate) fn new(workspace: &'d Workspace, look: &'d DnsOptions) -> Result<Self, Failure> {
         Ok(Self {
             trust: workspace.keys.trust()?,
-            lookup: Lookup::new(look, &workspace.keys)?,
+            lookup: DnsLookup::new(look, &workspace.keys)?,
             mine: workspace.mine()?,
             policy: workspace.config.consent(),
             at: None,
@@ -89,7 +89,7 @@ impl<'d> Incoming<'d> {
             },
         };
         let proof = self.proof(&admitted)?;
-        let said = Said::of(&admitted, proof, &self.policy, at);
+        let said = ConsentStatement::of(&admitted, proof, &self.policy, at);
         Ok(Taken {
             arrival: Arrival::new(&admitted, receipt),
             admitted,

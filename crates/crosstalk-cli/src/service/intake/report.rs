@@ -28,7 +28,7 @@ use serde_json::Value;
 const QUOTED: usize = 40;
 
 /// A message, and what became of it.
-pub(super) struct Told<'t> {
+pub(super) struct IntakeResult<'t> {
     pub(super) document: &'t Document<'t>,
     pub(super) taken: &'t Taken,
     pub(super) outcome: &'t StoreOutcome,
@@ -52,7 +52,7 @@ pub(super) struct Told<'t> {
     pub(super) is_replaced: bool,
 }
 
-impl Told<'_> {
+impl IntakeResult<'_> {
     /// For people.
     pub(super) fn show(
         &self,
@@ -142,7 +142,7 @@ impl Told<'_> {
                         short(id),
                         view::names(&own.recipients())
                     );
-                    return console.talk(&format!("{}\n", wrap(&text, 0, 0)));
+                    return console.tell(&text);
                 }
                 if let Some(mine) = self
                     .record
@@ -155,7 +155,7 @@ impl Told<'_> {
                     );
                     console.show(&view::message(mine, &short, &look))?;
                     console.flush()?;
-                    return console.talk(&format!("{}\n", wrap(&text, 0, 0)));
+                    return console.tell(&text);
                 }
                 let word = styled(CYAN, "Already filed");
                 let better = match improved {
@@ -346,7 +346,7 @@ impl Told<'_> {
     fn verdict(&self, console: &mut Console) -> Result<(), Failure> {
         let verdict = self.taken.admitted.verdict();
         if let Some(learned) = self.learned {
-            console.talk(&format!("{}\n", wrap(&escape(learned), 0, 0)))?;
+            console.tell(&escape(learned))?;
         }
         if matches!(
             verdict.word(),
@@ -355,7 +355,7 @@ impl Told<'_> {
             return Ok(());
         }
         let text = format!("{} {}", verdict.sentence(), verdict.next());
-        console.talk(&format!("{}\n", wrap(&escape(&text), 0, 0)))
+        console.tell(&escape(&text))
     }
 
     /// For programs.

@@ -3,7 +3,7 @@
 
 use crate::clock;
 use crate::failure::Failure;
-use crate::service::relay::data::DataFolder;
+use crate::service::relay::data::{DataFolder, make_folder, private_file};
 use crosstalk_envelope::ErrorCode;
 use crosstalk_store::SqliteStore;
 use serde::{Deserialize, Serialize};
@@ -33,8 +33,7 @@ const FILES: [&str; 3] = ["trust.toml", "contacts.toml", CONFIG];
 const FOLDERS: [&str; 2] = ["keys", "blobs"];
 
 fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Failure {
-    let shown = path.to_string_lossy().into_owned();
-    move |e| Failure::io(shown, e)
+    |e| Failure::at(path, e)
 }
 
 /// The configuration in a backup.
@@ -166,10 +165,7 @@ fn is_wanted(path: &Path) -> bool {
 }
 
 fn no_backup(what: &str) -> Failure {
-    Failure::refused(
-        ErrorCode::Format,
-        format!("this is no backup of a relay: {what}"),
-    )
+    Failure::malformed(format!("this is no backup of a relay: {what}"))
 }
 
 /// Unpacks a backup into a folder that is empty.
@@ -213,13 +209,10 @@ pub(crate) fn unpack(from: &Path, into: &Path) -> Result<BackupTitle, Failure> {
         has_store |= name == Path::new("relay.db");
         let path = into.join(&name);
         if let Some(folder) = path.parent() {
-            crate::service::relay::data::make_folder(folder).map_err(io_at(folder))?;
+            make_folder(folder).map_err(io_at(folder))?;
         }
-        let mut options = File::options();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut out = options.open(&path).map_err(io_at(&path))?;
+        let out = private_file().create_new(true).open(&path);
+        let mut out = out.map_err(io_at(&path))?;
         let size = entry.header().size().map_err(broken)?;
         let written = io::copy(&mut entry, &mut out).map_err(broken)?;
         if written != size {

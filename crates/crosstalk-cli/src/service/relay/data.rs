@@ -3,15 +3,16 @@
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::service::relay::last_start::{self, FailedStart, LastStart};
+use crate::service::signing::new_key;
 use crate::{clock, shell};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Algorithm, ErrorCode, PrivateKey, PublicKey};
+use crosstalk_envelope::{Algorithm, PrivateKey, PublicKey};
 use crosstalk_protocol::audit::{LogStore as _, Note};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
 use crosstalk_store::{Home, KeyFileError, KeyStore, SqliteStore, TrustFile, require_own};
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -179,7 +180,10 @@ impl DataFolder {
         for entry in std::fs::read_dir(&self.folder)? {
             let name = entry?.file_name();
             let name = name.to_string_lossy();
-            if !name.starts_with("relay.db") && !OWN.contains(&&*name) {
+            let is_store = ["relay.db", "relay.search.db"]
+                .iter()
+                .any(|s| name.starts_with(s));
+            if !is_store && !OWN.contains(&&*name) {
                 return Ok(());
             }
         }
@@ -226,10 +230,7 @@ impl DataFolder {
         let text = read_bounded(&opened, MAX_FILE_BYTES).map_err(at)?;
         let text = String::from_utf8(text).map_err(|e| at(io::Error::other(e)))?;
         let mut config = Config::parse(&text).map_err(|fault| {
-            Failure::refused(
-                ErrorCode::Format,
-                format!("`{shown}`: {}", fault.to_string().trim_end()),
-            )
+            Failure::malformed(format!("`{shown}`: {}", fault.to_string().trim_end()))
         })?;
         let folder = file.parent().unwrap_or(Path::new(""));
         for path in config.paths_mut().filter(|p| p.is_relative()) {
@@ -270,8 +271,7 @@ impl DataFolder {
         if let Some(key) = self.find_key(name)? {
             return Ok(key);
         }
-        let made = PrivateKey::generate(Algorithm::Ed25519)
-            .map_err(|e| Failure::failed(format!("the system gives no random numbers: {e}")))?;
+        let made = new_key(Algorithm::Ed25519)?;
         self.keys().create(name, &made, None, clock::now())?;
         Ok(made)
     }
@@ -411,11 +411,9 @@ impl DataFolder {
     /// Claims the folder for one relay, until the lock is dropped.
     pub(crate) fn claim(&self) -> Result<FolderClaim, ClaimError> {
         let path = self.lock();
-        let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path).map_err(ClaimError::Disk)?;
+        let mut options = private_file();
+        let file = options.read(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(ClaimError::Disk)?;
         let mut locked = file.try_lock();
         for _ in 1..CLAIM_TRIES {
             if !matches!(locked, Err(TryLockError::WouldBlock)) {
@@ -448,6 +446,15 @@ impl FolderClaim {
         self.file.rewind()?;
         self.file.write_all(text.as_bytes())
     }
+}
+
+/// How a file for its owner alone is written.
+pub(crate) fn private_file() -> OpenOptions {
+    let mut options = File::options();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 /// Makes a folder for its owner alone.
@@ -605,6 +612,6 @@ mod tests {
         std::fs::write(&other, "nam = 3\n").unwrap();
         let fault = data.read_config(Some(&other)).unwrap_err();
         assert!(fault.to_string().contains("other.toml"), "{fault}");
-        assert_eq!(fault.exit(), ErrorCode::Format.into());
+        assert_eq!(fault.exit().code(), crate::exit::FORMAT);
     }
 }

@@ -5,8 +5,8 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::service::deliver::{self, Delivery, refused};
-use crate::service::dns::Look;
+use crate::service::deliver::{self, SendOptions, refused};
+use crate::service::dns::DnsOptions;
 use crate::service::intake::{AssignedIds, Intake};
 use crate::service::recipient::resolve_typed;
 use crate::service::relay::outbox::{DueMessage, Outbox};
@@ -15,7 +15,7 @@ use crate::service::relay::send::is_kept;
 use crate::service::workspace::Workspace;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{
-    Builder, CoreHeader, Document, ErrorCode, Intent, MetaBlock, Reading, Timestamp, scan,
+    Builder, CoreHeader, Document, Intent, MetaBlock, Reading, Timestamp, scan,
 };
 use crosstalk_protocol::relay::report::derived;
 use crosstalk_protocol::store::{
@@ -76,7 +76,7 @@ pub(crate) fn keep(
     waiting: &Waiting,
     (quiet, is_mine): (bool, bool),
 ) -> Result<Exit, Failure> {
-    let look = Look::default();
+    let look = DnsOptions::default();
     keep_history(console, workspace, &look, waiting)?;
     let mut intake = Intake::new(workspace, &look, false);
     intake.way = Way::Relayed;
@@ -89,7 +89,7 @@ pub(crate) fn keep(
 fn keep_history(
     console: &mut Console,
     workspace: &Workspace,
-    look: &Look,
+    look: &DnsOptions,
     waiting: &Waiting,
 ) -> Result<(), Failure> {
     for text in waiting.history.iter().flatten() {
@@ -231,13 +231,10 @@ fn own(cause: Cause<'_>, workspace: &Workspace, answer: &Document<'_>) -> Result
     let own = cause.is_program.then_some(waiting.to.as_str());
     let speaker = known.or(own);
     let Some(speaker) = speaker.filter(|s| !is_signed || is_same_party(s, sender)) else {
-        return Err(Failure::refused(
-            ErrorCode::Perm,
-            format!(
-                "the answer is an envelope from {sender}, and {} was asked: nothing was sent",
-                waiting.to
-            ),
-        ));
+        return Err(Failure::denied(format!(
+            "the answer is an envelope from {sender}, and {} was asked: nothing was sent",
+            waiting.to
+        )));
     };
     if is_signed {
         let verdict = verify(
@@ -347,7 +344,7 @@ pub(crate) fn post(
         true => (text.to_owned(), None),
         false => {
             let is_known = store.knows(document.receiver())?;
-            Delivery::default().seal(workspace, text, at, is_known)?
+            SendOptions::default().seal(workspace, text, at, is_known)?
         }
     };
     let (outcome, _) = deliver::keep(console, workspace, &mut store, (&text, key.as_ref()), at)?;

@@ -6,7 +6,7 @@ use crate::report::ReachReport;
 use crate::service::relay::data::make_folder;
 use crate::service::relay::remote::{Delivered, RelayArgument, Remote, Waiting};
 use crate::service::relay::send::Attached;
-use crate::service::settings::Config;
+use crate::service::settings::Settings;
 use crate::service::workspace::Workspace;
 use crate::{shell, view};
 use crosstalk_envelope::meta::Digest;
@@ -221,7 +221,7 @@ impl Reach {
     }
 
     /// Sentences for people; `id` is the local id.
-    pub(crate) fn sentences(&self, config: &Config, id: &str) -> Vec<String> {
+    pub(crate) fn sentences(&self, config: &Settings, id: &str) -> Vec<String> {
         match self {
             Self::NotHandedOver(relay) => vec![format!(
                 "not handed over to {}: `crosstalk relay deliver {id}` tries again",
@@ -236,7 +236,7 @@ impl Reach {
     }
 
     /// The same for programs: the state of the delivery that is the furthest behind.
-    pub(crate) fn report(&self, config: &Config, id: &str) -> ReachReport {
+    pub(crate) fn report(&self, config: &Settings, id: &str) -> ReachReport {
         let state = match self {
             Self::NotHandedOver(_) => "not_handed_over",
             Self::NotCopied => "not_copied",
@@ -261,7 +261,7 @@ impl Reach {
 }
 
 /// The state of a delivery in words.
-fn told(config: &Config, delivery: &Delivered) -> String {
+fn told(config: &Settings, delivery: &Delivered) -> String {
     let to = view::line(&delivery.to);
     let reason = delivery.reason.as_deref().map(view::line);
     match (DeliveryState::parse(&delivery.state), reason) {
@@ -315,7 +315,7 @@ fn begin(
 
 /// The hint that an inbox was never read, with the address that may have been meant: one that the relay may name to
 /// this caller, or one of the settings.
-pub(crate) fn unread(config: &Config, delivery: &Delivered) -> Option<String> {
+pub(crate) fn unread(config: &Settings, delivery: &Delivered) -> Option<String> {
     if !delivery.never_read {
         return None;
     }
@@ -339,16 +339,16 @@ const LOOKED_THROUGH: usize = 50;
 
 /// Follows a message at a relay, and tells each piece of news once.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct StatusWatch {
     told: BTreeSet<String>,
 }
 
-impl Watch {
+impl StatusWatch {
     /// Reports news about a message, each once. Says nothing if the relay does not report the state.
     pub(crate) fn tell(
         &mut self,
         console: &mut Console,
-        config: &Config,
+        config: &Settings,
         remote: &Remote,
         id: &str,
     ) -> Result<(), Failure> {

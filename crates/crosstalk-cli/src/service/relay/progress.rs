@@ -4,9 +4,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
 /// A progress line on a terminal.
-pub(crate) struct Progress(ProgressBar);
+pub(crate) struct ProgressLine(ProgressBar);
 
-impl Progress {
+impl ProgressLine {
     pub(crate) fn start(what: &'static str) -> Self {
         let bar = ProgressBar::no_length();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {pos}{len}") {

@@ -3,7 +3,7 @@
 use crate::console::{Console, DIM, styled};
 use crate::failure::Failure;
 use crate::service::lookup::is_long_enough;
-use crate::service::settings::{Config, base_url};
+use crate::service::settings::{Settings, base_url};
 use crate::{shell, view};
 use clap::Args;
 use crosstalk_envelope::ErrorCode;
@@ -60,7 +60,7 @@ impl RelayArgument {
     /// settings, else the one on this machine.
     pub(crate) fn connect(
         &self,
-        config: &Config,
+        config: &Settings,
         address: Option<&str>,
     ) -> Result<Remote, Failure> {
         let relays = config.relays();
@@ -100,18 +100,15 @@ pub(crate) fn read_token(file: &Path) -> Result<String, Failure> {
     let mut text = String::new();
     std::fs::File::open(file)
         .and_then(|f| f.take(TOKEN_FILE).read_to_string(&mut text))
-        .map_err(|e| Failure::io(shown.clone(), e))?;
+        .map_err(|e| Failure::at(file, e))?;
     let token = text.trim();
     let is_one = !token.is_empty() && token.chars().all(|c| c.is_ascii_graphic());
     match is_one {
         true => Ok(token.to_owned()),
         // Whatever it is, it is not shown.
-        false => Err(Failure::refused(
-            ErrorCode::Format,
-            format!(
-                "{shown} holds no token: it has to be the one line that was printed when the token was made"
-            ),
-        )),
+        false => Err(Failure::malformed(format!(
+            "{shown} holds no token: it has to be the one line that was printed when the token was made"
+        ))),
     }
 }
 

@@ -5,12 +5,12 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::report::{FailureReport, HandedReport};
-use crate::service::dns::Look;
+use crate::service::dns::DnsOptions;
 use crate::service::intake::{AssignedIds, Intake};
 use crate::service::relay::inbox::take;
-use crate::service::relay::outbox::{DueMessage, Outbox, Watch};
+use crate::service::relay::outbox::{DueMessage, Outbox, StatusWatch};
 use crate::service::relay::remote::{Pause, RelayArgument, RelayError, Remote, Waiting};
-use crate::service::settings::{Config, base_url};
+use crate::service::settings::{Settings, base_url};
 use crate::service::workspace::Workspace;
 use crate::shell;
 use clap::Args;
@@ -48,7 +48,7 @@ impl ByRelay {
     /// The relay for a receiver; nothing if the message stays here.
     pub(crate) fn choose(
         &self,
-        config: &Config,
+        config: &Settings,
         receiver: &str,
     ) -> Result<Option<Remote>, Failure> {
         let configured = config.relay_for(receiver).is_some();
@@ -83,7 +83,7 @@ impl Submission<'_> {
         console: &mut Console,
         workspace: &Workspace,
         remote: &Remote,
-        watch: Option<&mut Watch>,
+        watch: Option<&mut StatusWatch>,
     ) -> Result<HandOver, Failure> {
         let document = Document::parse(self.text, Reading::Strict);
         let id = document.header(CoreHeader::Message).unwrap_or_default();
@@ -155,7 +155,7 @@ impl Submission<'_> {
         }
         let document = Document::parse(self.text, Reading::Strict);
         let known = document.header(CoreHeader::Message).unwrap_or(id);
-        let mut watch = Watch::default();
+        let mut watch = StatusWatch::default();
         let handed = match self.hand_over(console, workspace, remote, Some(&mut watch)) {
             Ok(handed) => handed,
             Err(fault) => {
@@ -325,7 +325,7 @@ fn file_answer(
         Some(_) => None,
         None => entry_of(remote, &document),
     };
-    let look = Look::default();
+    let look = DnsOptions::default();
     let mut intake = Intake::new(workspace, &look, false);
     intake.way = Way::Relayed;
     intake.quiet = quiet;
@@ -500,12 +500,11 @@ impl HandOver {
 /// Uploads the files of a message. What the relay has already stays as it is.
 pub(crate) fn upload(remote: &Remote, files: &[Attached]) -> Result<(), Failure> {
     for file in files {
-        let shown = || file.path.to_string_lossy().into_owned();
-        let bytes = std::fs::read(&file.path).map_err(|e| Failure::io(shown(), e))?;
+        let bytes = std::fs::read(&file.path).map_err(|e| Failure::at(&file.path, e))?;
         if Digest::of(&bytes) != file.digest {
             return Err(Failure::failed(format!(
                 "{} was changed since the message was written",
-                shown()
+                file.path.to_string_lossy()
             ))
             .help("send a new message"));
         }

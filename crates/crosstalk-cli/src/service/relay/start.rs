@@ -15,7 +15,6 @@ use crosstalk_relay::port::{Keyring, Later, Resolver};
 use crosstalk_store::{SqliteStore, TrustFile, TrustStoreError};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
 
 /// Starts the part of the relay that has no network, with its key.
@@ -47,7 +46,7 @@ pub(crate) fn start_core(
             Ok(store)
         }),
         resolver,
-        clock: Box::new(precise),
+        clock: Box::new(clock::exact),
         command: {
             let data = data.clone();
             Box::new(move |words| data.command(words))
@@ -80,19 +79,13 @@ pub(crate) fn runtime(threads: Option<usize>) -> Result<Runtime, Failure> {
     built.map_err(|e| Failure::io("the threads of the relay", e))
 }
 
-/// The current time in milliseconds; a relay orders by it.
-pub(crate) fn precise() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    Timestamp::from_millis(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(0)))
-}
-
 /// Whether a token was neither revoked nor has expired.
 pub(crate) fn is_active(token: &TokenRecord, now: Timestamp) -> bool {
     token.revoked_at.is_none() && token.expires_at.is_none_or(|end| end > now)
 }
 
 pub(crate) fn count_active_tokens(store: &SqliteStore) -> Result<usize, Failure> {
-    let now = precise();
+    let now = clock::exact();
     let tokens = store.tokens()?;
     Ok(tokens.iter().filter(|t| is_active(t, now)).count())
 }

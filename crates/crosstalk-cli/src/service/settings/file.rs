@@ -1,7 +1,7 @@
 //! Reads the settings file with the line of each entry, and edits it without touching the rest.
 
 use super::relay::{self, RELAY, RelaySetting};
-use super::table::{Key, Kind, NAMES, PROFILE, SETTINGS, Setting, Value, nearest};
+use super::table::{Kind, NAMES, PROFILE, SETTINGS, Setting, SettingKey, Value, nearest};
 use crate::failure::Failure;
 use crosstalk_envelope::name::same_name;
 use crosstalk_protocol::NameTable;
@@ -26,7 +26,7 @@ pub(crate) struct FileText {
 #[derive(Debug)]
 pub(crate) struct SettingEntry {
     pub(crate) profile: Option<String>,
-    pub(crate) key: Key,
+    pub(crate) key: SettingKey,
     pub(crate) value: Value,
     pub(crate) line: usize,
 }
@@ -287,7 +287,7 @@ impl Target {
         }
     }
 
-    pub(crate) fn key(&self) -> Option<Key> {
+    pub(crate) fn key(&self) -> Option<SettingKey> {
         match &self.what {
             TargetKind::Name(_) => None,
             TargetKind::Setting(name) => Setting::find(name).map(|s| s.key),
@@ -484,9 +484,9 @@ mod tests {
         assert_eq!(
             told,
             [
-                (None, Key::User, 2),
-                (None, Key::RedactNames, 3),
-                (Some("work"), Key::Sign, 9)
+                (None, SettingKey::User, 2),
+                (None, SettingKey::RedactNames, 3),
+                (Some("work"), SettingKey::Sign, 9)
             ]
         );
         let names: Vec<_> = found

@@ -4,10 +4,12 @@ use crosstalk_envelope::{Builder, is_key_id};
 use crosstalk_protocol::dns::host_fault;
 use crosstalk_protocol::edit_distance;
 use crosstalk_protocol::relay::Pattern;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt;
 
 pub(crate) struct Setting {
-    pub(crate) key: Key,
+    pub(crate) key: SettingKey,
     /// As it is written in the file and on the command line.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
@@ -42,7 +44,8 @@ enum Fixed {
     Word(&'static str),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
 pub(crate) enum Value {
     Text(String),
     List(Vec<String>),
@@ -58,14 +61,14 @@ macro_rules! settings {
             clippy::enum_variant_names,
             reason = "the settings are named as in the file, and two are about keys to sign with"
         )]
-        pub(crate) enum Key {
+        pub(crate) enum SettingKey {
             $($key),+
         }
 
         /// Every setting, in the order in which they are shown.
         pub(crate) const SETTINGS: &[Setting] = &[
             $(Setting {
-                key: Key::$key,
+                key: SettingKey::$key,
                 name: $name,
                 kind: Kind::$kind$(($check))?,
                 default: Fixed::$default$(($value))?,
@@ -113,7 +116,7 @@ settings! {
     ConsentSigned "consent.signed": List(one_line), Empty,
         "scopes whose consent has to be signed with a trusted key; * is every sensitive one";
     ConsentAuthorities "consent.authorities": List(pattern), Empty,
-        "who may withdraw what others granted: addresses, or patterns with a * at the end";
+        "who may revoke what others granted: addresses, or patterns with a * at the end";
 }
 
 /// The table of names, and what its entries are called on the command line.
@@ -127,7 +130,7 @@ impl Setting {
 
     pub(crate) fn variable(&self) -> String {
         match self.key {
-            Key::DefaultProfile => "CROSSTALK_PROFILE".to_owned(),
+            SettingKey::DefaultProfile => "CROSSTALK_PROFILE".to_owned(),
             _ => format!(
                 "CROSSTALK_{}",
                 self.name.to_ascii_uppercase().replace('.', "_")
@@ -137,7 +140,7 @@ impl Setting {
 
     /// Whether a profile may set it.
     pub(crate) fn is_of_profiles(&self) -> bool {
-        self.key != Key::DefaultProfile
+        self.key != SettingKey::DefaultProfile
     }
 
     /// The default value; nothing if it depends on the machine.

@@ -437,6 +437,7 @@ fn programs_know_the_message_and_no_setting() {
         format!("CROSSTALK_MESSAGE_THREAD={}", header(&sent.out, "thread")),
         "CROSSTALK_MESSAGE_INTENT=REQUEST".to_owned(),
         "CROSSTALK_MESSAGE_VERIFICATION=unsigned".to_owned(),
+        "CROSSTALK_MESSAGE_ATTEMPT=1".to_owned(),
     ];
     let mut said: Vec<String> = said.into_iter().map(str::to_owned).collect();
     said.sort();

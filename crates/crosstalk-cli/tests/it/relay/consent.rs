@@ -92,7 +92,7 @@ fn a_consent_is_granted_listed_shown_and_withdrawn_at_a_relay() {
     assert_eq!(list(&ann, &["--all"]).len(), 1);
     // The second time nothing is left to do, and that is said; the store stays sound on both sides.
     let again = ann.does(&["consent", "revoke", "health-2026"]);
-    assert!(again.err.contains("withdrawn before"), "{}", again.err);
+    assert!(again.err.contains("revoked before"), "{}", again.err);
     assert!(again.err.contains("nothing to erase"), "{}", again.err);
     let data = relay.data().to_owned();
     relay.stop();
@@ -107,9 +107,9 @@ fn what_is_typed_about_a_consent_is_looked_at() {
     let grant = ["consent", "grant", BOT, "--scope"];
     let empty = kalle.run(&[&grant[..], &[" "]].concat());
     assert_eq!(empty.code, 2, "{}", empty.err);
-    // Without a key it can't be withdrawn, and does not say so.
+    // Without a key it can't be revoked, and does not say so.
     let granted = kalle.does(&[&grant[..], &["medical", "--id", "health"]].concat());
-    assert!(!granted.out.contains("withdraw"), "{}", granted.out);
+    assert!(!granted.out.contains("revoke it"), "{}", granted.out);
     let send = [
         "send",
         BOT,
@@ -137,7 +137,7 @@ fn a_consent_that_was_granted_under_another_name_is_revoked_under_it() {
     for (id, more) in [("here", &["--from", ANN][..]), ("here-too", &[])] {
         ann.does(&[&grant[..], &[id]].concat());
         let revoked = ann.does(&[&revoke[..], &[id], more].concat());
-        assert!(revoked.err.contains("Withdrawn"), "{}", revoked.err);
+        assert!(revoked.err.contains("Revoked"), "{}", revoked.err);
         assert!(
             revoked.out.starts_with(&format!("[[{ANN}→")),
             "{}",

@@ -145,3 +145,68 @@ async fn many_messages_arrive_once_each() {
     }
     assert_eq!(endpoint.count(), 600);
 }
+
+/// The clock goes on by more than a lease while the destination thinks, twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn attempt_that_outlives_its_lease_is_made_once() {
+    let slow = Endpoint::closed(|_, _| Say::ok()).await;
+    let post = Post::start(&format!(
+        "[retry]\nat_once = 1\n{}",
+        route("slow://*", &slow)
+    ));
+    post.send(&request("M1", "slow://x")).await;
+    eventually("the request", async || (slow.count() == 1).then_some(())).await;
+    post.send(&request("M2", "slow://x")).await;
+    for _ in 0..2 {
+        post.later(200);
+        eventually("the lease is kept", async || {
+            let next = post.relay.read(|s| s.next_due()).await.unwrap()?;
+            (next > post.relay.now()).then_some(())
+        })
+        .await;
+    }
+    slow.let_go(2);
+    for id in ["M1", "M2"] {
+        let way = post.is(id, DeliveryState::Delivered).await;
+        assert_eq!((way.attempts, way.leased_at), (1, None), "{id}");
+    }
+    assert_eq!(slow.count(), 2);
+}
+
+/// Whoever leased a delivery after the one who tries it decides about it.
+#[tokio::test(flavor = "multi_thread")]
+async fn outcome_under_a_lost_lease_changes_nothing() {
+    let slow = Endpoint::closed(|number, _| match number {
+        0 => Say::Status(400, "", String::new()),
+        _ => Say::ok(),
+    })
+    .await;
+    let post = Post::start(&format!(
+        "[retry]\nat_once = 1\n{}",
+        route("slow://*", &slow)
+    ));
+    post.send(&request("M1", "slow://x")).await;
+    eventually("the request", async || (slow.count() == 1).then_some(())).await;
+    let now = post.relay.now();
+    let end = crosstalk_envelope::Timestamp::from_millis(now.as_millis() + 3_600_000);
+    let steal = move |store: &mut dyn crosstalk_protocol::relay::RelayStore| {
+        let later = crosstalk_envelope::Timestamp::from_millis(now.as_millis() + 1);
+        store.release_leases(now)?;
+        store.due(later, end, 1)
+    };
+    let stolen = post.relay.write(steal).await.unwrap().remove(0);
+    post.send(&request("M2", "slow://x")).await;
+    slow.let_go(2);
+    // One at a time: the first attempt is over when the second one is.
+    post.is("M2", DeliveryState::Delivered).await;
+    let way = post.way("M1").await.unwrap();
+    assert_eq!((way.state, way.attempts), (DeliveryState::Queued, 0));
+    assert_eq!(
+        (way.leased_at, way.next_at),
+        (Some(stolen.leased_at), Some(end))
+    );
+    assert!(
+        post.inbox("ANN").await.is_empty(),
+        "the sender is told nothing"
+    );
+}

@@ -80,7 +80,15 @@ async fn a_message_is_sent_read_answered_and_acknowledged() {
     let tree = client.thread("T-M2").await.unwrap();
     assert_eq!(tree.messages[0].answers[0].message.id, "A2");
     assert!(client.export("T-M2").await.unwrap().contains("message: A2"));
-    assert_eq!(client.threads(None, true, 10, 0).await.unwrap().len(), 2);
+    assert_eq!(
+        client
+            .threads(None, true, 10, None)
+            .await
+            .unwrap()
+            .threads
+            .len(),
+        2
+    );
     assert_eq!(client.search("port", 10).await.unwrap().len(), 3);
 }
 

@@ -245,6 +245,7 @@ async fn a_hostile_message_is_data() {
         "CROSSTALK_MESSAGE_THREAD=T;touch-pwned",
         "CROSSTALK_MESSAGE_INTENT=REQUEST",
         "CROSSTALK_MESSAGE_VERIFICATION=unsigned",
+        "CROSSTALK_MESSAGE_ATTEMPT=1",
     ] {
         assert!(environment.lines().any(|l| l == variable), "{environment}");
     }
@@ -672,4 +673,37 @@ async fn inbox_of_a_routed_address_has_nothing_that_its_program_got() {
     post.gets("ANN", 1).await;
     let left = post.relay.inbox("bot://port", None, 9).await.unwrap();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// A program that is tried again knows it.
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_have_numbers() {
+    let post = Post::start(&only(
+        "cat > /dev/null; echo $CROSSTALK_MESSAGE_ATTEMPT >> tries; test $CROSSTALK_MESSAGE_ATTEMPT = 3 && echo Yes.",
+        "",
+    ));
+    post.send(&request("M1", "bot://port")).await;
+    post.is("M1", DeliveryState::Delivered).await;
+    let tries = std::fs::read_to_string(post.path("work/tries")).unwrap();
+    assert_eq!(tries, "1\n2\n3\n");
+}
+
+/// Nobody else has to wait because a program rejects the messages of one.
+#[tokio::test(flavor = "multi_thread")]
+async fn rejected_input_does_not_close_the_lane() {
+    let retry = "[retry]\nfirst_seconds = 0\nlongest_seconds = 0\nattempts = 4\nfailures = 2\npause_seconds = 3600\nat_once = 1\n";
+    for (status, letters) in [(65, 3), (1, 1)] {
+        let script = format!(
+            "cat > /dev/null; case $CROSSTALK_MESSAGE_ID in BAD*) exit {status};; *) echo Yes.;; esac"
+        );
+        let post = Post::start(&format!("{retry}{}", route("bot://*", &script, "")));
+        for number in 0..letters {
+            let id = format!("BAD{number}");
+            post.send(&request(&id, "bot://port")).await;
+            assert_eq!(post.is(&id, DeliveryState::Failed).await.attempts, 4);
+        }
+        // The clock stands still: a lane that is closed stays so.
+        post.send(&request("GOOD", "bot://port")).await;
+        post.is("GOOD", DeliveryState::Delivered).await;
+    }
 }

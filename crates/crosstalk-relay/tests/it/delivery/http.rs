@@ -281,3 +281,22 @@ async fn private_addresses_are_not_reached() {
     }
     assert_eq!(endpoint.count(), 0);
 }
+
+/// An endpoint that is tried again knows it.
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_have_numbers() {
+    let endpoint = Endpoint::start(|number, _| match number {
+        0..2 => Say::Status(500, "", String::new()),
+        _ => Say::ok(),
+    })
+    .await;
+    let post = Post::start(&route(&endpoint.url(), ""));
+    post.send(&request("M1", "bot://port")).await;
+    post.is("M1", DeliveryState::Delivered).await;
+    let asked = endpoint.asked();
+    let numbers: Vec<&str> = asked
+        .iter()
+        .map(|a| a.headers["crosstalk-attempt"].as_str())
+        .collect();
+    assert_eq!(numbers, ["1", "2", "3"]);
+}

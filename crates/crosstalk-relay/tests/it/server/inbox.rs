@@ -432,3 +432,24 @@ fn only_the_messages_of_the_answer_count_as_handed_out() {
         }
     }
 }
+
+/// Looking is no attempt; a failure that the recipient reports is one.
+#[test]
+fn entries_say_which_attempt_they_are() {
+    let house = House::local();
+    house.take(&text("ANN", ME, "M1"));
+    let attempt = || {
+        let path = format!("/crosstalk/inbox?for={ME}");
+        let page = house
+            .ask(&Ask::get(&path).accept("application/json"))
+            .json();
+        page["messages"][0]["attempt"].clone()
+    };
+    assert_eq!((attempt(), attempt()), (json!(1), json!(1)));
+    let ack = json!({"for": ME, "ids": ["M1"], "state": "retrying"});
+    assert_eq!(
+        house.ask(&Ask::json("POST", "/crosstalk/ack", &ack)).status,
+        200
+    );
+    assert_eq!(attempt(), json!(2));
+}

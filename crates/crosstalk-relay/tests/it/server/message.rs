@@ -4,6 +4,7 @@ use crate::house::{House, Plan, ids, letter, secret, text};
 use crate::http::{Ask, strict};
 use crosstalk_envelope::{Reading, scan};
 use crosstalk_protocol::relay::{RelayStore as _, Role};
+use crosstalk_testing::wait::wait_until;
 use serde_json::{Value, json};
 
 const ME: &str = "claude://code/api";
@@ -229,6 +230,34 @@ fn messages_are_found_by_their_words() {
     assert_eq!(found("pears+ripe"), ["M2"]);
     assert_eq!(found("ripe&limit=1"), ["M2"]);
     assert!(found("apples").is_empty());
+    // How far the index is, whatever was found.
+    for q in ["ripe", "apples"] {
+        let answer = get(&house, &format!("/crosstalk/search?q={q}"));
+        assert_eq!(answer["indexed_through"], 2, "{q}");
+    }
+}
+
+/// The search file is gone when a relay starts: everything is searchable again, and no request fails.
+#[test]
+fn search_index_is_made_again_while_the_relay_runs() {
+    let house = House::local();
+    for number in 0..30 {
+        house.take(&text("ANN", ME, &format!("M{number}")));
+    }
+    let found = |house: &House| {
+        let answer = get(house, "/crosstalk/search?q=ripe&limit=100");
+        ids(&answer["messages"]).len()
+    };
+    assert_eq!(found(&house), 30);
+    let data = house.close();
+    let file = data.path().join("relay.search.db");
+    std::fs::remove_file(&file).unwrap();
+    let house = House::open(Plan::default(), data).unwrap();
+    wait_until("everything is searchable", || found(&house) == 30);
+    let data = house.close();
+    std::fs::write(&file, "no database ".repeat(1000)).unwrap();
+    let house = House::open(Plan::default(), data).unwrap();
+    wait_until("everything is searchable", || found(&house) == 30);
 }
 
 #[test]
@@ -283,7 +312,7 @@ fn status_hides_details_of_the_machine_from_the_sender() {
         assert!(
             house
                 .store()
-                .attempted("M1", "bot://x", &attempt, at)
+                .attempted("M1", "bot://x", None, &attempt, at)
                 .unwrap()
         );
         for (name, sees) in [("ops", true), ("ann", false), ("bot", false)] {
@@ -328,4 +357,60 @@ fn a_denied_look_reads_nothing_of_the_thread() {
     assert_eq!(broken.unwrap(), 2);
     assert_eq!(look("two", "M2"), 503, "a part of it can't be read");
     assert_eq!(look("eve", "M1"), 404);
+}
+
+/// From cursor to cursor, every thread is listed once, for those who see all of them and for those who see some.
+#[test]
+fn threads_go_from_cursor_to_cursor() {
+    let plan = Plan::default()
+        .ticking(1)
+        .token("ops", Role::Admin, &[])
+        .token("ann", Role::Person, &["human://x/ann"])
+        .token("bob", Role::Person, &["human://x/bob"]);
+    let house = plan.open();
+    let all: Vec<String> = (0..11).map(|n| format!("T{n:02}")).collect();
+    for (number, thread) in all.iter().enumerate() {
+        let from = ["ann", "bob"][number % 2];
+        let (sender, id) = (format!("human://x/{from}"), format!("M{number:02}"));
+        let text = letter(&sender, "agent://x/bot", &id).thread(thread);
+        let ask = Ask::send(text.build().unwrap()).token(&secret(from));
+        assert_eq!(house.ask(&ask).status, 200);
+    }
+    let list = |who: &str, query: &str| {
+        let path = format!("/crosstalk/threads?{query}");
+        house.ask(&Ask::get(&path).token(&secret(who)))
+    };
+    let mut wanted = all.clone();
+    wanted.reverse();
+    let own: Vec<String> = wanted.iter().step_by(2).cloned().collect();
+    for (who, wanted) in [("ops", &wanted), ("ann", &own)] {
+        for limit in [1, 3, wanted.len(), 500] {
+            let (mut seen, mut query) = (Vec::new(), format!("limit={limit}"));
+            loop {
+                let page = list(who, &query).json();
+                seen.extend(ids(&page["threads"]));
+                let Some(cursor) = page["cursor"].as_str() else {
+                    break;
+                };
+                query = format!("limit={limit}&after={cursor}");
+            }
+            assert_eq!(&seen, wanted, "{who} {limit}");
+        }
+    }
+    for cursor in [
+        "x",
+        "1",
+        "1.",
+        ".1",
+        "1.x",
+        "-1.1",
+        "1.1.1",
+        "99999999999999999999.1",
+    ] {
+        assert_eq!(
+            list("ops", &format!("after={cursor}")).status,
+            400,
+            "{cursor}"
+        );
+    }
 }

@@ -13,6 +13,18 @@ use crate::sqlite::sql::{Columns as _, Sql as _, member, number, position, tuple
 
 const ENTRY: &str = "l.place, l.kind, l.at, l.id, l.canonical, l.raw, l.sealed, l.salt, l.detail";
 
+/// The entries about the messages that are `wanted`: where they were accepted, and what happened to them.
+const PLACES: &str = "SELECT i.entry FROM wanted CROSS JOIN intake i ON i.seq = wanted.seq UNION ALL \
+    SELECT r.place FROM wanted CROSS JOIN renewal r ON r.seq = wanted.seq UNION ALL SELECT e.place \
+    FROM wanted CROSS JOIN intake i ON i.seq = wanted.seq CROSS JOIN log e INDEXED BY log_id ON \
+    e.kind <> 0 AND e.id = i.id";
+
+/// The messages of a thread: indexed, erased, quarantined, and those that are not indexed yet.
+const THREAD_MESSAGES: &str = "SELECT seq FROM message WHERE thread = ? UNION ALL SELECT seq FROM \
+    intake WHERE thread = ? AND text = '' UNION ALL SELECT i.seq FROM quarantine CROSS JOIN intake i \
+    ON i.seq = quarantine.seq WHERE i.thread = ? UNION ALL SELECT seq FROM intake WHERE thread = ? \
+    AND seq > (SELECT seq FROM progress WHERE name = 'filed')";
+
 pub(super) fn leaf(row: &Row<'_>) -> SqlResult<Leaf> {
     Ok(Leaf {
         kind: member("kind of entry", &EventKind::ALL, row.get("kind")?)?,
@@ -67,16 +79,17 @@ pub(super) fn entries(db: &Connection, asked: &LogQuery) -> SqlResult<Vec<LogEnt
         want("l.at <= ?", until.as_millis().into());
     }
     if let Some(id) = &asked.id {
-        // By the index of what happened to it, and by where it was accepted.
         want(
-            "(l.kind <> 0 AND l.id = ? OR l.place IN (SELECT entry FROM intake WHERE id = ? UNION SELECT renewed FROM intake \
-             WHERE id = ?))",
+            &format!(
+                "l.place IN (WITH wanted (seq) AS (SELECT seq FROM intake WHERE id = ?) {PLACES} UNION ALL \
+                 SELECT place FROM log WHERE kind <> 0 AND id = ?)"
+            ),
             id.clone().into(),
         );
     }
     if let Some(thread) = &asked.thread {
         want(
-            "(l.seq IN (SELECT seq FROM intake WHERE thread = ?) OR l.id IN (SELECT id FROM intake WHERE thread = ?))",
+            &format!("l.place IN (WITH wanted (seq) AS ({THREAD_MESSAGES}) {PLACES})"),
             thread.clone().into(),
         );
     }

@@ -46,9 +46,7 @@ const RULES: [(&str, &str); 18] = [
     (
         "a message that a relay took is on its way to nobody",
         "SELECT id FROM intake i WHERE peer IS NOT NULL AND text <> '' \
-         AND seq <= (SELECT seq FROM progress WHERE name = 'filed') \
-         AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.seq = i.seq) \
-         AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.seq = i.seq)",
+         AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.seq = i.seq)",
     ),
     (
         "a message that was erased is still filed or on its way",

@@ -1,18 +1,19 @@
 //! Deliveries: recipients in columns, and states, which only go forward.
 
-use super::index;
-use crate::sqlite::derive::INTAKE_ROW;
+use super::{index, queue};
+use crate::sqlite::derive::{self, INTAKE_ROW, IntakeRow};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::{
     Columns as _, Sql as _, member, number, position, to_u64, tuple, unknown, value,
 };
-use crate::sqlite::{derive, log, quarantine};
+use crate::sqlite::{log, quarantine};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::audit::{Event, EventDetail, EventKind};
 use crosstalk_protocol::relay::{
-    Admission, Attempt, DeadLetter, Delivery, DeliveryState, Handler, Recipient, program_failure,
+    Admission, Attempt, DeadLetter, Delivery, DeliveryState, Handler, Lease, Recipient,
+    program_failure,
 };
-use crosstalk_protocol::store::party;
+use crosstalk_protocol::store::{Arrival, party};
 use rusqlite::{Connection, Row, params};
 
 const DELIVERY: &str = "d.address, d.handler, d.state, d.attempts, d.queued_at, d.delivered_at, d.read_at, \
@@ -39,39 +40,32 @@ pub(in crate::sqlite) fn deliveries(db: &Connection, id: &str) -> SqlResult<Vec<
     let sql = format!(
         "SELECT {DELIVERY} FROM intake i JOIN delivery d ON d.seq = i.seq WHERE i.id = ?1 ORDER BY d.party"
     );
-    let found = db.all(&sql, params![id], delivery)?;
-    match found.is_empty() {
-        true => quarantined(db, id),
-        false => Ok(found),
+    let mut found = db.all(&sql, params![id], delivery)?;
+    if quarantine::has(db, id)? {
+        let is_queued = |d: &&mut Delivery| d.state == DeliveryState::Queued;
+        for delivery in found.iter_mut().filter(is_queued) {
+            delivery.state = DeliveryState::Quarantined;
+            delivery.reason = Some("the relay could not index it; ask its operator".to_owned());
+        }
     }
+    Ok(found)
 }
 
-/// The deliveries that a message would have, if it could be indexed.
-fn quarantined(db: &Connection, id: &str) -> SqlResult<Vec<Delivery>> {
-    if !quarantine::has(db, id)? {
-        return Ok(Vec::new());
-    }
-    let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE id = ?1");
-    db.one(&sql, params![id], |row| {
-        let routes: String = row.get("routes")?;
-        let arrival = derive::intake_row(row)?.arrival;
-        let routes = read_recipients(&routes, &arrival.receiver)?;
-        let one = |(address, by): (&str, Handler)| Delivery {
-            state: DeliveryState::Quarantined,
-            reason: Some("the relay could not index it; ask its operator".to_owned()),
-            ..Delivery::queued(address, by, arrival.at)
-        };
-        Ok(routes.into_iter().map(one).collect())
-    })
+/// The position of a message.
+fn seq_of(db: &Connection, id: &str) -> SqlResult<Option<i64>> {
+    db.find("SELECT seq FROM intake WHERE id = ?1", params![id], value)
 }
 
-/// The position of a message; it is indexed when this returns.
-fn indexed_seq(db: &Connection, id: &str) -> SqlResult<Option<i64>> {
-    let seq: Option<i64> = db.find("SELECT seq FROM intake WHERE id = ?1", params![id], value)?;
-    if let Some(seq) = seq {
-        index::index_through(db, seq)?;
+/// Brings the delivery that an ACK or a NACK reports into its state: of the recipient alone, not of others of its scheme.
+pub(super) fn report(db: &Connection, arrival: &Arrival) -> SqlResult<()> {
+    let reported = arrival.reports_delivery().zip(arrival.answered());
+    if let Some(((state, reason), id)) = reported
+        && let Some(seq) = seq_of(db, id)?
+    {
+        let sender = party(&arrival.sender);
+        advance(db, seq, &sender, state, arrival.at, reason.as_deref())?;
     }
-    Ok(seq)
+    Ok(())
 }
 
 /// Queues a delivery, unless there is one to this party.
@@ -91,6 +85,34 @@ pub(in crate::sqlite) fn queue(
     Ok(())
 }
 
+/// Queues the deliveries of messages that an older version accepted, and did not index. Only inside a transaction.
+pub(in crate::sqlite) fn queue_unindexed(db: &Connection) -> SqlResult<()> {
+    let sql = format!(
+        "SELECT {INTAKE_ROW}, priority, answer_by FROM intake WHERE peer IS NOT NULL AND text <> '' AND seq IN \
+         (SELECT seq FROM intake WHERE seq > ?1 UNION SELECT seq FROM quarantine) ORDER BY seq"
+    );
+    let mut find = db.prepare(&sql)?;
+    let mut rows = find.query(params![index::progress(db, index::INDEXED)?])?;
+    while let Some(row) = rows.next()? {
+        let routes: String = row.get("routes")?;
+        let IntakeRow { seq, arrival, .. } = derive::intake_row(row)?;
+        for (address, handler) in read_recipients(&routes, &arrival.receiver)? {
+            queue(
+                db,
+                (seq, arrival.at),
+                address,
+                handler,
+                row.get("priority")?,
+            )?;
+        }
+        if let Some(due) = row.opt_time("answer_by")? {
+            queue::expect_answer(db, seq, due)?;
+        }
+        report(db, &arrival)?;
+    }
+    Ok(())
+}
+
 /// Brings the deliveries of messages to an address into a state. Only inside a transaction.
 pub(super) fn mark(
     db: &Connection,
@@ -102,7 +124,7 @@ pub(super) fn mark(
     let party = party(address);
     let mut found = Vec::new();
     for id in ids {
-        if let Some(seq) = indexed_seq(db, id)?
+        if let Some(seq) = seq_of(db, id)?
             && advance(db, seq, &party, state, at, None)?
         {
             found.push(id.clone());
@@ -207,18 +229,18 @@ fn note(
 /// Records the outcome of an attempt. Only inside a transaction.
 pub(super) fn attempted(
     db: &Connection,
-    id: &str,
-    to: &str,
+    (id, to, leased_at): (&str, &str, Option<Timestamp>),
     attempt: &Attempt,
     at: Timestamp,
 ) -> SqlResult<bool> {
-    let Some(seq) = indexed_seq(db, id)? else {
+    let Some(seq) = seq_of(db, id)? else {
         return Ok(false);
     };
     let party = party(to);
     let sql = "UPDATE delivery SET attempts = attempts + 1 WHERE seq = ?1 AND party = ?2 AND \
-        state = 0";
-    let counted = db.run(sql, params![seq, party])?;
+        state = 0 AND leased_at IS ?3";
+    let leased_at = leased_at.map(Timestamp::as_millis);
+    let counted = db.run(sql, params![seq, party, leased_at])?;
     if counted == 0 {
         return Ok(false);
     }
@@ -252,7 +274,7 @@ pub(super) fn note_failure(
     let reason = program_failure(is_final);
     let mut changed = Vec::new();
     for id in ids {
-        let Some(seq) = indexed_seq(db, id)? else {
+        let Some(seq) = seq_of(db, id)? else {
             continue;
         };
         let sql = "UPDATE delivery SET attempts = attempts + 1, reason = ?3 WHERE seq = ?1 AND \
@@ -283,15 +305,29 @@ pub(super) fn was_handed_out(db: &Connection, address: &str, name: &str) -> SqlR
     )
 }
 
-/// Ends a lease. Only inside a transaction.
-pub(super) fn release(db: &Connection, id: &str, to: &str, at: Timestamp) -> SqlResult<bool> {
-    let Some(seq) = indexed_seq(db, id)? else {
-        return Ok(false);
-    };
-    let sql = "UPDATE delivery SET next_at = ?3, leased_at = NULL WHERE seq = ?1 AND party = ?2 \
-        AND state = 0 AND handler > 1";
-    let released = db.run(sql, params![seq, party(to), at.as_millis()])?;
-    Ok(released > 0)
+/// Moves the end of leases. Only inside a transaction.
+pub(super) fn renew(db: &Connection, leases: &[Lease], until: Timestamp) -> SqlResult<u64> {
+    let sql = "UPDATE delivery SET next_at = ?4 WHERE seq = ?1 AND party = ?2 AND state = 0 AND \
+        leased_at = ?3";
+    change_leases(db, sql, leases, until)
+}
+
+/// Ends leases. Only inside a transaction.
+pub(super) fn release(db: &Connection, leases: &[Lease], at: Timestamp) -> SqlResult<u64> {
+    let sql = "UPDATE delivery SET next_at = ?4, leased_at = NULL WHERE seq = ?1 AND party = ?2 \
+        AND state = 0 AND leased_at = ?3";
+    change_leases(db, sql, leases, at)
+}
+
+/// Changes deliveries as long as their leases hold.
+fn change_leases(db: &Connection, sql: &str, leases: &[Lease], at: Timestamp) -> SqlResult<u64> {
+    let mut changed = 0;
+    for lease in leases {
+        let seq = seq_of(db, &lease.id)?;
+        let given = params![seq, party(&lease.to), lease.at.as_millis(), at.as_millis()];
+        changed += to_u64(db.run(sql, given)?);
+    }
+    Ok(changed)
 }
 
 /// Dead letters. A message whose text was erased can't be queued again, and is none of them.
@@ -312,7 +348,7 @@ pub(super) fn dead(db: &Connection, limit: usize) -> SqlResult<Vec<DeadLetter>> 
 
 /// Queues dead letters again. Only inside a transaction.
 pub(super) fn requeue(db: &Connection, id: &str, at: Timestamp) -> SqlResult<u64> {
-    let Some(seq) = indexed_seq(db, id)? else {
+    let Some(seq) = seq_of(db, id)? else {
         return Ok(0);
     };
     let sql = "UPDATE delivery SET state = 0, attempts = 0, queued_at = ?2, next_at = \

@@ -16,12 +16,10 @@ use crosstalk_protocol::store::{
     Arrival, Record, Side, StoreError, StoredMessage, Way, is_same_party,
 };
 use rusqlite::{Connection, Row, params};
-use std::collections::BTreeSet;
 
 use super::{delivery, intake, keep, queue};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::accept;
-use crate::sqlite::course;
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::log;
 use crate::sqlite::sql::{Columns as _, Sql as _, number, time, to_u64, value};
@@ -293,8 +291,7 @@ fn decide(db: &Connection, decision: &HoldDecision) -> SqlResult<Ruling> {
     let admission = Box::new(released(db, &found)?);
     db.execute_batch("SAVEPOINT decision")?;
     settle(db, &found, decision)?;
-    let mut stale = BTreeSet::new();
-    let taken = match intake::accept_one(db, &admission, &mut stale)? {
+    let taken = match intake::accept_one(db, &admission)? {
         AcceptOutcome::Accepted { seq, .. } => Some((seq, admission)),
         AcceptOutcome::Rejected(refusal) => {
             db.execute_batch("ROLLBACK TO decision; RELEASE decision")?;
@@ -302,9 +299,6 @@ fn decide(db: &Connection, decision: &HoldDecision) -> SqlResult<Ruling> {
         }
         AcceptOutcome::Known { .. } | AcceptOutcome::Held { .. } => None,
     };
-    for thread in &stale {
-        course::recount(db, thread)?;
-    }
     db.execute_batch("RELEASE decision")?;
     Ok(Ruling::Done(taken))
 }

@@ -10,11 +10,10 @@ use crate::sqlite::query::{self, RECORD};
 use crate::sqlite::sql::{Columns as _, Sql as _, number, position, value};
 
 pub(super) fn inbox_of(db: &Connection, inbox: &InboxQuery<'_>) -> SqlResult<Vec<InboxEntry>> {
-    let sql = format!(
-        "{RECORD}, d.address, d.handler, d.state FROM delivery d INDEXED BY delivery_inbox \
-         CROSS JOIN message m ON m.seq = d.seq CROSS JOIN intake i ON i.seq = d.seq \
-         WHERE d.party = ?1 AND d.state < 3 AND d.seq > ?2 AND (d.handler <> ?4 OR d.state = 0) ORDER BY d.seq LIMIT ?3"
-    );
+    let sql = "SELECT d.seq, d.address, d.handler, d.state, d.attempts FROM delivery d INDEXED BY delivery_inbox \
+        CROSS JOIN intake i ON i.seq = d.seq WHERE d.party = ?1 AND d.state < 3 AND d.seq > ?2 AND \
+        (d.handler <> ?4 OR d.state = 0) AND octet_length(i.text) > 0 AND d.seq NOT IN (SELECT seq \
+        FROM quarantine) ORDER BY d.seq LIMIT ?3";
     let asked = params![
         party(inbox.address),
         inbox.after.map_or(0, super::number),
@@ -22,14 +21,25 @@ pub(super) fn inbox_of(db: &Connection, inbox: &InboxQuery<'_>) -> SqlResult<Vec
         // A program can't acknowledge. What it has processed would come again to anyone who listens later.
         position(&Handler::ALL, Handler::Exec)
     ];
-    db.all(&sql, asked, |row| {
-        Ok(InboxEntry {
-            to: row.get("address")?,
-            by: row.member("handler", &Handler::ALL)?,
-            state: row.member("state", &DeliveryState::ALL)?,
-            record: query::record(row)?,
-        })
-    })
+    let rows = db.all(sql, asked, |row| {
+        let by = row.member("handler", &Handler::ALL)?;
+        let state = row.member("state", &DeliveryState::ALL)?;
+        let attempts = row.get("attempts")?;
+        Ok((row.get("seq")?, row.get("address")?, by, state, attempts))
+    })?;
+    let mut entries = Vec::with_capacity(rows.len());
+    for (seq, to, by, state, attempts) in rows {
+        if let Some(record) = at(db, seq)? {
+            entries.push(InboxEntry {
+                to,
+                by,
+                state,
+                attempts,
+                record,
+            });
+        }
+    }
+    Ok(entries)
 }
 
 pub(super) fn taken(db: &Connection, places: &[u64]) -> SqlResult<Vec<Record>> {

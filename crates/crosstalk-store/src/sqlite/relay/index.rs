@@ -1,44 +1,89 @@
-//! Indexing: deriving threads, words and deliveries from accepted messages, and how far that is. Each message is indexed
+//! Indexing: deriving threads and waits from accepted messages, and how far that is. Each message is indexed
 //! exactly once: the position moves in the transaction that indexes.
 
-use super::{close, delivery, intake};
-use crate::sqlite::derive::{INTAKE_ROW, IntakeRow};
+use super::{close, delivery};
+use crate::sqlite::derive::{IntakeRow, recipient_addresses};
 use crate::sqlite::fault::SqlResult;
-use crate::sqlite::sql::{Sql as _, number, tuple, value};
-use crate::sqlite::{accept, derive, fault, quarantine};
-use crosstalk_protocol::relay::{ConversationId, IndexProgress};
-use crosstalk_protocol::store::{Arrival, party};
-use rusqlite::{Connection, Row, params};
-use std::collections::BTreeSet;
+use crate::sqlite::indexed::Batch;
+use crate::sqlite::sql::{Sql as _, number, value};
+use crate::sqlite::{accept, quarantine};
+use crosstalk_envelope::reply::ReceivedIds;
+use crosstalk_protocol::relay::{Admission, ConversationId, IndexProgress};
+use rusqlite::{Connection, params};
+use std::collections::VecDeque;
 
-/// An accepted message with its route.
-struct PendingRow {
-    filed: IntakeRow,
-    routes: String,
-    priority: i64,
-    answer_by: Option<i64>,
+/// Indexes the oldest that are not indexed. If one of them can't be, this fails, unless each is guarded: then that one is
+/// quarantined. Only inside a transaction.
+pub(super) fn index_oldest(
+    db: &Connection,
+    limit: usize,
+    is_guarded: bool,
+    accepted: &AcceptedMessages,
+) -> SqlResult<IndexProgress> {
+    index_some(db, i64::MAX, limit, (is_guarded, accepted))
 }
 
-fn pending_row(row: &Row<'_>) -> SqlResult<PendingRow> {
-    Ok(PendingRow {
-        filed: derive::intake_row(row)?,
-        routes: row.get("routes")?,
-        priority: row.get("priority")?,
-        answer_by: row.get("answer_by")?,
-    })
+/// Messages that this handle accepted and has not indexed: they need not be read again. The file says what became of them
+/// since, and counts.
+#[derive(Debug, Default)]
+pub(in crate::sqlite) struct AcceptedMessages(VecDeque<IntakeRow>);
+
+/// How many accepted messages are kept in memory. The others are read from the file.
+const MAX_ACCEPTED: usize = 4096;
+
+impl AcceptedMessages {
+    pub(super) fn add(&mut self, seq: u64, admission: &Admission, ids: &ReceivedIds) {
+        if self.0.len() >= MAX_ACCEPTED {
+            return;
+        }
+        let mut arrival = admission.arrival.clone();
+        let routes = delivery::write_recipients(admission);
+        arrival.add_recipients(recipient_addresses(&routes));
+        arrival.generated.thread.clone_from(&ids.thread);
+        let thread = arrival.thread.as_ref().unwrap_or(&ids.thread).clone();
+        self.0.push_back(IntakeRow {
+            seq: number(seq),
+            thread,
+            arrival,
+        });
+    }
+
+    pub(super) fn drop_through(&mut self, through: u64) {
+        while self
+            .0
+            .pop_front_if(|row| row.seq <= number(through))
+            .is_some()
+        {}
+    }
+
+    /// A message as it was accepted, if the row says the same.
+    fn get(&self, row: &UnindexedRow) -> Option<&IntakeRow> {
+        let place = self.0.binary_search_by_key(&row.seq, |a| a.seq).ok()?;
+        let found = self.0.get(place)?;
+        let is_same = found.arrival.id() == row.id
+            && found.thread == row.thread
+            && found.arrival.verdict.as_str() == row.verdict;
+        is_same.then_some(found)
+    }
 }
 
-/// Indexes the oldest that are not indexed. Only inside a transaction.
-pub(super) fn index_oldest(db: &Connection, limit: usize) -> SqlResult<IndexProgress> {
-    index_some(db, i64::MAX, limit)
+/// What the file says about a message that is to be indexed.
+struct UnindexedRow {
+    seq: i64,
+    id: String,
+    thread: String,
+    verdict: String,
 }
+
+/// Which of them go alone, and what is known without reading it.
+type HowToIndex<'a> = (bool, &'a AcceptedMessages);
 
 /// Indexes everything up to a position.
 pub(super) fn index_through(db: &Connection, place: i64) -> SqlResult<()> {
     let mut through = progress(db, INDEXED)?;
     while through < place {
         let before = through;
-        index_some(db, place, ROWS)?;
+        index_some(db, place, ROWS, (true, &AcceptedMessages::default()))?;
         through = progress(db, INDEXED)?;
         if through == before {
             break;
@@ -47,66 +92,75 @@ pub(super) fn index_through(db: &Connection, place: i64) -> SqlResult<()> {
     Ok(())
 }
 
-/// Who gets what is not indexed yet, after a position.
-pub(super) fn unindexed(
+fn index_some(
     db: &Connection,
-    after: i64,
+    place: i64,
     limit: usize,
-) -> SqlResult<Vec<(u64, Vec<String>)>> {
-    let after = after.max(progress(db, INDEXED)?);
-    let sql = format!(
-        "SELECT {INTAKE_ROW}, peer, priority, answer_by FROM intake WHERE seq > ?1 AND peer IS NOT NULL \
-         AND text <> '' ORDER BY seq LIMIT ?2"
-    );
-    let rows = db.all(&sql, params![after, number(limit)], pending_row)?;
-    let who = |row: PendingRow| {
-        let routes = delivery::read_recipients(&row.routes, &row.filed.arrival.receiver)?;
-        let who = routes.into_iter().map(|(address, _)| address.to_owned());
-        Ok((row.filed.seq.unsigned_abs(), who.collect()))
-    };
-    rows.into_iter().map(who).collect()
-}
-
-fn index_some(db: &Connection, place: i64, limit: usize) -> SqlResult<IndexProgress> {
+    (is_guarded, accepted): HowToIndex<'_>,
+) -> SqlResult<IndexProgress> {
     let through = progress(db, INDEXED)?;
     // Messages that were erased before they were indexed have nothing to index.
-    let sql = "SELECT seq, peer IS NOT NULL AND text <> '' FROM intake WHERE seq > ?1 AND \
-        seq <= ?2 ORDER BY seq LIMIT ?3";
+    let sql = "SELECT seq, peer IS NOT NULL AND octet_length(text) > 0, id, thread, verdict FROM \
+        intake WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3";
     let asked = params![through, place, number(limit)];
-    let rows = db.all(sql, asked, tuple::<(i64, bool)>)?;
-    let Some(last) = rows.last().map(|(seq, _)| *seq) else {
+    let rows = db.all(sql, asked, |row| {
+        let unindexed = UnindexedRow {
+            seq: row.get(0)?,
+            id: row.get(2)?,
+            thread: row.get(3)?,
+            verdict: row.get(4)?,
+        };
+        Ok((row.get(1)?, unindexed))
+    })?;
+    let Some(last) = rows.last().map(|(_, row)| row.seq) else {
         return indexing(db, 0);
     };
-    let seqs: Vec<i64> = rows
-        .into_iter()
-        .filter_map(|(seq, is)| is.then_some(seq))
-        .collect();
-    db.execute_batch("SAVEPOINT batch")?;
-    match index_together(db, &seqs) {
-        Err(error) if fault::is_about_message(&error) => {
-            // One of them can't be indexed: each goes alone, so that it is the only one.
-            db.execute_batch("ROLLBACK TO batch")?;
-            for seq in &seqs {
-                quarantine::alone(db, *seq, || index_together(db, &[*seq]))?;
+    let rows = rows.into_iter().filter(|(is_there, _)| *is_there);
+    let rows: Vec<UnindexedRow> = rows.map(|(_, row)| row).collect();
+    let read = |row: &UnindexedRow| match accepted.get(row) {
+        Some(known) => Ok(known.clone()),
+        None => accept::row(db, row.seq),
+    };
+    match is_guarded {
+        true => {
+            for row in &rows {
+                quarantine::alone(db, row.seq, || index_together(db, [read(row)]))?;
             }
         }
-        result => result?,
+        false => index_together(db, rows.iter().map(read))?,
     }
-    db.execute_batch("RELEASE batch")?;
     set_progress(db, INDEXED, last)?;
-    indexing(db, seqs.len())
+    indexing(db, rows.len())
 }
 
-/// Indexes messages. Their threads are counted once for all of them.
-fn index_together(db: &Connection, seqs: &[i64]) -> SqlResult<()> {
-    let sql = format!("SELECT {INTAKE_ROW}, peer, priority, answer_by FROM intake WHERE seq = ?1");
-    let (mut stale, mut threads) = (BTreeSet::new(), Vec::with_capacity(seqs.len()));
-    for seq in seqs {
-        let mut row = db.one(&sql, params![seq], pending_row)?;
-        index_one(db, &mut row, &mut stale)?;
-        threads.push(row.filed.thread);
+/// Indexes messages.
+fn index_together(
+    db: &Connection,
+    rows: impl IntoIterator<Item = SqlResult<IntakeRow>>,
+) -> SqlResult<()> {
+    let (mut batch, mut closed) = (Batch::new(db), Vec::new());
+    for row in rows {
+        let IntakeRow {
+            seq,
+            thread,
+            mut arrival,
+        } = row?;
+        let placed = batch.index.place(&mut arrival)?;
+        if placed.thread != thread || arrival.answers.is_some() {
+            let sql = "UPDATE intake SET thread = ?2, inferred = ?3 WHERE seq = ?1";
+            db.run(sql, params![seq, placed.thread, arrival.answers])?;
+        }
+        if placed.closes {
+            let thread = ConversationId::Thread(placed.thread.clone());
+            closed.push((thread, arrival.at, seq));
+        }
+        batch.add(seq.unsigned_abs(), arrival, placed.thread)?;
     }
-    accept::update_threads(db, threads.iter().map(String::as_str), &stale)
+    batch.write()?;
+    for (thread, at, seq) in closed {
+        close::close(db, &thread, at, seq)?;
+    }
+    Ok(())
 }
 
 /// Tries messages again that could not be indexed.
@@ -115,52 +169,8 @@ pub(in crate::sqlite) fn retry_quarantined(db: &Connection) -> SqlResult<()> {
         let seq = number(quarantined.seq);
         quarantine::alone(db, seq, || {
             quarantine::release(db, seq)?;
-            index_together(db, &[seq])
+            index_together(db, [accept::row(db, seq)])
         })?;
-    }
-    Ok(())
-}
-
-fn index_one(db: &Connection, row: &mut PendingRow, stale: &mut BTreeSet<String>) -> SqlResult<()> {
-    let filed = &mut row.filed;
-    let (seq, before) = (filed.seq, filed.thread.clone());
-    let of_parent = accept::choose_thread(db, filed)?;
-    let closes = intake::closes_thread(db, &filed.arrival, &filed.thread)?;
-    accept::find_question(db, filed, of_parent.is_some(), stale)?;
-    if filed.thread != before || filed.arrival.answers.is_some() {
-        let sql = "UPDATE intake SET thread = ?2, inferred = ?3 WHERE seq = ?1";
-        db.run(sql, params![seq, filed.thread, filed.arrival.answers])?;
-    }
-    derive::index(db, seq, filed)?;
-    let settled = accept::apply_effects(db, seq, filed, stale)?;
-    if closes {
-        let thread = ConversationId::Thread(filed.thread.clone());
-        close::close(db, &thread, filed.arrival.at, seq)?;
-    }
-    if let Some(id) = settled {
-        let sql = "DELETE FROM expectation WHERE seq = (SELECT seq FROM message WHERE id = ?1)";
-        db.run(sql, params![id])?;
-    }
-    let arrival = &row.filed.arrival;
-    for (address, handler) in delivery::read_recipients(&row.routes, &arrival.receiver)? {
-        delivery::queue(db, (seq, arrival.at), address, handler, row.priority)?;
-    }
-    if let Some(due) = row.answer_by {
-        let sql = "INSERT OR IGNORE INTO expectation (seq, due) VALUES (?1, ?2)";
-        db.run(sql, params![seq, due])?;
-    }
-    acknowledge(db, arrival)
-}
-
-/// Brings the delivery that an ACK or a NACK reports into its state: of the recipient alone, not of others of its scheme.
-fn acknowledge(db: &Connection, arrival: &Arrival) -> SqlResult<()> {
-    let Some((state, reason)) = arrival.reports_delivery() else {
-        return Ok(());
-    };
-    let sql = "SELECT seq FROM message WHERE id = ?1";
-    if let Some(seq) = db.find(sql, params![arrival.answered()], value)? {
-        let sender = party(&arrival.sender);
-        delivery::advance(db, seq, &sender, state, arrival.at, reason.as_deref())?;
     }
     Ok(())
 }

@@ -12,11 +12,9 @@ use crosstalk_protocol::relay::{
 };
 use crosstalk_protocol::store::{Arrival, is_same_party};
 use rusqlite::{Connection, params};
-use std::collections::BTreeSet;
 
 use super::{close, delivery, hold, keep, poll, queue};
 use crate::sqlite::accept::{self, KnownMessage};
-use crate::sqlite::course;
 use crate::sqlite::derive::{self, INTAKE_ROW};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::ledger;
@@ -25,7 +23,6 @@ use crate::sqlite::sql::{Sql as _, position, tuple, value};
 
 /// Accepts messages. Only inside a transaction.
 pub(super) fn accept_all(db: &Connection, batch: &[Admission]) -> SqlResult<Vec<AcceptOutcome>> {
-    let mut stale = BTreeSet::new();
     let is_any_held = batch.iter().any(|a| a.held.is_some()) || hold::is_any(db)?;
     let taken = batch.iter().map(|admission| {
         let held = match is_any_held {
@@ -34,27 +31,19 @@ pub(super) fn accept_all(db: &Connection, batch: &[Admission]) -> SqlResult<Vec<
         };
         match held {
             Some(held) => Ok(held),
-            None => accept_one(db, admission, &mut stale),
+            None => accept_one(db, admission),
         }
     });
-    let taken = taken.collect::<SqlResult<Vec<AcceptOutcome>>>()?;
-    for thread in &stale {
-        course::recount(db, thread)?;
-    }
-    Ok(taken)
+    taken.collect()
 }
 
 /// Accepts a message that no message which is held stands in the way of.
-pub(super) fn accept_one(
-    db: &Connection,
-    admission: &Admission,
-    stale: &mut BTreeSet<String>,
-) -> SqlResult<AcceptOutcome> {
+pub(super) fn accept_one(db: &Connection, admission: &Admission) -> SqlResult<AcceptOutcome> {
     let arrival = &admission.arrival;
     if arrival.message.is_none()
         && let Some(found) = accept::by_content(db, arrival)?
     {
-        return again(db, &found, arrival, stale);
+        return again(db, &found, arrival);
     }
     let ruled = admission.rule(&facts(db, admission)?);
     if let Ok(terms) = &ruled
@@ -65,7 +54,7 @@ pub(super) fn accept_one(
     // There is one with its id, or it is refused: what is known is known, whatever has happened since.
     let found = accept::by_id(db, arrival.id())?;
     if let Some(found) = found.as_ref().filter(|f| f.digest == arrival.digest.0) {
-        return again(db, found, arrival, stale);
+        return again(db, found, arrival);
     }
     let terms = match ruled {
         Ok(terms) => terms,
@@ -86,14 +75,9 @@ pub(super) fn accept_one(
 }
 
 /// A message that is there: kept is what is known better now.
-fn again(
-    db: &Connection,
-    found: &KnownMessage,
-    arrival: &Arrival,
-    stale: &mut BTreeSet<String>,
-) -> SqlResult<AcceptOutcome> {
+fn again(db: &Connection, found: &KnownMessage, arrival: &Arrival) -> SqlResult<AcceptOutcome> {
     if arrival.improves(found.verdict) && !found.is_gone {
-        accept::improve(db, found, arrival, stale)?;
+        accept::improve(db, found, arrival)?;
     }
     Ok(AcceptOutcome::Known {
         seq: found.seq.unsigned_abs(),
@@ -108,10 +92,7 @@ fn again(
 
 /// The thread of the message that a message answers, if the sender has a part in that: the thread is not told to others,
 /// and they do not write to it.
-pub(in crate::sqlite) fn thread_of_parent(
-    db: &Connection,
-    arrival: &Arrival,
-) -> SqlResult<Option<String>> {
+fn thread_of_parent(db: &Connection, arrival: &Arrival) -> SqlResult<Option<String>> {
     let Some(answered) = arrival.answered() else {
         return Ok(None);
     };
@@ -219,6 +200,8 @@ fn insert(
 ) -> SqlResult<Option<AcceptOutcome>> {
     let a = &admission.arrival;
     let generated = generated_thread(db, a)?;
+    let routes = delivery::write_recipients(admission);
+    let priority = position(&Priority::ALL, admission.priority);
     let sql = "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, \
         spare_thread, spare_message, thread, inferred, text, received, peer, routes, priority, \
         answer_by, expires, meaning, session, brief, entry) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, \
@@ -242,8 +225,8 @@ fn insert(
             a.text,
             a.received,
             admission.peer,
-            delivery::write_recipients(admission),
-            position(&Priority::ALL, admission.priority),
+            routes,
+            priority,
             admission.answer_by.map(|t| t.as_millis()),
             terms.expires.or(admission.expires).map(|t| t.as_millis()),
             a.meaning.map(|m| m.as_str()),
@@ -261,9 +244,17 @@ fn insert(
     if a.meaning == Some(Intent::Handoff) {
         close::hand_over(db, admission)?;
     }
+    for (address, handler) in delivery::read_recipients(&routes, &a.receiver)? {
+        delivery::queue(db, (seq, a.at), address, handler, priority)?;
+    }
+    if let Some(due) = admission.answer_by {
+        queue::expect_answer(db, seq, due)?;
+    }
     keep::use_blobs(db, admission, seq)?;
     poll::came(db, admission, seq)?;
     let index = log::accept(db, seq, admission)?;
+    // Its row names the place of its entry in the log: what follows from it has later ones.
+    delivery::report(db, a)?;
     ledger::keep(db, (seq, a.at), terms)?;
     let withdrawn = match &terms.withdrawal {
         Some(withdrawal) => {
@@ -282,16 +273,4 @@ fn insert(
         },
         withdrawn,
     }))
-}
-
-/// Whether a CLOSE that is indexed closes the thread that it is indexed to, other than the one that it names.
-pub(super) fn closes_thread(db: &Connection, arrival: &Arrival, thread: &str) -> SqlResult<bool> {
-    if arrival.meaning != Some(Intent::Close) || arrival.thread.as_deref() == Some(thread) {
-        return Ok(false);
-    }
-    close::is_party(
-        db,
-        &ConversationId::Thread(thread.to_owned()),
-        &arrival.sender,
-    )
 }

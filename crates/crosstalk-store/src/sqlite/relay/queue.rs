@@ -22,18 +22,21 @@ pub(super) fn due(
 ) -> SqlResult<Vec<DueDelivery>> {
     let mut given: Vec<DueDelivery> = Vec::new();
     for priority in Priority::ALL {
-        let sql = "SELECT seq, party, address, handler, attempts FROM delivery \
+        let sql = "SELECT seq, party, address, handler, attempts, leased_at FROM delivery \
             INDEXED BY delivery_due WHERE state = 0 AND handler > 1 AND priority = ?1 AND \
-            next_at <= ?2 ORDER BY next_at, seq LIMIT ?3";
+            next_at <= ?2 AND seq NOT IN (SELECT seq FROM quarantine) ORDER BY next_at, seq LIMIT ?3";
         let left = limit.saturating_sub(given.len());
         let asked = params![
             position(&Priority::ALL, priority),
             now.as_millis(),
             number(left)
         ];
-        let rows: Vec<(i64, String, String, i64, u32)> = db.all(sql, asked, tuple)?;
-        for (seq, party, to, handler, attempts) in rows {
-            let leased = params![seq, party, lease.as_millis(), now.as_millis()];
+        let rows: Vec<(i64, String, String, i64, u32, Option<i64>)> = db.all(sql, asked, tuple)?;
+        for (seq, party, to, handler, attempts, before) in rows {
+            // The time is the name of the lease, also if the clock was set back since the one before.
+            let after = before.map_or(i64::MIN, |at| at.saturating_add(1));
+            let leased_at = now.as_millis().max(after);
+            let leased = params![seq, party, lease.as_millis(), leased_at];
             let sql = "UPDATE delivery SET next_at = ?3, leased_at = ?4 WHERE seq = ?1 AND party \
                 = ?2";
             db.run(sql, leased)?;
@@ -42,6 +45,7 @@ pub(super) fn due(
                     to,
                     by: member("handler", &Handler::ALL, handler)?,
                     attempts,
+                    leased_at: Timestamp::from_millis(leased_at),
                     priority,
                     record,
                 });
@@ -61,7 +65,8 @@ pub(super) fn release_leases(db: &Connection, at: Timestamp) -> SqlResult<u64> {
 
 pub(super) fn next_due(db: &Connection) -> SqlResult<Option<Timestamp>> {
     let sql = "SELECT next_at FROM delivery INDEXED BY delivery_due WHERE state = 0 AND handler > 1 \
-        AND priority = ?1 AND next_at IS NOT NULL ORDER BY next_at LIMIT 1";
+        AND priority = ?1 AND next_at IS NOT NULL AND seq NOT IN (SELECT seq FROM quarantine) \
+        ORDER BY next_at LIMIT 1";
     let mut next: Option<i64> = None;
     for priority in Priority::ALL {
         let asked = params![position(&Priority::ALL, priority)];
@@ -77,7 +82,7 @@ pub(super) fn courier(
     limit: usize,
 ) -> SqlResult<Vec<InboxEntry>> {
     let mut find = db.prepare_cached(
-        "SELECT d.seq, d.address, m.sender, q.sender, EXISTS (SELECT 1 FROM message p CROSS JOIN delivery c \
+        "SELECT d.seq, d.address, m.sender, q.sender, d.attempts, EXISTS (SELECT 1 FROM message p CROSS JOIN delivery c \
          ON c.seq = p.seq AND c.party = d.party AND c.handler = 1 WHERE p.id = q.parent) \
          FROM delivery d INDEXED BY delivery_courier CROSS JOIN message m ON m.seq = d.seq \
          LEFT JOIN message q ON q.id = m.parent WHERE d.state = 0 AND d.handler = 1 ORDER BY d.priority, d.seq \
@@ -92,7 +97,7 @@ pub(super) fn courier(
             to: row.get(1)?,
             sender: row.get(2)?,
             asker: row.get(3)?,
-            asker_is_carried: row.get(4)?,
+            asker_is_carried: row.get(5)?,
         };
         if lets_carry(&errand)
             && let Some(record) = inbox::at(db, row.get(0)?)?
@@ -102,11 +107,19 @@ pub(super) fn courier(
                 to,
                 by: Handler::CopyPaste,
                 state: DeliveryState::Queued,
+                attempts: row.get(4)?,
                 record,
             });
         }
     }
     Ok(carried)
+}
+
+/// Records until when a message is to be answered.
+pub(super) fn expect_answer(db: &Connection, seq: i64, due: Timestamp) -> SqlResult<()> {
+    let sql = "INSERT INTO expectation (seq, due) VALUES (?1, ?2)";
+    db.run(sql, params![seq, due.as_millis()])?;
+    Ok(())
 }
 
 /// Settles questions that are overdue. How many senders are told. Only inside a transaction.

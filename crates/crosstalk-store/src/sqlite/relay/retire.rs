@@ -9,10 +9,8 @@ use super::{hold, index, keep};
 use crate::sqlite::derive::{self, INTAKE_ROW, IntakeRow};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::{Sql as _, number, to_u64, value};
-use crate::sqlite::{course, log, settle};
-
-/// With so many messages, the index of words is not written anew as a whole.
-const MANY: i64 = 20_000;
+use crate::sqlite::words::{self, Rewrite};
+use crate::sqlite::{indexed, log};
 
 /// Erases messages. Only inside a transaction.
 pub(super) fn retire(db: &Connection, what: &Retention) -> SqlResult<RetiredCount> {
@@ -42,7 +40,7 @@ pub(super) fn retire(db: &Connection, what: &Retention) -> SqlResult<RetiredCoun
     chosen.dedup();
     erase(db, &chosen, what.now, "retention")?;
     if !chosen.is_empty() && !more {
-        tidy(db)?;
+        words::ask_to_rewrite(db, Rewrite::Some)?;
     }
     Ok(RetiredCount {
         messages: to_u64(chosen.len()),
@@ -131,7 +129,7 @@ pub(in crate::sqlite) fn erase_on_request(
         keep::let_go(db, *seq)?;
     }
     erase(db, &chosen, at, "the operator erased it")?;
-    tidy(db)?;
+    words::ask_to_rewrite(db, Rewrite::Some)?;
     Ok(u64::try_from(chosen.len()).unwrap_or(u64::MAX))
 }
 
@@ -147,33 +145,18 @@ pub(in crate::sqlite) fn erase_texts(db: &Connection, chosen: &[i64]) -> SqlResu
             answered.extend(row.arrival.answered().map(str::to_owned));
             threads.insert(row.thread);
         }
-        derive::unindex(db, *seq, &row.arrival)?;
+        derive::unindex(db, *seq)?;
         let sql = "UPDATE intake SET text = '', received = NULL, routes = '', inferred = NULL, \
             answer_by = NULL, expires = NULL, session = NULL, brief = 0 WHERE seq = ?1";
         db.run(sql, params![seq])?;
     }
-    for thread in &threads {
-        course::recount(db, thread)?;
-    }
-    // What they settled elsewhere is open again.
-    for id in answered {
-        settle::judge(db, &id)?;
-    }
-    Ok(())
-}
-
-/// Words that begin a page of the index are its keys, and outlive what they were written for: its pages are written anew,
-/// all of them if they are few, else some each time.
-fn tidy(db: &Connection) -> SqlResult<()> {
-    let place = |sql| db.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
-    let first = place("SELECT min(seq) FROM message")?.unwrap_or(0);
-    let last = place("SELECT max(seq) FROM message")?.unwrap_or(0);
-    let sql = match last - first < MANY {
-        true => "INSERT INTO words (words) VALUES ('optimize')",
-        false => "INSERT INTO words (words, rank) VALUES ('merge', -2000)",
-    };
-    db.execute(sql, [])?;
-    Ok(())
+    indexed::change(db, |index| {
+        for thread in &threads {
+            index.recount(thread)?;
+        }
+        // What they settled elsewhere is open again.
+        answered.iter().try_for_each(|id| index.judge(id))
+    })
 }
 
 /// Removes everything that a relay keeps about a message besides its row.

@@ -84,6 +84,9 @@ fn filled() {
     let count = |store: &SqliteStore| store.thread("T1").unwrap().unwrap().messages;
     assert_eq!(count(&store), kept as u64 * 5);
     assert_eq!(store.message(&format!("M{kept:04}-0")).unwrap(), None);
+    let search = Search::parse("words").unwrap();
+    let found = store.search(&search, Page::first(usize::MAX)).unwrap();
+    assert_eq!(found.items.len(), kept * 5);
     assert_eq!(
         store.accept(&batch(kept)).unwrap_err().fault,
         StoreFault::Full
@@ -95,7 +98,6 @@ fn filled() {
     std::fs::remove_file(&ballast).unwrap();
     store.accept(&batch(kept)).unwrap();
     assert_eq!(count(&store), (kept as u64 + 1) * 5);
-    let search = Search::parse("words").unwrap();
     let found = store.search(&search, Page::first(usize::MAX)).unwrap();
     assert_eq!(found.items.len(), (kept + 1) * 5);
     assert!(store.check().unwrap().is_empty());
@@ -209,6 +211,9 @@ fn read_only() {
             .len(),
         1
     );
+    let search = Search::parse("to:claude").unwrap();
+    let found = store.search(&search, Page::first(9)).unwrap();
+    assert_eq!(found.items.len(), 1);
     let fault = store.accept(&[letter("M2").arrival()]).unwrap_err();
     assert_eq!(fault.fault, StoreFault::Unavailable, "{fault}");
     assert!(fault.message.contains("crosstalk.db"), "{fault}");
@@ -339,10 +344,12 @@ fn the_files_are_for_their_owner_alone() {
     let home = place.path().join("deep/home");
     let mut store = SqliteStore::open(Home::at(&home).store()).unwrap();
     store.accept(&[letter("M1").arrival()]).unwrap();
+    let search = Search::parse("anything").unwrap();
+    store.search(&search, Page::first(1)).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!((mode(&home), mode(home.parent().unwrap())), (0o700, 0o700));
     let names = crate::all_names(&home);
-    assert_eq!(names.len(), 4, "{names:?}");
+    assert_eq!(names.len(), 7, "{names:?}");
     for name in names {
         assert_eq!(mode(&home.join(&name)), 0o600, "{name}");
     }

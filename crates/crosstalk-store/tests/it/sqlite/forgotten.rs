@@ -3,6 +3,7 @@
 use super::Sqlite;
 use crate::letter::letter;
 use crosstalk_protocol::VerdictWord;
+use crosstalk_protocol::relay::RelayStore as _;
 use crosstalk_protocol::store::{Page, Search, Store as _, StoreFault};
 use crosstalk_store::SqliteStore;
 use std::path::Path;
@@ -55,6 +56,7 @@ fn nothing_of_a_thread_is_left_in_the_files() {
         made.store
             .accept(&[other.arrival(), rare(n).arrival()])
             .unwrap();
+        made.store.fill_search(100).unwrap();
     }
     // One that was kept twice, the better text over the other.
     made.store
@@ -87,6 +89,7 @@ fn nothing_of_a_message_is_left_in_the_files() {
             let one = rare(1).thread("THREADSTAYS").arrival();
             made.store.accept(&[one]).unwrap();
         }
+        made.store.fill_search(100).unwrap();
     }
     assert!(made.store.forget_message("01KAZZRAREID1").unwrap());
     for word in RARE.iter().filter(|w| **w != "THREADRARE") {
@@ -161,7 +164,14 @@ fn the_keys_of_a_large_index_go_too() {
             .collect();
         made.store.accept(&letters).unwrap();
     }
-    assert!(!files_with(&folder, "zebrasecret").is_empty());
+    // At once, so that the index is in one part.
+    made.store.fill_search(usize::MAX).unwrap();
+    let folder_has = |word: &str| files_with(&folder, word);
+    assert!(folder_has("zebrasecret").contains(&"crosstalk.search.db-wal".to_owned()));
     assert_eq!(made.store.forget("SECRET").unwrap(), 1000);
-    assert_eq!(files_with(&folder, "zebrasecret"), Vec::<String>::new());
+    assert_eq!(folder_has("zebrasecret"), Vec::<String>::new());
+    // Nothing was added in between: it is in one part again.
+    assert!(!folder_has("w1").is_empty());
+    assert_eq!(made.store.forget("OTHER").unwrap(), 1000);
+    assert_eq!(folder_has("w1"), Vec::<String>::new());
 }

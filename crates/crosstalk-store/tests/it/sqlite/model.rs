@@ -424,7 +424,7 @@ fn answers(store: &dyn Store) -> Answers {
         let filter = ThreadFilter {
             with: Some((*name).to_owned()),
             open: true,
-            waiting: false,
+            ..ThreadFilter::default()
         };
         store
             .threads(&filter, page)

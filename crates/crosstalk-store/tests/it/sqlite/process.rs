@@ -12,12 +12,10 @@ use std::time::Duration;
 const WRITERS: usize = 3;
 const BATCHES: usize = 25;
 
-/// Pages, indexes, the index of words: all as they should be, and what is derived is what can be derived again.
+/// Pages, indexes, the search file: all as they should be, and what is derived is what can be derived again.
 fn is_sound(store: &SqliteStore) {
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
     let db = rusqlite::Connection::open(store.path()).unwrap();
-    db.execute("INSERT INTO words (words) VALUES ('integrity-check')", [])
-        .unwrap();
     let orphans: i64 = db
         .query_row(
             "SELECT (SELECT count(*) FROM intake) - (SELECT count(*) FROM message) \
@@ -107,6 +105,10 @@ fn killed() {
             .intent("RESPOND");
         store.accept(&[one.arrival(), two.arrival()]).unwrap();
         println!("kept {id}");
+        if number % 3 == 2 {
+            let search = Search::parse("word").unwrap();
+            store.search(&search, Page::first(1)).unwrap();
+        }
         if number % 7 == 6 {
             store.forget("T2").unwrap();
             println!("gone T2");

@@ -313,6 +313,7 @@ fn nothing_of_an_erased_message_is_left_in_the_files() {
         let other = other.body(&format!("zanzibar zan {n} quicksilver"));
         take_and_file(&mut made.store, &[parcel(old).expires(20)]);
         take_and_file(&mut made.store, &[parcel(other)]);
+        made.store.fill_search(100).unwrap();
     }
     for word in rare {
         assert!(

@@ -8,7 +8,8 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::relay::{
-    AcceptOutcome, PollState, RelayStore as _, Role, TokenCounts, TokenRecord,
+    AcceptOutcome, DeliveryState, Handler, PollState, RelayStore as _, Role, TokenCounts,
+    TokenRecord,
 };
 use crosstalk_protocol::store::{Page, Side, Store as _, StoreFault, ThreadFilter, Wait, Way};
 use crosstalk_store::{Home, SqliteStore, StoreOpening};
@@ -36,11 +37,11 @@ fn old(place: &Place, messages: usize) {
     drop(store);
     let db = Connection::open(place.home().store()).unwrap();
     db.execute_batch(
-        "DROP TABLE message; DROP TABLE answer; DROP TABLE thread; DROP TABLE party; DROP TABLE words; \
-         PRAGMA user_version = 1;",
+        "DROP TABLE message; DROP TABLE answer; DROP TABLE thread; DROP TABLE party; PRAGMA user_version = 1;",
     )
     .unwrap();
     take_back_the_relay(&db);
+    db.execute_batch("DROP TABLE words").unwrap();
 }
 
 /// What version 8 added.
@@ -49,8 +50,25 @@ fn take_back_the_watch(db: &Connection) {
         .unwrap();
 }
 
-/// What version 11 added.
+/// What version 14 added.
+fn take_back_the_audit(db: &Connection) {
+    db.execute_batch("DROP TABLE renewal; DROP INDEX intake_erased")
+        .unwrap();
+}
+
+/// What version 13 added, and everything after it. Before it, the words were in the store.
+fn take_back_the_search(db: &Connection) {
+    take_back_the_audit(db);
+    db.execute_batch(
+        "DROP TABLE identity; CREATE VIRTUAL TABLE words USING fts5 (body, context, sender, receiver, intent, \
+         content = '', columnsize = 0, prefix = '2 3', tokenize = 'unicode61 remove_diacritics 2')",
+    )
+    .unwrap();
+}
+
+/// What version 11 added, and everything after it.
 fn take_back_the_leases(db: &Connection) {
+    take_back_the_search(db);
     db.execute_batch("ALTER TABLE delivery DROP COLUMN leased_at")
         .unwrap();
 }
@@ -62,6 +80,69 @@ fn take_back_the_moves(db: &Connection) {
         "DROP TABLE moved; ALTER TABLE intake DROP COLUMN truncated; DROP INDEX IF EXISTS message_asked",
     )
     .unwrap();
+}
+
+/// What is in every table but the one of the words.
+fn contents(path: &Path) -> Vec<String> {
+    let db = Connection::open(path).unwrap();
+    let texts = |sql: &str| -> Vec<String> {
+        let mut find = db.prepare(sql).unwrap();
+        let columns = find.column_count();
+        let row = |row: &rusqlite::Row<'_>| {
+            let values = (0..columns).map(|n| row.get_ref_unwrap(n));
+            Ok(values.map(|v| format!("{v:?} ")).collect())
+        };
+        let rows = find.query_map([], row).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'words%' \
+        AND name <> 'identity' AND name NOT LIKE 'sqlite_stat%' ORDER BY name";
+    let mut find = db.prepare(tables).unwrap();
+    let names = find.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let names: Vec<String> = names.map(Result::unwrap).collect();
+    let rows = |name: &String| texts(&format!("SELECT '{name}', * FROM {name}"));
+    names.iter().flat_map(rows).collect()
+}
+
+/// A store that the program of version 11 made is brought up: the words leave it, and nothing else changes.
+#[test]
+fn words_of_version_11_move_into_a_file_of_their_own() {
+    let place = Place::new();
+    let path = place.home().store();
+    std::fs::write(&path, include_bytes!("../fixture/words.v11.db")).unwrap();
+    let number = |sql: &str| {
+        let db = Connection::open(&path).unwrap();
+        db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let pages = || number("PRAGMA page_count");
+    let (before, pages_before) = (contents(&path), pages());
+    let mut store = SqliteStore::open_existing(&path).unwrap().unwrap();
+    assert_eq!(store.opened().migrated_from, Some(11));
+    assert_eq!(contents(&path), before);
+    assert_eq!(
+        number("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'words%'"),
+        0
+    );
+    assert!(pages() <= pages_before, "its room is used again");
+    let found = |store: &SqliteStore, words: &str| {
+        let search = crosstalk_protocol::store::Search::parse(words).unwrap();
+        let found = store.search(&search, Page::first(9)).unwrap();
+        let ids = found.items.into_iter().map(|r| r.id);
+        ids.collect::<Vec<String>>()
+    };
+    assert_eq!(found(&store, "ripe"), ["M4", "M3", "M2", "M1"]);
+    assert_eq!(found(&store, "persim*"), ["M4", "M3", "M2", "M1"]);
+    assert_eq!(store.check().unwrap(), [""; 0]);
+    // The words that were erased in the new version were in the table of the old one.
+    assert!(store.forget_message("M3").unwrap());
+    assert_eq!(found(&store, "number3"), [""; 0]);
+    let backup = store.opened().backup.clone().unwrap();
+    drop(store);
+    std::fs::remove_file(backup).unwrap();
+    for word in ["number3", "persimmon3"] {
+        let files = super::forgotten::files_with(place.path(), word);
+        assert_eq!(files, [""; 0], "{word}");
+    }
 }
 
 /// A store of version 8 is brought up: nothing in it was moved or cut off.
@@ -114,6 +195,38 @@ fn a_store_of_version_9_stops_waiting_for_what_is_over() {
     let asked = store.asked(Page::first(10)).unwrap().items;
     let asked: Vec<&str> = asked.iter().map(|a| a.record.id.as_str()).collect();
     assert_eq!(asked, ["M2"]);
+    assert_eq!(store.check().unwrap(), [""; 0]);
+}
+
+/// A relay of version 11 wrote deliveries when it indexed a message.
+#[test]
+fn messages_that_version_11_had_only_accepted_are_delivered() {
+    let place = Place::new();
+    let path = place.home().store();
+    let mut store = SqliteStore::open(&path).unwrap();
+    let indexed = parcel(letter("M1").thread("T1"));
+    take_and_file(&mut store, &[indexed]);
+    let ack = letter("M3").thread("T1").parent("M1").intent("ACK");
+    let accepted = [
+        parcel(letter("M2").thread("T1")),
+        parcel(ack.between("CLAUDE", "KALLE")).to(&[("KALLE", Handler::Inbox)]),
+    ];
+    store.accept_batch(&accepted).unwrap();
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    take_back_the_search(&db);
+    db.execute_batch(
+        "DELETE FROM delivery WHERE seq > 1; DELETE FROM expectation WHERE seq > 1; \
+         UPDATE delivery SET state = 0, delivered_at = NULL, acknowledged_at = NULL; PRAGMA user_version = 11",
+    )
+    .unwrap();
+    drop(db);
+    let mut store = SqliteStore::open_existing(&path).unwrap().unwrap();
+    assert_eq!(inbox(&store, "CLAUDE"), ["M2"]);
+    assert_eq!(inbox(&store, "KALLE"), ["M3"]);
+    let [acknowledged] = store.deliveries("M1").unwrap().try_into().unwrap();
+    assert_eq!(acknowledged.state, DeliveryState::Acknowledged);
+    file_all(&mut store);
     assert_eq!(store.check().unwrap(), [""; 0]);
 }
 

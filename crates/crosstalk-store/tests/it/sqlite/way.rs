@@ -19,7 +19,8 @@ enum Act {
     File(usize),
     Mark(usize, usize, DeliveryState),
     Due(usize),
-    Attempted(usize, usize, u8),
+    /// The last one says how many steps ago the lease began that it was made under; 0 is without one.
+    Attempted(usize, usize, u8, i64),
     Requeue(usize),
     Rebuild,
 }
@@ -55,7 +56,7 @@ fn act() -> impl Strategy<Value = Act> {
         3 => (1..4_usize).prop_map(Act::File),
         3 => (0..12_usize, 0..3_usize, state).prop_map(|(m, n, s)| Act::Mark(m, n, s)),
         2 => (1..4_usize).prop_map(Act::Due),
-        2 => (0..12_usize, 0..3_usize, 0..3_u8).prop_map(|(m, n, a)| Act::Attempted(m, n, a)),
+        2 => (0..12_usize, 0..3_usize, 0..3_u8, 0..4_i64).prop_map(|(m, n, a, l)| Act::Attempted(m, n, a, l)),
         1 => (0..12_usize).prop_map(Act::Requeue),
         1 => Just(Act::Rebuild),
     ]
@@ -69,6 +70,8 @@ struct Way {
     attempts: u32,
     /// Until when it is leased, or when it is tried again.
     next: i64,
+    /// Since when it is leased.
+    leased: Option<i64>,
 }
 
 #[derive(Clone, Debug)]
@@ -113,6 +116,7 @@ impl Model {
             state: DeliveryState::Queued,
             attempts: 0,
             next: 0,
+            leased: None,
         };
         self.rows.push(Row {
             id: id.to_owned(),
@@ -123,18 +127,16 @@ impl Model {
         "new"
     }
 
-    /// The way of a message to somebody. It is filed when somebody asks for it, with all before it.
+    /// The way of a message to somebody.
     fn way(&mut self, id: &str, name: &str) -> Option<&mut Way> {
-        let place = self.rows.iter().position(|r| r.id == id)?;
-        self.filed = self.filed.max(place + 1);
-        let row = self.rows.get_mut(place)?;
+        let row = self.rows.iter_mut().find(|r| r.id == id)?;
         row.ways.iter_mut().find(|w| w.to == name)
     }
 
     /// What is due, in the order in which it is given out.
     fn due(&mut self, now: i64, lease: i64, most: usize) -> Vec<(String, String)> {
         let mut due = Vec::new();
-        for (place, row) in self.rows.iter().enumerate().take(self.filed) {
+        for (place, row) in self.rows.iter().enumerate() {
             for (number, way) in row.ways.iter().enumerate() {
                 if way.by.is_active() && way.state == DeliveryState::Queued && way.next <= now {
                     due.push((row.priority, way.next, place, way.to.clone(), number));
@@ -144,7 +146,8 @@ impl Model {
         due.sort();
         due.truncate(most);
         let given = due.into_iter().map(|(_, _, place, to, number)| {
-            self.rows[place].ways[number].next = lease;
+            let way = &mut self.rows[place].ways[number];
+            (way.next, way.leased) = (lease, Some(now));
             (self.rows[place].id.clone(), to)
         });
         given.collect()
@@ -186,6 +189,7 @@ fn run(acts: Vec<Act>) {
                 assert_eq!(!marked.is_empty(), way.is_some());
                 if let Some(way) = way.filter(|w| state.follows(w.state)) {
                     way.state = state;
+                    way.leased = None;
                 }
             }
             Act::Due(most) => {
@@ -194,7 +198,7 @@ fn run(acts: Vec<Act>) {
                 let given: Vec<(String, String)> = given.collect();
                 assert_eq!(given, model.due(now, now + 5, most));
             }
-            Act::Attempted(message, name, kind) => {
+            Act::Attempted(message, name, kind, since) => {
                 let (id, name) = (format!("M{message:02}"), NAMES[name]);
                 let reason = "x".to_owned();
                 let attempt = match kind {
@@ -205,12 +209,16 @@ fn run(acts: Vec<Act>) {
                         reason,
                     },
                 };
-                let counted = store.attempted(&id, name, &attempt, at(now)).unwrap();
+                let leased = (since > 0).then_some(now - since);
+                let counted = store.attempted(&id, name, leased.map(at), &attempt, at(now));
                 let way = model.way(&id, name);
-                let way = way.filter(|w| w.state == DeliveryState::Queued);
+                let is_held = |w: &&mut Way| w.state == DeliveryState::Queued && w.leased == leased;
+                let way = way.filter(is_held);
+                let counted = counted.unwrap();
                 assert_eq!(counted, way.is_some());
                 if let Some(way) = way {
                     way.attempts += 1;
+                    way.leased = None;
                     match kind {
                         0 => way.state = DeliveryState::Delivered,
                         1 => way.state = DeliveryState::Failed,
@@ -221,7 +229,6 @@ fn run(acts: Vec<Act>) {
             Act::Requeue(message) => {
                 let id = format!("M{message:02}");
                 let count = store.requeue(&id, at(now)).unwrap();
-                model.way(&id, "");
                 let row = model.rows.iter_mut().find(|r| r.id == id);
                 let ways = row.into_iter().flat_map(|r| &mut r.ways);
                 let dead: Vec<&mut Way> =
@@ -229,6 +236,7 @@ fn run(acts: Vec<Act>) {
                 assert_eq!(count as usize, dead.len());
                 for way in dead {
                     (way.state, way.attempts, way.next) = (DeliveryState::Queued, 0, now);
+                    way.leased = None;
                 }
             }
             Act::Rebuild => {

@@ -5,13 +5,14 @@ use crate::letter::letter;
 use crate::parcel::take_and_file;
 use crate::suite::consenting::{revoke, under, withdrawn};
 use crosstalk_protocol::consent::LedgerStore as _;
+use crosstalk_protocol::relay::RelayStore as _;
 use crosstalk_protocol::store::{Page, Search, Store as _};
 use crosstalk_store::SqliteStore;
 use rusqlite::Connection;
 
 const SOUND: Vec<String> = Vec::new();
 
-/// A store with messages, and what is done to its file.
+/// A store with messages, and what is done to its search file.
 fn damaged(sql: &str) -> (Sqlite, SqliteStore) {
     let mut made = Sqlite::new();
     let letters: Vec<_> = (0..300)
@@ -19,9 +20,10 @@ fn damaged(sql: &str) -> (Sqlite, SqliteStore) {
         .map(|l| l.arrival())
         .collect();
     made.store.accept(&letters).unwrap();
+    assert_eq!(made.store.fill_search(1000).unwrap().through, 300);
     assert_eq!(made.store.check().unwrap(), SOUND);
     let path = made.store.path().to_owned();
-    let db = Connection::open(&path).unwrap();
+    let db = Connection::open(path.with_extension("search.db")).unwrap();
     assert!(db.execute(sql, []).unwrap() > 0, "{sql}");
     drop(db);
     let store = SqliteStore::open(path).unwrap();
@@ -66,10 +68,12 @@ fn withdrawing_again_and_again_leaves_the_index_whole() {
         .chain([under(letter("M9").body(body), "C9")])
         .collect();
     take_and_file(&mut made.store, &messages);
+    made.store.fill_search(3).unwrap();
     for n in 0..4 {
         withdrawn(&mut made.store, &revoke(&format!("R{n}"), &["C1"]));
         crate::parcel::file_all(&mut made.store);
         while !made.store.scrub().unwrap() {}
+        made.store.fill_search(2).unwrap();
         assert_eq!(made.store.check().unwrap(), SOUND, "{n}");
     }
     let search = Search::parse("pressure").unwrap();

@@ -4,7 +4,7 @@ use crate::at;
 use crate::letter::letter;
 use crate::parcel::{Parcel as _, inbox, parcel, take_and_file, take_new};
 use crosstalk_protocol::relay::{
-    Admission, Attempt, DeliveryState, Errand, Handler, Priority, RelayStore,
+    Admission, Attempt, DeliveryState, Errand, Handler, Lease, Priority, RelayStore,
 };
 
 fn posted(id: &str, seconds: i64) -> Admission {
@@ -14,6 +14,29 @@ fn posted(id: &str, seconds: i64) -> Admission {
 fn due(store: &mut dyn RelayStore, now: i64, lease: i64, most: usize) -> Vec<String> {
     let due = store.due(at(now), at(lease), most).unwrap();
     due.into_iter().map(|d| d.record.id).collect()
+}
+
+/// Records an outcome under the lease that holds now.
+fn attempted(
+    store: &mut dyn RelayStore,
+    (id, to): (&str, &str),
+    attempt: &Attempt,
+    now: i64,
+) -> bool {
+    let leased_at = lease(store, id).map(|l| l.at);
+    store
+        .attempted(id, to, leased_at, attempt, at(now))
+        .unwrap()
+}
+
+/// The lease of the only delivery of a message.
+fn lease(store: &dyn RelayStore, id: &str) -> Option<Lease> {
+    let delivery = store.deliveries(id).unwrap().into_iter().next()?;
+    Some(Lease {
+        id: id.to_owned(),
+        to: delivery.to,
+        at: delivery.leased_at?,
+    })
 }
 
 fn later(seconds: i64) -> Attempt {
@@ -64,11 +87,7 @@ pub(crate) fn what_is_leased_is_not_given_out(store: &mut dyn RelayStore) {
         store.deliveries("M1").unwrap()[0].state,
         DeliveryState::Queued
     );
-    assert!(
-        store
-            .attempted("M1", "claude", &Attempt::Delivered, at(41))
-            .unwrap()
-    );
+    assert!(attempted(store, ("M1", "claude"), &Attempt::Delivered, 41));
     assert!(due(store, 1000, 1001, 9).is_empty());
     assert_eq!(store.next_due().unwrap(), None);
     let delivery = store.deliveries("M1").unwrap().remove(0);
@@ -92,7 +111,7 @@ pub(crate) fn leases_of_a_killed_relay_are_given_out_at_its_start(store: &mut dy
         at: at(300),
         reason: "busy".into(),
     };
-    assert!(store.attempted("M2", "claude", &later, at(11)).unwrap());
+    assert!(attempted(store, ("M2", "claude"), &later, 11));
     let leased = |store: &dyn RelayStore, id: &str| store.deliveries(id).unwrap()[0].leased_at;
     assert_eq!(
         (leased(store, "M1"), leased(store, "M2")),
@@ -113,25 +132,69 @@ pub(crate) fn what_is_given_back_is_given_out_again(store: &mut dyn RelayStore) 
         &[posted("M1", 1), parcel(letter("I1").thread("T1").at(1))],
     );
     assert_eq!(due(store, 10, 400, 9), ["M1"]);
-    assert!(store.release("M1", "claude", at(20)).unwrap());
+    let held = lease(store, "M1").unwrap();
+    assert_eq!(
+        store.release(std::slice::from_ref(&held), at(20)).unwrap(),
+        1
+    );
     assert_eq!(store.next_due().unwrap(), Some(at(20)));
     assert!(due(store, 19, 400, 9).is_empty());
     assert_eq!(due(store, 20, 400, 9), ["M1"]);
     assert_eq!(store.deliveries("M1").unwrap()[0].attempts, 0);
-    assert!(
-        store
-            .attempted("M1", "CLAUDE", &Attempt::Delivered, at(21))
-            .unwrap()
-    );
+    assert!(attempted(store, ("M1", "CLAUDE"), &Attempt::Delivered, 21));
     for (id, to) in [
         ("M1", "CLAUDE"),
         ("M1", "GEMINI"),
         ("I1", "CLAUDE"),
         ("no", "CLAUDE"),
     ] {
-        assert!(!store.release(id, to, at(30)).unwrap(), "{id} {to}");
+        let over = Lease {
+            id: id.into(),
+            to: to.into(),
+            at: at(20),
+        };
+        assert_eq!(store.release(&[over], at(30)).unwrap(), 0, "{id} {to}");
     }
     assert_eq!(store.next_due().unwrap(), None);
+}
+
+/// Whoever lost a lease can't change what the next one does, whatever became of the attempt.
+pub(crate) fn only_the_holder_of_a_lease_changes_a_delivery(store: &mut dyn RelayStore) {
+    take_and_file(store, &[posted("M1", 1)]);
+    assert_eq!(due(store, 10, 40, 9), ["M1"]);
+    let lost = lease(store, "M1").unwrap();
+    let lost = std::slice::from_ref(&lost);
+    assert_eq!(store.renew(lost, at(60)).unwrap(), 1);
+    assert!(due(store, 40, 70, 9).is_empty(), "it was renewed");
+    assert_eq!(store.due(at(60), at(90), 9).unwrap()[0].leased_at, at(60));
+    let held = lease(store, "M1").unwrap();
+    let before = store.deliveries("M1").unwrap();
+    for attempt in [
+        Attempt::Delivered,
+        later(99),
+        Attempt::Failed { reason: "x".into() },
+    ] {
+        for leased_at in [Some(lost[0].at), None] {
+            let counted = store.attempted("M1", "CLAUDE", leased_at, &attempt, at(61));
+            assert!(!counted.unwrap(), "{attempt:?}");
+        }
+    }
+    assert_eq!(store.renew(lost, at(999)).unwrap(), 0);
+    assert_eq!(store.release(lost, at(61)).unwrap(), 0);
+    assert_eq!(store.deliveries("M1").unwrap(), before);
+    let delivered = Attempt::Delivered;
+    let counted = store.attempted("M1", "CLAUDE", Some(held.at), &delivered, at(62));
+    assert!(counted.unwrap());
+}
+
+/// A clock that was set back does not give two leases the same time.
+pub(crate) fn each_lease_has_a_time_of_its_own(store: &mut dyn RelayStore) {
+    take_and_file(store, &[posted("M1", 1)]);
+    let first = store.due(at(10), at(10), 9).unwrap().remove(0).leased_at;
+    let second = store.due(at(10), at(10), 9).unwrap().remove(0).leased_at;
+    assert!(first < second, "{first:?} {second:?}");
+    let counted = store.attempted("M1", "CLAUDE", Some(first), &Attempt::Delivered, at(11));
+    assert!(!counted.unwrap());
 }
 
 pub(crate) fn attempts_are_counted(store: &mut dyn RelayStore) {
@@ -140,11 +203,12 @@ pub(crate) fn attempts_are_counted(store: &mut dyn RelayStore) {
         let now = i64::from(attempt) * 100;
         let given = store.due(at(now), at(now + 30), 9).unwrap();
         assert_eq!(given[0].attempts, attempt - 1);
-        assert!(
-            store
-                .attempted("M1", "CLAUDE", &later(now + 100), at(now + 1))
-                .unwrap()
-        );
+        assert!(attempted(
+            store,
+            ("M1", "CLAUDE"),
+            &later(now + 100),
+            now + 1
+        ));
         let delivery = store.deliveries("M1").unwrap().remove(0);
         assert_eq!(
             (delivery.attempts, delivery.state),
@@ -156,7 +220,7 @@ pub(crate) fn attempts_are_counted(store: &mut dyn RelayStore) {
     }
     let reason = "no such place".to_owned();
     let failed = Attempt::Failed { reason };
-    assert!(store.attempted("M1", "CLAUDE", &failed, at(500)).unwrap());
+    assert!(attempted(store, ("M1", "CLAUDE"), &failed, 500));
     let delivery = store.deliveries("M1").unwrap().remove(0);
     assert_eq!(
         (delivery.state, delivery.attempts),
@@ -183,19 +247,11 @@ pub(crate) fn a_delivery_that_is_over_is_not_attempted(store: &mut dyn RelayStor
         later(99),
         Attempt::Failed { reason: "x".into() },
     ] {
-        assert!(!store.attempted("M1", "CLAUDE", &attempt, at(21)).unwrap());
+        assert!(!attempted(store, ("M1", "CLAUDE"), &attempt, 21));
     }
     assert_eq!(store.deliveries("M1").unwrap(), before);
-    assert!(
-        !store
-            .attempted("M1", "EVE", &Attempt::Delivered, at(21))
-            .unwrap()
-    );
-    assert!(
-        !store
-            .attempted("M9", "CLAUDE", &Attempt::Delivered, at(21))
-            .unwrap()
-    );
+    assert!(!attempted(store, ("M1", "EVE"), &Attempt::Delivered, 21));
+    assert!(!attempted(store, ("M9", "CLAUDE"), &Attempt::Delivered, 21));
     assert!(due(store, 1000, 1001, 9).is_empty());
 }
 
@@ -205,11 +261,7 @@ pub(crate) fn dead_letters_are_queued_again(store: &mut dyn RelayStore) {
         let failed = Attempt::Failed {
             reason: format!("reason {n}"),
         };
-        assert!(
-            store
-                .attempted(id, "CLAUDE", &failed, at(100 - n as i64))
-                .unwrap()
-        );
+        assert!(attempted(store, (id, "CLAUDE"), &failed, 100 - n as i64));
     }
     let dead = store.dead_letters(9).unwrap();
     let ids: Vec<&str> = dead.iter().map(|d| d.id.as_str()).collect();
@@ -250,15 +302,11 @@ pub(crate) fn a_person_carries_the_most_urgent_first(store: &mut dyn RelayStore)
     };
     assert_eq!(ids(store, 9), ["M3", "M1", "M2"]);
     assert_eq!(ids(store, 2), ["M3", "M1"]);
-    assert!(
-        store
-            .attempted("M3", "CLAUDE", &Attempt::Delivered, at(9))
-            .unwrap()
-    );
+    assert!(attempted(store, ("M3", "CLAUDE"), &Attempt::Delivered, 9));
     let failed = Attempt::Failed {
         reason: "the chat is gone".into(),
     };
-    assert!(store.attempted("M1", "CLAUDE", &failed, at(9)).unwrap());
+    assert!(attempted(store, ("M1", "CLAUDE"), &failed, 9));
     assert_eq!(ids(store, 9), ["M2"]);
     assert_eq!(store.requeue("M1", at(10)).unwrap(), 1);
     assert_eq!(ids(store, 9), ["M1", "M2"]);

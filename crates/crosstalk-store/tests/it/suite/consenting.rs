@@ -123,9 +123,11 @@ pub(crate) fn a_withdrawal_takes_everything_with_it(store: &mut dyn RelayStore) 
     );
     let other = with(letter("M4").body("plums"), yes("C9"));
     take_and_file(store, &[sent, waits, passed, other]);
-    assert_eq!(store.due(at(2000), at(3000), 9).unwrap().len(), 1);
+    let due = store.due(at(2000), at(3000), 9).unwrap();
+    let leased = due.first().map(|d| d.leased_at);
     let done = crosstalk_protocol::relay::Attempt::Delivered;
-    assert!(store.attempted("M1", far[0].0, &done, at(2000)).unwrap());
+    let counted = store.attempted("M1", far[0].0, leased, &done, at(2000));
+    assert!(counted.unwrap());
     let unfiled = with(letter("M5").body("plums"), yes("C1"));
     take_new(store, &[unfiled]);
 

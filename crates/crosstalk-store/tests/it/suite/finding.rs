@@ -190,6 +190,16 @@ pub(crate) fn threads_are_listed_latest_first(store: &mut dyn Store) {
     assert_eq!(listed(store, &ThreadFilter::default()), ["T3", "T2", "T1"]);
     file(store, &letter("M5").thread("T1").at(30));
     assert_eq!(listed(store, &ThreadFilter::default()), ["T1", "T3", "T2"]);
+    // A page goes on after the same thread, whatever came to others, also between two of the same time.
+    let mut filter = ThreadFilter::default();
+    for id in ["T1", "T3", "T2"] {
+        let part = store.threads(&filter, Page::first(1)).unwrap();
+        assert_eq!((part.items[0].id.as_str(), part.more), (id, id != "T2"));
+        filter.after = Some(part.items[0].position());
+        if id == "T3" {
+            file(store, &letter("M6").thread("T1").at(40));
+        }
+    }
 }
 
 pub(crate) fn threads_are_filtered(store: &mut dyn Store) {
@@ -220,6 +230,7 @@ pub(crate) fn threads_are_filtered(store: &mut dyn Store) {
         open,
         waiting,
         with: with.map(str::to_owned),
+        after: None,
     };
     let cases = [
         (
@@ -236,8 +247,22 @@ pub(crate) fn threads_are_filtered(store: &mut dyn Store) {
         (filter(false, false, Some("AGENT://X/Bob")), vec!["T2"]),
         (filter(false, false, Some("agent://x/bob")), vec![]),
     ];
-    for (filter, wanted) in cases {
+    for (mut filter, wanted) in cases {
         assert_eq!(listed(store, &filter), wanted, "{filter:?}");
+        // Page by page, each after the last thread of the one before.
+        let mut seen = Vec::new();
+        loop {
+            let part = store.threads(&filter, Page::first(2)).unwrap();
+            filter.after = part
+                .items
+                .last()
+                .map(crosstalk_protocol::store::Thread::position);
+            seen.extend(part.items.into_iter().map(|t| t.id));
+            if !part.more {
+                break;
+            }
+        }
+        assert_eq!(seen, wanted, "{filter:?}");
     }
 }
 

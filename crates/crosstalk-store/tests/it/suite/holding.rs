@@ -53,14 +53,12 @@ fn is_seen(store: &dyn RelayStore, id: &str, word: &str) -> bool {
     let page = Page { limit: 10, skip: 0 };
     let threads = store.threads(&ThreadFilter::default(), page).unwrap();
     let found = store.search(&Search::parse(word).unwrap(), page).unwrap();
-    let unfiled = store.unindexed(0, 10).unwrap();
     let is_taken = store.record(id).unwrap().is_some();
     let by_place = store.records_at(&(1..9).collect::<Vec<_>>()).unwrap();
     is_taken
         || inbox(store, "CLAUDE").iter().any(|i| i == id)
         || threads.items.iter().any(|t| t.id == "T1")
         || !found.items.is_empty()
-        || !unfiled.is_empty()
         || by_place.iter().any(|r| r.id == id)
         || !store.courier(&|_| true, 10).unwrap().is_empty()
         || !store.deliveries(id).unwrap().is_empty()

@@ -64,7 +64,7 @@ pub(crate) fn what_happens_to_messages_is_written_down(store: &mut dyn RelayStor
         reason: "the words of somebody".into(),
     };
     store
-        .attempted("M2", "agent://x", &failed, at(902))
+        .attempted("M2", "agent://x", None, &failed, at(902))
         .unwrap();
     let what = Retention {
         before: Some(at(1_000_000)),
@@ -217,6 +217,63 @@ pub(crate) fn entries_are_found(store: &mut dyn RelayStore) {
     assert_eq!(found(times), [1, 2]);
     let kinds = vec![EventKind::Delivered, EventKind::Failed];
     assert_eq!(found(LogQuery { kinds, ..all() }), [3, 4, 5]);
+}
+
+/// Indexed or not, kept in another text, erased: what the log says about a thread is found.
+pub(crate) fn entries_of_a_thread_are_found_whatever_became_of_its_messages(
+    store: &mut dyn RelayStore,
+) {
+    let one = |id: &str| letter(id).thread("T1").at(10);
+    let kept = |word, spaces: &str| {
+        let mut kept = parcel(one("M2").verdict(word, Some("k")));
+        let text = kept
+            .arrival
+            .text
+            .replace("body: |\n", &format!("{spaces}body: |\n"));
+        kept.arrival.text = text;
+        kept
+    };
+    take_and_file(
+        store,
+        &[
+            parcel(one("M1")).expires(50),
+            parcel(one("M2")),
+            parcel(letter("X1").thread("T2").at(10)),
+        ],
+    );
+    // The same message in other bytes, each time with better evidence.
+    for (word, spaces) in [
+        (VerdictWord::FirstContact, "\n"),
+        (VerdictWord::Verified, "\n\n"),
+    ] {
+        take(store, &kept(word, spaces));
+    }
+    let what = Retention {
+        before: None,
+        now: at(60),
+        brief_before: None,
+        limit: 9,
+    };
+    assert_eq!(store.retire(&what).unwrap().messages, 1);
+    take_new(store, &[parcel(one("M3"))]);
+    let all = entries(store);
+    let is_of = |e: &&LogEntry| e.leaf.id.as_deref().is_some_and(|id| id.starts_with('M'));
+    let wanted: Vec<u64> = all.iter().filter(is_of).map(|e| e.index).collect();
+    assert_eq!(wanted.len(), 6, "{:?}", kinds(&all));
+    let found = |id: Option<&str>, thread: Option<&str>| {
+        let query = LogQuery {
+            id: id.map(str::to_owned),
+            thread: thread.map(str::to_owned),
+            ..everything()
+        };
+        let found = store.log_entries(&query).unwrap();
+        found.iter().map(|e| e.index).collect::<Vec<u64>>()
+    };
+    assert_eq!(found(None, Some("T1")), wanted);
+    let both: Vec<u64> = [found(Some("M1"), None), found(Some("M2"), None)].concat();
+    assert_eq!(both.len(), 5, "{both:?}");
+    assert_eq!(found(Some("M3"), Some("T1")).len(), 1);
+    assert!(found(Some("X1"), Some("T1")).is_empty());
 }
 
 /// Around every edge of a tile, stored or not, the hashes are those of the tree.

@@ -19,8 +19,8 @@ pub(crate) fn what_is_taken_is_there_before_it_is_filed(store: &mut dyn RelaySto
     assert_eq!((unfiled.seq, unfiled.thread.as_str()), (places[0], "T1"));
     assert_eq!(unfiled.text, one.arrival.text);
     assert_eq!(store.message("M1").unwrap(), None);
-    assert!(inbox(store, "CLAUDE").is_empty());
-    assert!(store.deliveries("M1").unwrap().is_empty());
+    assert_eq!(inbox(store, "claude"), ["M1"]);
+    assert_eq!(store.deliveries("M1").unwrap().len(), 1);
     let filing = store.index(10).unwrap();
     assert_eq!(
         (filing.through, filing.left, filing.filed),
