@@ -17,20 +17,27 @@ use std::time::Instant;
 /// Messages of a file, and messages of a thread.
 const FILE: usize = 1000;
 const THREAD: usize = 16;
+/// The privacy block of the messages.
+const PRIVACY: &str = "meta: privacy\nPII: redacted\nScope: general\n\n";
 /// How many times as long as the floor an import may take.
 const SLOWER: f64 = 40.0;
 /// How long it may take beside the other program.
 const REST: f64 = 1.1;
 
-/// Prints how long each takes.
+/// Prints how long each takes: for messages with and without a privacy block, since consent is looked at for the former.
 pub fn run(is_quick: bool) -> Result<()> {
-    let (messages, rounds) = if is_quick { (2000, 1) } else { (100_000, 3) };
+    let (messages, rounds) = if is_quick { (2000, 1) } else { (100_000, 2) };
+    compare("messages", messages, rounds, false)?;
+    compare("messages with a privacy block", messages, rounds, true)
+}
+
+fn compare(what: &str, messages: usize, rounds: usize, is_private: bool) -> Result<()> {
     let program = own_program()?;
     let other = other_program()?;
     let place = program.parent().ok_or_else(|| Error::other("no folder"))?;
     let place = Folder::within(place, "import");
     let archive = place.path().join("archive");
-    write_archive(&archive, messages)?;
+    write_archive(&archive, messages, is_private)?;
     let (mut floors, mut own, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
         floors.push(floor(&archive, place.path())?);
@@ -39,10 +46,7 @@ pub fn run(is_quick: bool) -> Result<()> {
             others.push(import(other, &archive, place.path(), messages)?);
         }
     }
-    println!(
-        "\nimport of {messages} messages in {} files\n",
-        messages / FILE
-    );
+    println!("\nimport of {messages} {what}, {FILE} in a file\n");
     for (name, times) in [
         ("read and synced (floor)", &floors),
         ("import", &own),
@@ -72,7 +76,7 @@ pub fn run(is_quick: bool) -> Result<()> {
     Ok(())
 }
 
-fn write_archive(folder: &Path, messages: usize) -> Result<()> {
+fn write_archive(folder: &Path, messages: usize, is_private: bool) -> Result<()> {
     fs::create_dir(folder)?;
     let mut thread = String::new();
     for first in (0..messages).step_by(FILE) {
@@ -81,13 +85,12 @@ fn write_archive(folder: &Path, messages: usize) -> Result<()> {
             if number % THREAD == 0 {
                 thread = id::ulid_of(now_millis(), number as u128);
             }
-            let message = id::new_ulid();
-            text.push_str(&envelope(
-                &message,
-                &thread,
-                number,
-                &inbox(number % THREAD),
-            ));
+            let one = envelope(&id::new_ulid(), &thread, number, &inbox(number % THREAD));
+            if is_private {
+                text.push_str(&one);
+            } else {
+                text.push_str(&one.replace(PRIVACY, ""));
+            }
             text.push('\n');
         }
         fs::write(folder.join(format!("{first:06}.crosstalk")), text)?;
