@@ -72,6 +72,7 @@ impl SqliteStore {
             ),
         };
         let lock = lock.ok_or_else(busy)?;
+        self.check_search_position()?;
         let failed = |e| fault::at(&self.path, &e);
         let larger = "PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 0;";
         self.db.execute_batch(larger).map_err(failed)?;

@@ -248,6 +248,21 @@ impl SearchIndex {
         removed
     }
 
+    /// Begins anew if the file has words of messages that are not indexed: a power cut undid that, and such a message can be
+    /// erased without a look at its words. This is on disk when it returns. Only while the caller has the lock of the store.
+    fn start_if_ahead(&self) -> SqlResult<()> {
+        self.set_synchronous("FULL")?;
+        let started = self.change(|db| {
+            start_unless_current(db)?;
+            match through(db)? > index::progress(db, index::INDEXED)? {
+                true => start(db),
+                false => Ok(()),
+            }
+        });
+        self.set_synchronous("NORMAL")?;
+        started
+    }
+
     /// Adds messages that are noted and still have a text, and drops the notes. Only while the caller has the lock of the store,
     /// and has changed nothing.
     pub(super) fn settle(&self) -> SqlResult<()> {
@@ -371,6 +386,19 @@ impl SqliteStore {
             return Ok(());
         }
         self.with_search(StoreLock::Held, |index| index.remove(touched))
+    }
+
+    /// Makes sure that the search file has words of indexed messages alone. For a relay that starts.
+    pub(super) fn check_search_position(&self) -> Result<(), StoreError> {
+        if !path_of(&self.path).exists() {
+            return Ok(());
+        }
+        let lock = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate);
+        let _lock = lock.map_err(|e| fault::at(&self.path, &e))?;
+        self.with_search(StoreLock::Held, |index| {
+            index.start_if_ahead()?;
+            index.empty_log().map(drop)
+        })
     }
 
     /// Drops the notes about removed messages. If it fails, the next fill does it.
