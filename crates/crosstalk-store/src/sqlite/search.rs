@@ -221,6 +221,7 @@ impl SearchIndex {
         self.set_synchronous("FULL")?;
         let removed = self.change(|db| {
             start_unless_current(db)?;
+            start_if_ahead(db)?;
             let mut through = through(db)?;
             for seq in &touched.seqs {
                 let sql = "INSERT OR IGNORE INTO search.removed (seq) VALUES (?1)";
@@ -254,10 +255,7 @@ impl SearchIndex {
         self.set_synchronous("FULL")?;
         let started = self.change(|db| {
             start_unless_current(db)?;
-            match through(db)? > index::progress(db, index::INDEXED)? {
-                true => start(db),
-                false => Ok(()),
-            }
+            start_if_ahead(db)
         });
         self.set_synchronous("NORMAL")?;
         started
@@ -549,6 +547,14 @@ fn start_unless_current(db: &Connection) -> SqlResult<()> {
     match is_current(db)? {
         true => Ok(()),
         false => start(db),
+    }
+}
+
+/// Begins anew if the file has words of messages that are not indexed. Only with the lock of the file.
+fn start_if_ahead(db: &Connection) -> SqlResult<()> {
+    match through(db)? > index::progress(db, index::INDEXED)? {
+        true => start(db),
+        false => Ok(()),
     }
 }
 

@@ -116,6 +116,22 @@ fn relay_starts_without_words_of_messages_that_are_not_indexed() {
     assert_eq!(made.store.check().unwrap(), SOUND);
 }
 
+/// The same, where the message is erased before a relay starts.
+#[test]
+fn erasure_takes_words_out_that_a_power_cut_left() {
+    let mut made = Sqlite::new();
+    take_and_file(&mut made.store, &[parcel(plum(1).body("Zyzzyva."))]);
+    assert_eq!(made.store.fill_search(9).unwrap().through, 1);
+    run(
+        made.store.path(),
+        "DELETE FROM message; DELETE FROM thread; DELETE FROM party; UPDATE progress SET seq = 0 WHERE name = 'filed'",
+    );
+    assert!(made.store.forget_message("M001").unwrap());
+    let path = made.store.path().to_owned();
+    made.store = SqliteStore::open(&path).unwrap();
+    assert_eq!(files_with(path.parent().unwrap(), "zyzzyva"), SOUND);
+}
+
 /// What is done to a file, and whether others still have it open.
 type Damage = (&'static str, fn(&Path), bool);
 
