@@ -5,11 +5,11 @@ use crate::input::shown_path;
 use crosstalk_dns::SetupError;
 use crosstalk_envelope::registry::Rule;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{ErrorCode, KeyError};
+use crosstalk_envelope::{ErrorCode, Explanation, KeyError};
 use crosstalk_protocol::bundle::BundleError;
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use crosstalk_store::{ConfigFileError, HomeError, KeyFileError, TrustStoreError};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 use std::path::Path;
 
@@ -17,10 +17,8 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: FailureKind,
-    /// The fact; for an I/O failure, the file or stream.
-    what: String,
-    /// A way out for the person.
-    help: String,
+    /// The fact and the way out; the fact of an I/O failure is the file or stream.
+    explanation: Explanation,
     rule: Option<&'static str>,
 }
 
@@ -38,8 +36,7 @@ impl Failure {
     fn new(kind: FailureKind, what: impl Into<String>) -> Self {
         Self {
             kind,
-            what: what.into(),
-            help: String::new(),
+            explanation: Explanation::fact(what),
             rule: None,
         }
     }
@@ -84,8 +81,7 @@ impl Failure {
         let kind = rule.code.map_or(FailureKind::Other, FailureKind::Code);
         Self {
             rule: Some(rule.id),
-            help: rule.help.into(),
-            ..Self::new(kind, what)
+            ..Self::new(kind, what).help(rule.help)
         }
     }
 
@@ -103,20 +99,17 @@ impl Failure {
     }
 
     /// The same failure, with what to do about it.
-    pub(crate) fn help(self, help: impl Into<String>) -> Self {
-        let help = help.into();
-        Self { help, ..self }
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.explanation.help = help.into();
+        self
     }
 
     /// The same failure, which begins with the name of the file that it is about.
-    pub(crate) fn about(self, name: &str) -> Self {
-        match self.kind {
-            FailureKind::Io(_) => self,
-            _ => Self {
-                what: format!("{name}: {}", self.what),
-                ..self
-            },
+    pub(crate) fn about(mut self, name: &str) -> Self {
+        if !matches!(self.kind, FailureKind::Io(_)) {
+            self.explanation.what = format!("{name}: {}", self.explanation.what);
         }
+        self
     }
 
     pub(crate) const fn is_closed_pipe(&self) -> bool {
@@ -148,21 +141,19 @@ impl Failure {
 /// Writes the fact, then the way out: the sentence that people read, also inside of `--json`.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            FailureKind::Io(fault) => write!(f, "{}: {}", shown_path(&self.what), words_of(fault))?,
-            _ => f.write_str(&escape(&self.what))?,
-        }
+        let Explanation { what, help } = &self.explanation;
+        let mut what = match &self.kind {
+            FailureKind::Io(fault) => format!("{}: {}", shown_path(what), words_of(fault)),
+            _ => escape(what).into_owned(),
+        };
         if let Some(rule) = self.rule {
-            write!(f, " ({rule})")?;
+            let _ = write!(what, " ({rule})");
         }
-        let help = match (&self.kind, self.help.as_str()) {
+        let help = match (&self.kind, help.as_str()) {
             (FailureKind::Io(fault), "") => way_out(fault),
             (_, help) => help,
         };
-        if !help.is_empty() {
-            write!(f, "; {}", escape(help))?;
-        }
-        Ok(())
+        Explanation::new(what, escape(help)).fmt(f)
     }
 }
 
@@ -185,42 +176,62 @@ fn way_out(fault: &io::Error) -> &'static str {
     }
 }
 
+/// A failure without a code of the taxonomy.
+impl From<Explanation> for Failure {
+    fn from(explanation: Explanation) -> Self {
+        Self {
+            kind: FailureKind::Other,
+            explanation,
+            rule: None,
+        }
+    }
+}
+
+impl Failure {
+    /// The same failure with a code of the taxonomy.
+    fn code(self, code: ErrorCode) -> Self {
+        let kind = FailureKind::Code(code);
+        Self { kind, ..self }
+    }
+}
+
 impl From<KeyFileError> for Failure {
     fn from(fault: KeyFileError) -> Self {
-        let message = fault.to_string();
+        let failure = Self::from(fault.explanation());
         match fault {
-            KeyFileError::WrongPassphrase { .. } => Self::denied(message),
-            _ => Self::failed(message),
+            KeyFileError::WrongPassphrase { .. } => failure.code(ErrorCode::Perm),
+            _ => failure,
         }
     }
 }
 
 impl From<TrustStoreError> for Failure {
     fn from(fault: TrustStoreError) -> Self {
-        let message = fault.to_string();
+        let failure = Self::from(fault.explanation());
         match fault {
-            TrustStoreError::Malformed { .. } => Self::malformed(message),
-            _ => Self::failed(message),
+            TrustStoreError::Malformed { .. } => failure.code(ErrorCode::Format),
+            _ => failure,
         }
     }
 }
 
 impl From<StoreError> for Failure {
     fn from(fault: StoreError) -> Self {
+        let failure = Self::from(fault.explanation);
         match fault.fault {
-            StoreFault::Newer => Self::refused(ErrorCode::Unsupported, fault.message),
-            StoreFault::Busy => Self::refused(ErrorCode::Timeout, fault.message),
+            StoreFault::Newer => failure.code(ErrorCode::Unsupported),
+            StoreFault::Busy => failure.code(ErrorCode::Timeout),
             StoreFault::Full
             | StoreFault::Invalid
             | StoreFault::Damaged
-            | StoreFault::Unavailable => Self::failed(fault.message),
+            | StoreFault::Unavailable => failure,
         }
     }
 }
 
 impl From<BundleError> for Failure {
     fn from(fault: BundleError) -> Self {
-        Self::refused(fault.code, fault.to_string())
+        Self::from(fault.explanation).code(fault.code)
     }
 }
 
@@ -229,7 +240,7 @@ macro_rules! failed_from {
     ($($error:ty),+) => {$(
         impl From<$error> for Failure {
             fn from(fault: $error) -> Self {
-                Self::failed(fault.to_string())
+                fault.explanation().into()
             }
         }
     )+};

@@ -3,6 +3,7 @@
 use crate::answer::{self, TxtRecords, Validation};
 use crate::dnssec::{self, Anchors};
 use crate::domain;
+use crosstalk_envelope::Explanation;
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
@@ -53,13 +54,28 @@ impl Options {
 
 /// Why no server can be asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.explanation())]
 pub enum SetupError {
     /// The resolver configuration of the system can't be used.
-    #[error("the system's resolver configuration can't be used: {0}; name a DNS server instead")]
     System(String),
     /// The trust anchor can't be read.
-    #[error("the trust anchor can't be read: {0}; it consists of DNSKEY records, one per line")]
     Anchor(String),
+}
+
+impl SetupError {
+    /// What happened, and what to do.
+    pub fn explanation(&self) -> Explanation {
+        match self {
+            Self::System(reason) => Explanation::new(
+                format!("the system's resolver configuration can't be used: {reason}"),
+                "name a DNS server instead",
+            ),
+            Self::Anchor(reason) => Explanation::new(
+                format!("the trust anchor can't be read: {reason}"),
+                "write it as DNSKEY records, one per line",
+            ),
+        }
+    }
 }
 
 /// Looks up the keys of a domain, and the addresses, relays and hosts that it lists.

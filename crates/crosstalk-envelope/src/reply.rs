@@ -6,6 +6,7 @@ use crate::builder::Builder;
 use crate::diagnostic::{Diagnostic, Position};
 use crate::document::Document;
 use crate::envelope::Envelope;
+use crate::explanation::Explanation;
 use crate::grammar::CoreHeader;
 use crate::id;
 use crate::name::{SYSTEM, SYSTEM_USER};
@@ -75,7 +76,7 @@ impl Rejection {
 
     /// Both sentences, for the body of an ERROR.
     pub fn detail(&self) -> String {
-        what_and_help(&self.what, &self.help)
+        Explanation::new(&self.what, &self.help).detail()
     }
 
     /// The rejection for the first error among some findings in `text`.
@@ -99,14 +100,6 @@ impl Rejection {
             help: escape(&help).into_owned(),
             rule: Some((finding.rule.id, Some(position))),
         })
-    }
-}
-
-/// Joins what happened and what to do into one text for people.
-pub fn what_and_help(what: &str, help: &str) -> String {
-    match help {
-        "" => what.to_owned(),
-        help => format!("{what}\nWhat to do: {help}"),
     }
 }
 

@@ -20,7 +20,9 @@ use crate::store::{Mine, Record, Side, is_same_party, may_answer};
 use crate::verdict::VerdictWord;
 use carried::{Carried, Passing, flow, privacy};
 use crosstalk_envelope::registry::SchemeKind;
-use crosstalk_envelope::{Address, Builder, CoreHeader, ErrorCode, Intent, Timestamp, limit};
+use crosstalk_envelope::{
+    Address, Builder, CoreHeader, ErrorCode, Explanation, Intent, Timestamp, limit,
+};
 use transcript::Transcript;
 
 /// The most characters of a bundle, if nothing else is said: what chats take in one paste.
@@ -114,23 +116,18 @@ pub struct BundleClosing<'a> {
 
 /// Why a thread can't be passed on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what}: {help}")]
+#[error("{explanation}")]
 pub struct BundleError {
     /// The code of the taxonomy.
     pub code: ErrorCode,
-    /// What is wrong, and where.
-    pub what: String,
-    /// What to do about it.
-    pub help: String,
+    /// What is wrong, where, and what to do about it.
+    pub explanation: Explanation,
 }
 
 impl BundleError {
     fn new(code: ErrorCode, what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self {
-            code,
-            what: what.into(),
-            help: help.into(),
-        }
+        let explanation = Explanation::new(what, help);
+        Self { code, explanation }
     }
 }
 
@@ -157,7 +154,7 @@ impl BundleError {
 /// };
 /// let request = Escalation { bundle, reason: "above my limit", urgency: None };
 /// let refused = escalation(&[], &request).unwrap_err();
-/// assert!(refused.what.contains("no message"));
+/// assert!(refused.explanation.what.contains("no message"));
 /// ```
 pub fn escalation(thread: &[Record], request: &Escalation<'_>) -> Result<Builder, BundleError> {
     let reason = one_line(request.reason);

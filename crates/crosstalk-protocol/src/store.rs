@@ -103,14 +103,24 @@ pub trait Store {
     fn forget_message(&mut self, id: &str) -> Result<bool, StoreError>;
 }
 
+use crosstalk_envelope::Explanation;
+
 /// Why a store did not do what it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[error("{explanation}")]
 pub struct StoreError {
     /// What kind of trouble it is.
     pub fault: StoreFault,
-    /// What happened, where, and what to do: a sentence or two.
-    pub message: String,
+    /// What happened, where, and what to do.
+    pub explanation: Explanation,
+}
+
+impl StoreError {
+    /// What happened and what to do, as two facts; no help is an empty text.
+    pub fn new(fault: StoreFault, what: impl Into<String>, help: impl Into<String>) -> Self {
+        let explanation = Explanation::new(what, help);
+        Self { fault, explanation }
+    }
 }
 
 /// The kinds of trouble with a store.

@@ -198,10 +198,8 @@ impl Relay {
     /// # Errors
     /// If the store or the trust data can't be read.
     pub fn start(setup: Setup) -> Result<Self, StoreError> {
-        let trust_snapshot = TrustSnapshot::open(setup.keyring).map_err(|message| StoreError {
-            fault: StoreFault::Unavailable,
-            message,
-        })?;
+        let trust_snapshot = TrustSnapshot::open(setup.keyring)
+            .map_err(|what| StoreError::new(StoreFault::Unavailable, what, ""))?;
         let rules = rules_of(&setup.config, setup.writer.as_ref(), &trust_snapshot.now())?;
         let filing = setup.writer.index_progress()?;
         let lanes = Lanes::new(&setup.config.retry);
@@ -252,9 +250,9 @@ impl Relay {
         let writer = std::thread::Builder::new()
             .name("writer".into())
             .spawn(write)
-            .map_err(|e| StoreError {
-                fault: StoreFault::Unavailable,
-                message: format!("the writer could not be started: {e}"),
+            .map_err(|e| {
+                let what = format!("the writer could not be started: {e}");
+                StoreError::new(StoreFault::Unavailable, what, "")
             })?;
         Ok(Self {
             shared,
@@ -437,20 +435,18 @@ impl Relay {
     fn enqueue(&self, job: Job) -> Result<(), StoreError> {
         self.jobs.try_send(job).map_err(|refused| match refused {
             mpsc::TrySendError::Disconnected(_) => self.gone(),
-            mpsc::TrySendError::Full(_) => StoreError {
-                fault: StoreFault::Busy,
-                message: "the relay has too much to write".into(),
-            },
+            mpsc::TrySendError::Full(_) => StoreError::new(
+                StoreFault::Busy,
+                "the relay has too much to write",
+                "try again later",
+            ),
         })
     }
 
     fn gone(&self) -> StoreError {
         match &*self.shared.stopped.borrow() {
             Some(Stopped::Failed(error)) => error.clone(),
-            _ => StoreError {
-                fault: StoreFault::Busy,
-                message: "the relay is shutting down".into(),
-            },
+            _ => StoreError::new(StoreFault::Busy, "the relay is shutting down", ""),
         }
     }
 

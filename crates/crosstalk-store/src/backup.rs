@@ -41,7 +41,7 @@ pub fn import(
     text: &str,
     ask: impl FnOnce() -> io::Result<Zeroizing<String>>,
 ) -> Result<Imported, KeyFileError> {
-    let facts = read(text).map_err(KeyFileError::not_a_key)?;
+    let facts = read(text).map_err(|what| KeyFileError::not_a_key(what, ""))?;
     let key = pem::open(text, ask)?;
     match &facts {
         Some(facts) if facts.public != key.public() => Err(KeyFileError::Mismatch { file: None }),

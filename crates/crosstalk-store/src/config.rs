@@ -1,5 +1,6 @@
 //! The file with the settings: a text that a person may have written, changed by one process at a time.
 
+use crosstalk_envelope::Explanation;
 use std::path::{Path, PathBuf};
 
 use crate::Home;
@@ -31,25 +32,41 @@ pub struct ConfigFile {
 
 /// Why the file with the settings was not read or not changed.
 #[derive(Debug, thiserror::Error)]
+#[error("{}", self.explanation())]
 #[non_exhaustive]
 pub enum ConfigFileError {
     /// Others can change it.
-    #[error("{message}")]
     Exposed {
         /// The file.
         file: PathBuf,
-        /// What is wrong, and what to do.
-        message: String,
+        /// Who can change it, and what to do.
+        explanation: Explanation,
     },
     /// It is larger than the limit, or would be.
-    #[error("the settings in `{}` have more than {} MiB: take out what is no longer needed", .file.display(), LIMIT >> 20)]
     TooLarge {
         /// The file.
         file: PathBuf,
     },
-    /// The disk says no.
-    #[error(transparent)]
+    /// The disk refuses.
     Disk(#[from] DiskError),
+}
+
+impl ConfigFileError {
+    /// What happened, and what to do.
+    pub fn explanation(&self) -> Explanation {
+        match self {
+            Self::Exposed { explanation, .. } => explanation.clone(),
+            Self::TooLarge { file } => Explanation::new(
+                format!(
+                    "the settings in `{}` have more than {} MiB",
+                    file.display(),
+                    LIMIT >> 20
+                ),
+                "remove the settings that are no longer needed",
+            ),
+            Self::Disk(error) => error.explanation(),
+        }
+    }
 }
 
 impl ConfigFile {
@@ -74,8 +91,8 @@ impl ConfigFile {
             Ok(text) => Ok(Some(text.as_str().to_owned())),
             Err(ReadFault::Missing) => Ok(None),
             Err(ReadFault::Exposed(exposure)) => {
-                let message = exposure.to_string();
-                Err(ConfigFileError::Exposed { file, message })
+                let explanation = exposure.explanation();
+                Err(ConfigFileError::Exposed { file, explanation })
             }
             Err(ReadFault::TooLarge(_)) => Err(ConfigFileError::TooLarge { file }),
             Err(ReadFault::Disk(error)) => Err(error.into()),

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::permission::Exposure;
+use crosstalk_envelope::Explanation;
 
 /// What was to be done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +24,9 @@ impl FileAction {
     }
 }
 
-/// The disk, or the operating system, says no.
+/// The disk, or the operating system, refuses to read, write or lock a file.
 #[derive(Debug, thiserror::Error)]
-#[error("`{}` can't be {}: {source}", .file.display(), .action.as_participle())]
+#[error("{}", self.explanation())]
 pub struct DiskError {
     action: FileAction,
     file: PathBuf,
@@ -51,14 +52,32 @@ impl DiskError {
     pub fn kind(&self) -> io::ErrorKind {
         self.source.kind()
     }
+
+    /// Whether there is no room left.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(
+            self.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        )
+    }
+
+    /// What happened, and what to do.
+    pub fn explanation(&self) -> Explanation {
+        let (file, action) = (self.file.display(), self.action.as_participle());
+        let help = match self.is_full() {
+            true => "make room and try again",
+            false => "",
+        };
+        Explanation::new(format!("`{file}` can't be {action}: {}", self.source), help)
+    }
 }
 
 /// Why a key was not written, found, read or changed.
 #[derive(Debug, thiserror::Error)]
+#[error("{}", self.explanation())]
 #[non_exhaustive]
 pub enum KeyFileError {
     /// There is no key of this id in this folder.
-    #[error("there is no key `{id}` in `{}`: `crosstalk key list` shows the keys that are there", .folder.display())]
     NotFound {
         /// The id.
         id: String,
@@ -66,26 +85,22 @@ pub enum KeyFileError {
         folder: PathBuf,
     },
     /// There is a key of this id already, or a file in its place.
-    #[error("there is a key `{id}` already, in `{}`: choose another id, or, unless it is revoked, replace the key with `crosstalk key rotate {id}`", .file.display())]
     Exists {
         /// The id.
         id: String,
         /// The file.
         file: PathBuf,
     },
-    /// The text is no key id.
-    #[error("`{}` is no key id: it has 1 to 255 visible ASCII characters without ;[]()<>|", .0.escape_debug())]
+    /// The text is not a key id.
     NotAnId(String),
-    /// Others can reach the file: what the sentence says.
-    #[error("{message}")]
+    /// Others can reach the file.
     Exposed {
         /// The file.
         file: PathBuf,
-        /// What is wrong, and what to do.
-        message: String,
+        /// Who can reach it, and what to do.
+        explanation: Explanation,
     },
     /// The file beside the private key is not what it should be.
-    #[error("`{}` does not say what it should about its key: {message}. Repair it, or move it and its .pem file away and import the key again", .file.display())]
     WrongFacts {
         /// The file.
         file: PathBuf,
@@ -93,7 +108,6 @@ pub enum KeyFileError {
         message: String,
     },
     /// Of the two files of a key, this one is missing.
-    #[error("`{}` is there, and `{}` beside it is not: bring that one back, or move this one away and import the key again", .file.display(), .missing.display())]
     Incomplete {
         /// The file that is there.
         file: PathBuf,
@@ -101,35 +115,29 @@ pub enum KeyFileError {
         missing: PathBuf,
     },
     /// The text has no private key that can be used.
-    #[error("there is no key to use in {}: {message}", place(.file))]
     NotAKey {
         /// The file, if it was one of the store's.
         file: Option<PathBuf>,
-        /// What is wrong.
-        message: String,
+        /// What is wrong, and what to do.
+        explanation: Explanation,
     },
     /// The private key is not that of the public key.
-    #[error("the private key in {} is not the one of the public key that is recorded with it: one of the two was exchanged. Restore both from a backup", place(.file))]
     Mismatch {
         /// The file, if it was one of the store's.
         file: Option<PathBuf>,
     },
     /// The key is on the deny list: why.
-    #[error("nobody believes this key, because others have it as well: {0}. Make a new one")]
     Denied(&'static str),
     /// The key was replaced or revoked, and can't be replaced.
-    #[error("the key `{id}` can't be replaced: {message}")]
     NotInForce {
         /// Its id.
         id: String,
-        /// What became of it.
-        message: String,
+        /// What became of it, and what to do.
+        explanation: Explanation,
     },
     /// A passphrase without a character.
-    #[error("the passphrase is empty: give one that has characters, or store the key without one")]
     EmptyPassphrase,
     /// The passphrase that was needed could not be had.
-    #[error("the key in {} is encrypted, and there is no passphrase to open it: {source}", place(.file))]
     NoPassphrase {
         /// The file, if it was one of the store's.
         file: Option<PathBuf>,
@@ -137,29 +145,26 @@ pub enum KeyFileError {
         source: io::Error,
     },
     /// The passphrase does not open the key.
-    #[error("the passphrase does not open the key in {}: try again, with the keyboard that it was chosen on", place(.file))]
     WrongPassphrase {
         /// The file, if it was one of the store's.
         file: Option<PathBuf>,
     },
-    /// The disk says no.
-    #[error(transparent)]
+    /// The disk refuses.
     Disk(#[from] DiskError),
 }
 
 impl KeyFileError {
-    pub(crate) fn not_a_key(message: impl Into<String>) -> Self {
-        let message = message.into();
+    pub(crate) fn not_a_key(what: impl Into<String>, help: &str) -> Self {
         Self::NotAKey {
             file: None,
-            message,
+            explanation: Explanation::new(what, help),
         }
     }
 
     pub(crate) fn exposed(exposure: &Exposure) -> Self {
         Self::Exposed {
             file: exposure.file().to_owned(),
-            message: exposure.to_string(),
+            explanation: exposure.explanation(),
         }
     }
 
@@ -173,6 +178,80 @@ impl KeyFileError {
             *file = Some(path.to_owned());
         }
         self
+    }
+
+    /// What happened, and what to do.
+    pub fn explanation(&self) -> Explanation {
+        let (what, help) = match self {
+            Self::NotFound { id, folder } => (
+                format!("there is no key `{id}` in `{}`", folder.display()),
+                "list your keys with `crosstalk key list`".to_owned(),
+            ),
+            Self::Exists { id, file } => (
+                format!("there is a key `{id}` already, in `{}`", file.display()),
+                format!(
+                    "choose another id, or, unless it is revoked, replace the key with `crosstalk key rotate {id}`"
+                ),
+            ),
+            Self::NotAnId(text) => (
+                format!("`{}` is not a key id", text.escape_debug()),
+                "use 1 to 255 visible ASCII characters without ;[]()<>|".to_owned(),
+            ),
+            Self::Exposed { explanation, .. } => return explanation.clone(),
+            Self::WrongFacts { file, message } => (
+                format!("`{}` does not describe its key: {message}", file.display()),
+                "repair it, or move it and its .pem file away and import the key again".to_owned(),
+            ),
+            Self::Incomplete { file, missing } => (
+                format!(
+                    "`{}` is there, but `{}` beside it is missing",
+                    file.display(),
+                    missing.display()
+                ),
+                "restore the missing file, or move this one away and import the key again"
+                    .to_owned(),
+            ),
+            Self::NotAKey { file, explanation } => (
+                format!(
+                    "there is no usable key in {}: {}",
+                    place(file),
+                    explanation.what
+                ),
+                explanation.help.clone(),
+            ),
+            Self::Mismatch { file } => (
+                format!(
+                    "the private key in {} does not belong to the public key that is recorded with it",
+                    place(file)
+                ),
+                "one of the two was exchanged: restore both from a backup".to_owned(),
+            ),
+            Self::Denied(reason) => (
+                format!("this key is on the deny list, because others have it as well: {reason}"),
+                "make a new key".to_owned(),
+            ),
+            Self::NotInForce { id, explanation } => (
+                format!("the key `{id}` can't be replaced: {}", explanation.what),
+                explanation.help.clone(),
+            ),
+            Self::EmptyPassphrase => (
+                "the passphrase is empty".to_owned(),
+                "type at least one character, or store the key without a passphrase".to_owned(),
+            ),
+            Self::NoPassphrase { file, source } => (
+                format!(
+                    "the key in {} is encrypted, and its passphrase could not be asked for: {source}",
+                    place(file)
+                ),
+                String::new(),
+            ),
+            Self::WrongPassphrase { file } => (
+                format!("the passphrase does not open the key in {}", place(file)),
+                "try again, with the keyboard layout that it was chosen with".to_owned(),
+            ),
+            Self::Disk(error) => return error.explanation(),
+        };
+        Explanation { what, help }
     }
 
     /// The file that it is about.

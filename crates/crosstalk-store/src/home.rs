@@ -1,5 +1,6 @@
 //! The folders of the program.
 
+use crosstalk_envelope::Explanation;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -24,10 +25,20 @@ pub struct Home {
     data: PathBuf,
 }
 
-/// Nobody says where the home folder is.
+/// The system names no home folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no home folder to keep keys and trust in: set {VARIABLE} to a folder")]
+#[error("{}", self.explanation())]
 pub struct HomeError;
+
+impl HomeError {
+    /// What happened, and what to do.
+    pub fn explanation(self) -> Explanation {
+        Explanation::new(
+            "there is no home folder for keys and trust",
+            format!("set {VARIABLE} to a folder"),
+        )
+    }
+}
 
 impl Home {
     /// The folder of `CROSSTALK_HOME` if it is set, else the folders of the platform: `$XDG_CONFIG_HOME/crosstalk` and

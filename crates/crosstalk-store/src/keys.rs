@@ -247,7 +247,7 @@ fn read(path: &Path, guard: Guard) -> Result<Zeroizing<String>, Option<KeyFileEr
         ReadFault::Exposed(exposure) => Some(KeyFileError::exposed(&exposure)),
         ReadFault::TooLarge(limit) => {
             let message = format!("it is larger than the {limit} bytes that a key file may have");
-            Some(KeyFileError::not_a_key(message).at(path))
+            Some(KeyFileError::not_a_key(message, "").at(path))
         }
         ReadFault::Disk(error) => Some(error.into()),
     })

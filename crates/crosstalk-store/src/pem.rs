@@ -28,7 +28,7 @@ pub(crate) fn seal(
     key: &PrivateKey,
     passphrase: Option<&str>,
 ) -> Result<Zeroizing<String>, KeyFileError> {
-    let unwritable = || KeyFileError::not_a_key("it can't be encoded");
+    let unwritable = || KeyFileError::not_a_key("it can't be encoded", "");
     let der = key.to_der().map_err(|_| unwritable())?;
     let Some(passphrase) = passphrase else {
         return der.to_pem(PLAIN, LineEnding::LF).map_err(|_| unwritable());
@@ -37,7 +37,7 @@ pub(crate) fn seal(
         return Err(KeyFileError::EmptyPassphrase);
     }
     let mut random = [0; 32];
-    getrandom::fill(&mut random).map_err(|e| KeyFileError::not_a_key(e.to_string()))?;
+    getrandom::fill(&mut random).map_err(|e| KeyFileError::not_a_key(e.to_string(), ""))?;
     let (salt, iv) = random.split_at(16);
     let parameters = scrypt::Params::new(LOG_N, R, P)
         .ok()
@@ -56,7 +56,7 @@ pub(crate) fn open(
     ask: impl FnOnce() -> io::Result<Zeroizing<String>>,
 ) -> Result<PrivateKey, KeyFileError> {
     let (label, block) = block(text)?;
-    let malformed = |_| KeyFileError::not_a_key("its PEM block is damaged");
+    let malformed = |_| KeyFileError::not_a_key("its PEM block is damaged", "copy it again");
     let (_, der) = SecretDocument::from_pem(&block).map_err(malformed)?;
     if label == PLAIN {
         return key(der.as_bytes());
@@ -81,13 +81,11 @@ pub(crate) fn is_encrypted(text: &str) -> Result<bool, KeyFileError> {
 }
 
 fn key(der: &[u8]) -> Result<PrivateKey, KeyFileError> {
-    PrivateKey::from_der(der).map_err(|e| KeyFileError::not_a_key(e.to_string()))
+    PrivateKey::from_der(der).map_err(|e| KeyFileError::not_a_key(e.to_string(), ""))
 }
 
 fn unsupported() -> KeyFileError {
-    KeyFileError::not_a_key(
-        "it is encrypted in a way that is not read here; write it anew with `openssl pkcs8 -topk8 -in FILE -out NEW`",
-    )
+    KeyFileError::not_a_key("it is encrypted in an unsupported way", CONVERT)
 }
 
 /// Refuses parameters that are no parameters, or that would keep the machine busy.
@@ -111,6 +109,7 @@ fn require_bearable(scheme: &EncryptionScheme) -> Result<(), KeyFileError> {
     } else {
         Err(KeyFileError::not_a_key(
             "opening it would take more memory or time than any passphrase is worth",
+            "",
         ))
     }
 }
@@ -136,20 +135,23 @@ fn block(text: &str) -> Result<(&'static str, Zeroizing<String>), KeyFileError> 
             Some(PLAIN) => PLAIN,
             Some(ENCRYPTED) => ENCRYPTED,
             Some(other) => match refused(other) {
-                Some(message) => return Err(KeyFileError::not_a_key(message)),
+                Some((what, help)) => return Err(KeyFileError::not_a_key(what, help)),
                 None => continue,
             },
         };
         if found.is_some() {
-            let message = "it has more than one; leave the one that is meant";
-            return Err(KeyFileError::not_a_key(message));
+            let (what, help) = ("it has more than one key", "remove all but one");
+            return Err(KeyFileError::not_a_key(what, help));
         }
         // Room for all of it at once: a text that grows leaves copies of secrets behind.
         let mut block = Zeroizing::new(String::with_capacity(text.len() + 1));
         block.push_str(line);
         loop {
             let line = lines.next().ok_or_else(|| {
-                KeyFileError::not_a_key("its PEM block has no end; it was probably cut off")
+                KeyFileError::not_a_key(
+                    "its PEM block has no end",
+                    "it was probably cut off: copy it again",
+                )
             })?;
             block.push('\n');
             block.push_str(line);
@@ -161,9 +163,10 @@ fn block(text: &str) -> Result<(&'static str, Zeroizing<String>), KeyFileError> 
         found = Some((label, block));
     }
     found.ok_or_else(|| {
-        KeyFileError::not_a_key(format!(
+        let what = format!(
             "it has no PEM block that begins with `-----BEGIN {PLAIN}-----` or `-----BEGIN {ENCRYPTED}-----`"
-        ))
+        );
+        KeyFileError::not_a_key(what, "")
     })
 }
 
@@ -172,16 +175,20 @@ fn label_of<'t>(line: &'t str, word: &str) -> Option<&'t str> {
     line.strip_prefix(word)?.strip_prefix(' ')
 }
 
-/// Why a block of another label is not read, if it is worth a word.
-fn refused(label: &str) -> Option<&'static str> {
+/// How to bring a key into a form that is supported.
+const CONVERT: &str = "convert it with `openssl pkcs8 -topk8 -in FILE -out NEW`";
+
+/// Why a block with a known label is not read, and what to do.
+fn refused(label: &str) -> Option<(&'static str, &'static str)> {
     match label {
-        "EC PRIVATE KEY" | "RSA PRIVATE KEY" | "DSA PRIVATE KEY" => Some(
-            "it has the older form of its algorithm; write it anew with `openssl pkcs8 -topk8 -in FILE -out NEW`",
-        ),
-        "OPENSSH PRIVATE KEY" => {
-            Some("it is a key for SSH, which should not sign messages; make a new key")
+        "EC PRIVATE KEY" | "RSA PRIVATE KEY" | "DSA PRIVATE KEY" => {
+            Some(("it has the older form of its algorithm", CONVERT))
         }
-        "PUBLIC KEY" => Some("it is a public key, which can only verify"),
+        "OPENSSH PRIVATE KEY" => Some((
+            "it is a key for SSH, which should not sign messages",
+            "make a new key",
+        )),
+        "PUBLIC KEY" => Some(("it is a public key, which can only verify", "")),
         _ => None,
     }
 }

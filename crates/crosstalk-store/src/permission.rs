@@ -1,6 +1,6 @@
 //! Permissions of a file: on Unix by its mode and owner. On Windows the profile's folder decides.
 
-use std::fmt;
+use crosstalk_envelope::Explanation;
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 
@@ -56,8 +56,9 @@ impl Guard {
 ///
 /// # Errors
 /// If others can change it: who, and what to do.
-pub fn require_own(file: &File, path: &Path) -> Result<(), String> {
-    Guard::Public.check(file, path).map_err(|e| e.to_string())
+pub fn require_own(file: &File, path: &Path) -> Result<(), Explanation> {
+    let checked = Guard::Public.check(file, path);
+    checked.map_err(|e| e.explanation())
 }
 
 /// Others can reach a file that they must not reach.
@@ -73,34 +74,37 @@ pub(crate) enum Exposure {
 }
 
 impl Exposure {
+    /// Who can reach the file, and what to do.
+    pub(crate) fn explanation(&self) -> Explanation {
+        let file = self.file().display();
+        let (what, help) = match self {
+            Self::Readable { mode, .. } => (
+                format!(
+                    "the private key `{file}` has the mode {mode:04o}: others on this machine can reach it"
+                ),
+                format!(
+                    "if nobody has read it, run `chmod 600 '{file}'`; otherwise replace the key"
+                ),
+            ),
+            Self::Writable { mode, .. } => (
+                format!("`{file}` has the mode {mode:04o}: others on this machine can change it"),
+                format!("check its content, and run `chmod 600 '{file}'`"),
+            ),
+            Self::Foreign { owner, .. } => (
+                format!(
+                    "`{file}` belongs to another user of this machine, number {owner}, who can read and change it"
+                ),
+                format!("if it is yours, run `chown \"$(id -u)\" '{file}'`"),
+            ),
+        };
+        Explanation { what, help }
+    }
+
     pub(crate) fn file(&self) -> &Path {
         match self {
             Self::Readable { file, .. }
             | Self::Writable { file, .. }
             | Self::Foreign { file, .. } => file,
-        }
-    }
-}
-
-impl fmt::Display for Exposure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.file().display();
-        match self {
-            Self::Readable { mode, .. } => write!(
-                f,
-                "the private key `{file}` has the mode {mode:04o}: others on this machine can reach it. If nobody has \
-                 read it, run `chmod 600 '{file}'`; else replace the key"
-            ),
-            Self::Writable { mode, .. } => write!(
-                f,
-                "`{file}` has the mode {mode:04o}: others on this machine can change it. Look whether it is as it should \
-                 be, and run `chmod 600 '{file}'`"
-            ),
-            Self::Foreign { owner, .. } => write!(
-                f,
-                "`{file}` belongs to another user of this machine, number {owner}, who can read and change it. If it is \
-                 yours, run `chown \"$(id -u)\" '{file}'`"
-            ),
         }
     }
 }

@@ -114,10 +114,10 @@ impl SqliteStore {
         match path.try_exists() {
             Ok(false) => Ok(None),
             Ok(true) => Self::open_file(path).map(Some),
-            Err(e) => Err(fault::unavailable(format!(
-                "`{}` can't be looked for: {e}",
-                path.display()
-            ))),
+            Err(e) => Err(fault::unavailable(
+                format!("`{}` can't be looked for: {e}", path.display()),
+                "",
+            )),
         }
     }
 
@@ -140,8 +140,8 @@ impl SqliteStore {
 
     fn open_file(path: PathBuf) -> Result<Self, StoreError> {
         if !path.is_file() {
-            let message = format!("`{}` is no file: move it away", path.display());
-            return Err(fault::unavailable(message));
+            let what = format!("`{}` is not a regular file", path.display());
+            return Err(fault::unavailable(what, "move it away"));
         }
         let (mut db, state) = match connect(&path) {
             Ok(connected) => connected,
@@ -525,14 +525,15 @@ impl SqliteStore {
     fn empty_log(&self, what: &str) -> Result<(), StoreError> {
         match self.empty_logs()? {
             true => Ok(()),
-            false => Err(StoreError {
-                fault: StoreFault::Busy,
-                message: format!(
-                    "the {what} was erased from `{}`, but another process still reads what was there before, and traces \
-                     are left in the log beside it. Forget the {what} again when that one has finished",
+            false => Err(StoreError::new(
+                StoreFault::Busy,
+                format!(
+                    "the {what} was erased from `{}`, but another process still reads the state before, and traces are \
+                     left in the log beside it",
                     self.path.display()
                 ),
-            }),
+                format!("forget the {what} again when that process has finished"),
+            )),
         }
     }
 

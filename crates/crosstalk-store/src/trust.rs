@@ -1,6 +1,7 @@
 //! The trust file: trusted keys, changed by one process at a time (TRU-030); and beside it the file of contacts, with keys that
 //! a relay learned without a decision of a person (TRU-004).
 
+use crosstalk_envelope::Explanation;
 use crosstalk_protocol::{Trust, TrustFileError};
 use std::path::{Path, PathBuf};
 
@@ -39,10 +40,10 @@ pub struct TrustFile {
 
 /// Why the trust file was not read or not changed.
 #[derive(Debug, thiserror::Error)]
+#[error("{}", self.explanation())]
 #[non_exhaustive]
 pub enum TrustStoreError {
     /// It can't be understood. It is left as it is.
-    #[error("the trust file `{}` can't be understood, and stays as it is: {}\nRepair it, or move it away and begin anew", .file.display(), .source.to_string().trim_end())]
     Malformed {
         /// The file.
         file: PathBuf,
@@ -50,28 +51,55 @@ pub enum TrustStoreError {
         source: TrustFileError,
     },
     /// Others can change it.
-    #[error("{message}")]
     Exposed {
         /// The file.
         file: PathBuf,
-        /// What is wrong, and what to do.
-        message: String,
+        /// Who can change it, and what to do.
+        explanation: Explanation,
     },
     /// It is larger than the limit, or would be.
-    #[error("the trust file `{}` has more than {} MiB: take out what is no longer needed", .file.display(), LIMIT >> 20)]
     TooLarge {
         /// The file.
         file: PathBuf,
     },
     /// What was to be written could not be read again.
-    #[error("the trust file `{}` was not written, because it could not be read again: a key in it has an id, a sender or a time that can't be written", .file.display())]
     Unwritable {
         /// The file.
         file: PathBuf,
     },
-    /// The disk says no.
-    #[error(transparent)]
+    /// The disk refuses.
     Disk(#[from] DiskError),
+}
+
+impl TrustStoreError {
+    /// What happened, and what to do.
+    pub fn explanation(&self) -> Explanation {
+        match self {
+            Self::Malformed { file, source } => Explanation::new(
+                format!(
+                    "the trust file `{}` can't be understood, and was left as it is: {}",
+                    file.display(),
+                    source.to_string().trim_end()
+                ),
+                "repair it, or move it away and start again",
+            ),
+            Self::Exposed { explanation, .. } => explanation.clone(),
+            Self::TooLarge { file } => Explanation::new(
+                format!(
+                    "the trust file `{}` has more than {} MiB",
+                    file.display(),
+                    LIMIT >> 20
+                ),
+                "remove the keys that are no longer needed",
+            ),
+            Self::Unwritable { file } => Explanation::fact(format!(
+                "the trust file `{}` was not written, because a key in it has an id, a sender or a time that could not \
+                 be read again",
+                file.display()
+            )),
+            Self::Disk(error) => error.explanation(),
+        }
+    }
 }
 
 impl TrustFile {
@@ -169,8 +197,8 @@ fn read(
         }
         Err(ReadFault::Missing) => Ok(known),
         Err(ReadFault::Exposed(exposure)) => {
-            let message = exposure.to_string();
-            Err(TrustStoreError::Exposed { file, message })
+            let explanation = exposure.explanation();
+            Err(TrustStoreError::Exposed { file, explanation })
         }
         Err(ReadFault::TooLarge(_)) => Err(TrustStoreError::TooLarge { file }),
         Err(ReadFault::Disk(error)) => Err(error.into()),

@@ -107,13 +107,13 @@ impl Fsck {
             Ok(None) => return Ok(report),
             // So damaged that it can't be opened.
             Err(fault) => {
-                report.found.findings.push(fault.message);
+                report.found.findings.push(fault.to_string());
                 return Ok(report);
             }
         };
         match store.check() {
             Ok(found) => report.found.findings = found,
-            Err(fault) => report.found.findings.push(fault.message),
+            Err(fault) => report.found.findings.push(fault.to_string()),
         }
         let quarantined = store.quarantine().unwrap_or_default();
         if self.repair && (!report.found.findings.is_empty() || !quarantined.is_empty()) {

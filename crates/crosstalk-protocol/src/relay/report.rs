@@ -13,7 +13,7 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::name::{SYSTEM, SYSTEM_USER, same_host, same_name};
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{ReceivedIds, Rejection};
-use crosstalk_envelope::{Builder, Document, Reading, Timestamp, id, reply, unicode};
+use crosstalk_envelope::{Builder, Document, Explanation, Reading, Timestamp, id, reply, unicode};
 use std::borrow::Cow;
 
 /// Whether nothing is ever said in answer to a message, so that programs do not talk to each other for ever.
@@ -98,7 +98,7 @@ pub fn retried(record: &Record, to: &str, since: Timestamp) -> Option<String> {
         ),
     );
     let document = Document::parse(&record.text, Reading::Strict);
-    let body = reply::what_and_help(&what, &help);
+    let body = Explanation::new(what, help).detail();
     let notice = reply::notice(&document.envelope(), &ids_of(record), SYSTEM_USER, &body);
     notice.message(id).build().ok()
 }

@@ -601,7 +601,10 @@ fn a_forward_needs_the_consent_that_a_handoff_needs() {
         "{text}"
     );
     let refused = forwarded(all, &two[1..], "GEMINI", false).unwrap_err();
-    assert!(refused.what.contains("no_third_party"), "{refused}");
+    assert!(
+        refused.explanation.what.contains("no_third_party"),
+        "{refused}"
+    );
     let text = forwarded(all, &two[1..], "GEMINI", true).unwrap();
     assert!(text.contains("\nX-Policy: no_third_party\n"), "{text}");
 }

@@ -193,8 +193,14 @@ fn what_does_not_hold_stops_a_bundle() {
             ] {
                 let refused = refused.unwrap_err();
                 assert_eq!(refused.code, ErrorCode::Consent);
-                assert!(refused.what.contains("consent a of message"), "{refused}");
-                assert!(refused.help.contains("new consent"), "{refused}");
+                assert!(
+                    refused.explanation.what.contains("consent a of message"),
+                    "{refused}"
+                );
+                assert!(
+                    refused.explanation.help.contains("new consent"),
+                    "{refused}"
+                );
             }
         }
         let present = records(&[private(1, &format!("PII=present;{consent}"))]);
@@ -329,7 +335,10 @@ fn a_handoff_needs_an_approval_for_what_is_sensitive() {
         let thread = records(&[private(1, fields)]);
         let refused = hand_over(&thread, false).unwrap_err();
         assert_eq!(refused.code, ErrorCode::Consent);
-        assert!(refused.help.contains("approve the transfer"), "{refused}");
+        assert!(
+            refused.explanation.help.contains("approve the transfer"),
+            "{refused}"
+        );
         let text = hand_over(&thread, true).unwrap().build().unwrap();
         let fields = privacy_of(&text);
         let get = |key: &str| {

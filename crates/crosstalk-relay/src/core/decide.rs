@@ -101,9 +101,9 @@ impl Relay {
         };
         let peer = Peer::stranger();
         let learned = self.shared.learn(&document, &verification, &peer, at).await;
-        learned.map_err(|_| StoreError {
-            fault: StoreFault::Busy,
-            message: "what the message says about a key could not be recorded".into(),
+        learned.map_err(|_| {
+            let what = "the relay could not record the key that the message announces";
+            StoreError::new(StoreFault::Busy, what, "try again later")
         })
     }
 

@@ -85,11 +85,10 @@ impl SearchFiller {
         let thread = std::thread::Builder::new()
             .name("search".into())
             .spawn(move || fill_search(store, &shared, &woken))
-            .map_err(|e| StoreError {
-                fault: StoreFault::Unavailable,
-                message: format!(
-                    "the thread that fills the search index could not be started: {e}"
-                ),
+            .map_err(|e| {
+                let what =
+                    format!("the thread that fills the search index could not be started: {e}");
+                StoreError::new(StoreFault::Unavailable, what, "")
             })?;
         Ok(Self {
             wake: Some(wake),
@@ -187,12 +186,11 @@ pub(super) fn run(
 
 /// The error of a writer that panicked: a defect of the program, after which nothing is written any more.
 pub(super) fn panicked() -> StoreError {
-    StoreError {
-        fault: StoreFault::Unavailable,
-        message: "the thread that writes to the store panicked; restart the relay and report the panic message \
-                  of its log as a defect"
-            .into(),
-    }
+    StoreError::new(
+        StoreFault::Unavailable,
+        "the thread that writes to the store panicked",
+        "restart the relay and report the panic message of its log as a defect",
+    )
 }
 
 impl Writer {
@@ -497,10 +495,7 @@ impl Readers {
         self: &Arc<Self>,
         ask: impl FnOnce(&dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let gone = |_| StoreError {
-            fault: StoreFault::Unavailable,
-            message: "the relay is shutting down".into(),
-        };
+        let gone = |_| StoreError::new(StoreFault::Unavailable, "the relay is shutting down", "");
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         let turn = turn.map_err(|e| gone(e.to_string()))?;
         let readers = Arc::clone(self);

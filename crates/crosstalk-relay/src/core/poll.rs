@@ -226,10 +226,11 @@ impl Relay {
                             status: 503,
                             ..
                         } => {
-                            return Err(StoreError {
-                                fault: StoreFault::Busy,
-                                message: refusal.detail(),
-                            });
+                            return Err(StoreError::new(
+                                StoreFault::Busy,
+                                refusal.what,
+                                refusal.help,
+                            ));
                         }
                         Received::Rejected { refusal, .. } => {
                             tracing::warn!(

@@ -2,7 +2,7 @@
 
 use crate::config::Watch;
 use crate::core::{Received, Relay};
-use crosstalk_envelope::reply::what_and_help;
+use crosstalk_envelope::Explanation;
 use crosstalk_envelope::{Reading, limit, scan, unicode};
 use crosstalk_protocol::relay::{Pattern, Peer, Role};
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, openat, renameat_with};
@@ -148,7 +148,7 @@ enum Unread {
 /// The text of a file that is one, and not too large. A link is not followed.
 fn read(path: &Path) -> Result<String, Unread> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let never = |what: &str, help: &str| Unread::Never(what_and_help(what, help));
+    let never = |what: &str, help: &str| Unread::Never(Explanation::new(what, help).detail());
     let file = match openat(CWD, path, flags, Mode::empty()) {
         Ok(file) => fs::File::from(file),
         Err(rustix::io::Errno::LOOP) => {

@@ -1,5 +1,6 @@
 //! Changes of a key: a new passphrase, rotation, revocation. The store never deletes a key.
 
+use crosstalk_envelope::Explanation;
 use crosstalk_envelope::{PrivateKey, Timestamp};
 
 use super::{
@@ -188,19 +189,22 @@ impl KeyStore {
 }
 
 fn require_in_force(key: &StoredKey) -> Result<(), KeyFileError> {
-    let message = match (&key.facts.retired, &key.facts.revoked) {
+    let (what, help) = match (&key.facts.retired, &key.facts.revoked) {
         (None, None) => return Ok(()),
-        (_, Some(revoked)) => format!(
-            "it was revoked at {}, and nobody believes what it signs. Make a new key with `crosstalk key new --id ID`",
-            revoked.at
+        (_, Some(revoked)) => (
+            format!(
+                "it was revoked at {}, and nobody trusts its signatures",
+                revoked.at
+            ),
+            "make a new key with `crosstalk key new --id ID`",
         ),
-        (Some(retired), None) => format!(
-            "the key `{}` took its place at {}. Replace that one",
-            retired.by, retired.at
+        (Some(retired), None) => (
+            format!("the key `{}` took its place at {}", retired.by, retired.at),
+            "replace that one",
         ),
     };
     Err(KeyFileError::NotInForce {
         id: key.facts.id.clone(),
-        message,
+        explanation: Explanation::new(what, help),
     })
 }

@@ -41,10 +41,13 @@ impl SqliteStore {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(), StoreError> {
         if target.symlink_metadata().is_ok() {
-            return Err(fault::unavailable(format!(
-                "`{}` is there already, and was left as it is: choose another name, or move it away",
-                target.display()
-            )));
+            return Err(fault::unavailable(
+                format!(
+                    "`{}` exists already, and was left as it is",
+                    target.display()
+                ),
+                "choose another name, or move it away",
+            ));
         }
         let (folder, label) = (folder_of(target), label_of(target));
         let temporary = disk::temporary(folder, &label).map_err(on_disk)?;

@@ -1,4 +1,4 @@
-//! Errors of SQLite as sentences for people.
+//! Errors of SQLite for people: what happened, and what to do.
 
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use rusqlite::ErrorCode;
@@ -24,19 +24,18 @@ pub(super) fn at(path: &Path, error: &rusqlite::Error) -> StoreError {
     if is_about_message(error) && code != ErrorCode::DatabaseCorrupt {
         return invalid(path, error);
     }
-    let (fault, message) = match code {
+    let (fault, what, help) = match code {
         ErrorCode::DiskFull => return full(path),
         _ if extended == ffi::SQLITE_IOERR_SHMSIZE => return full(path),
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => (
             StoreFault::Busy,
-            format!(
-                "`{file}` was in use by another process for too long: nothing was written. Wait until that one has \
-                 finished, and try again"
-            ),
+            format!("`{file}` was in use by another process for too long; nothing was written"),
+            "wait until that process has finished, and try again",
         ),
         _ if is_temporary(code, extended) => (
             StoreFault::Busy,
-            format!("`{file}` can't be used now: {error}. Nothing was written; try again"),
+            format!("`{file}` can't be used now, and nothing was written: {error}"),
+            "try again",
         ),
         // Tables are there that should not be, or the other way round.
         _ if extended == ffi::SQLITE_ERROR => return damaged(path, &error.to_string()),
@@ -47,26 +46,21 @@ pub(super) fn at(path: &Path, error: &rusqlite::Error) -> StoreError {
         | ErrorCode::PermissionDenied
         | ErrorCode::AuthorizationForStatementDenied => (
             StoreFault::Unavailable,
-            format!(
-                "`{file}` can't be written: {error}. Look whether the file and its folder belong to you and may be \
-                 written"
-            ),
+            format!("`{file}` can't be written: {error}"),
+            "check that the file and its folder belong to you and are writable",
         ),
         ErrorCode::CannotOpen => (
             StoreFault::Unavailable,
-            format!(
-                "`{file}` can't be opened: {error}. Look whether it is a file and whether you may read and write it and \
-                 its folder"
-            ),
+            format!("`{file}` can't be opened: {error}"),
+            "check that it is a file, and that you may read and write it and its folder",
         ),
         _ => (
             StoreFault::Unavailable,
-            format!(
-                "`{file}` can't be used: {error}. Nothing was written; look at the disk, and try again"
-            ),
+            format!("`{file}` can't be used, and nothing was written: {error}"),
+            "check the disk, and try again",
         ),
     };
-    StoreError { fault, message }
+    StoreError::new(fault, what, help)
 }
 
 /// Whether an error says nothing about the file: the change was rolled back, and everything written before is on disk. What
@@ -118,68 +112,65 @@ pub(super) fn is_about_message(error: &rusqlite::Error) -> bool {
 
 /// A message breaks a rule of the store.
 fn invalid(path: &Path, error: &rusqlite::Error) -> StoreError {
-    StoreError {
-        fault: StoreFault::Invalid,
-        message: format!(
-            "a message breaks a rule of `{}`: {error}. Nothing was written; `crosstalk fsck` checks the store",
+    StoreError::new(
+        StoreFault::Invalid,
+        format!(
+            "a message breaks a rule of `{}`, and nothing was written: {error}",
             path.display()
         ),
-    }
+        "check the store with `crosstalk fsck`",
+    )
 }
 
 /// The disk has no room for a change.
 pub(super) fn full(path: &Path) -> StoreError {
-    StoreError {
-        fault: StoreFault::Full,
-        message: format!(
-            "the disk is full: nothing was written to `{}`. Make room and try again",
+    StoreError::new(
+        StoreFault::Full,
+        format!(
+            "the disk is full, and nothing was written to `{}`",
             path.display()
         ),
-    }
+        "make room and try again",
+    )
 }
 
 /// It is not what a store has to be.
 pub(super) fn damaged(path: &Path, what: &str) -> StoreError {
-    let file = path.display();
-    StoreError {
-        fault: StoreFault::Damaged,
-        message: format!(
-            "`{file}` is damaged: {what}. Move it and the files beside it that begin with its name away, and put your \
-             backup in its place, or import your archive into a new store"
-        ),
-    }
+    StoreError::new(
+        StoreFault::Damaged,
+        format!("`{}` is damaged: {what}", path.display()),
+        "move it away, with the files beside it that begin with its name; then put your backup in its place, or \
+         import your archive into a new store",
+    )
 }
 
 /// It belongs to another program.
 pub(super) fn foreign(path: &Path) -> StoreError {
-    StoreError {
-        fault: StoreFault::Damaged,
-        message: format!(
-            "`{}` is a database of another program, and no store of Crosstalk: it was left as it is. Move it away, or set \
-             CROSSTALK_HOME to another folder",
+    StoreError::new(
+        StoreFault::Damaged,
+        format!(
+            "`{}` is a database of another program, and was left as it is",
             path.display()
         ),
-    }
+        "move it away, or set CROSSTALK_HOME to another folder",
+    )
 }
 
 /// It was made by a newer program.
 pub(super) fn newer(path: &Path, theirs: u32, ours: u32) -> StoreError {
-    StoreError {
-        fault: StoreFault::Newer,
-        message: format!(
-            "`{}` has version {theirs}, and this program knows versions up to {ours}: it was left as it is. Update \
-             crosstalk",
+    StoreError::new(
+        StoreFault::Newer,
+        format!(
+            "`{}` has version {theirs}, and was left as it is: this program knows versions up to {ours}",
             path.display()
         ),
-    }
+        "update crosstalk",
+    )
 }
 
-/// A sentence about a file or folder that the system refuses.
-pub(super) fn unavailable(message: String) -> StoreError {
-    StoreError {
-        fault: StoreFault::Unavailable,
-        message,
-    }
+/// The system refuses a file or folder.
+pub(super) fn unavailable(what: impl Into<String>, help: &str) -> StoreError {
+    StoreError::new(StoreFault::Unavailable, what, help)
 }
 
 #[cfg(test)]

@@ -225,9 +225,7 @@ fn back_up(path: &Path, version: u32) -> Result<PathBuf, StoreError> {
                 Err(e) => return Err(on_disk(e)),
             }
         }
-        Err(fault::unavailable(
-            "there is no name left for a backup".to_owned(),
-        ))
+        Err(fault::unavailable("there is no name left for a backup", ""))
     });
     if named.is_err() {
         let _ = std::fs::remove_file(&temporary);
@@ -237,10 +235,13 @@ fn back_up(path: &Path, version: u32) -> Result<PathBuf, StoreError> {
 
 fn copy(path: &Path, target: &Path) -> Result<(), StoreError> {
     let Some(name) = target.to_str() else {
-        return Err(fault::unavailable(format!(
-            "`{}` can't be backed up before it is changed: the path is not UTF-8. Move the store to another folder",
-            path.display()
-        )));
+        return Err(fault::unavailable(
+            format!(
+                "`{}` can't be backed up before it is changed, because its path is not UTF-8",
+                path.display()
+            ),
+            "move the store to another folder",
+        ));
     };
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     disk::write_new(target, "")
@@ -265,11 +266,10 @@ pub(super) fn label_of(path: &Path) -> String {
 
 pub(super) fn on_disk(error: DiskError) -> StoreError {
     use crosstalk_protocol::store::StoreFault;
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError {
-            fault: StoreFault::Full,
-            message: format!("the disk is full: {error}. Make room and try again"),
-        },
-        _ => fault::unavailable(error.to_string()),
-    }
+    let fault = match error.is_full() {
+        true => StoreFault::Full,
+        false => StoreFault::Unavailable,
+    };
+    let explanation = error.explanation();
+    StoreError { fault, explanation }
 }

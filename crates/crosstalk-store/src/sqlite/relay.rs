@@ -64,12 +64,13 @@ impl SqliteStore {
     pub fn own(&mut self) -> Result<Owned, StoreError> {
         let label = format!("{}.relay", label_of(&self.path));
         let lock = Lock::at_once(folder_of(&self.path), &label).map_err(on_disk)?;
-        let busy = || StoreError {
-            fault: StoreFault::Busy,
-            message: format!(
-                "another relay uses `{}`: nothing was changed. Stop that one, or give this one a folder of its own",
+        let busy = || {
+            let what = format!(
+                "another relay uses `{}`; nothing was changed",
                 self.path.display()
-            ),
+            );
+            let help = "stop that one, or give this one a folder of its own";
+            StoreError::new(StoreFault::Busy, what, help)
         };
         let lock = lock.ok_or_else(busy)?;
         self.check_search_position()?;

@@ -226,7 +226,7 @@ impl DataFolder {
         let at = |e| Failure::at(file, e);
         let opened = open_regular(file).map_err(at)?;
         // Whoever can write it has programs run.
-        require_own(&opened, file).map_err(Failure::failed)?;
+        require_own(&opened, file).map_err(Failure::from)?;
         let text = read_bounded(&opened, MAX_FILE_BYTES).map_err(at)?;
         let text = String::from_utf8(text).map_err(|e| at(io::Error::other(e)))?;
         let mut config = Config::parse(&text).map_err(|fault| {

@@ -76,7 +76,8 @@ fn filled() {
     };
     assert_eq!(fault.fault, StoreFault::Full, "{fault}");
     assert!(
-        fault.message.contains("disk is full") && fault.message.contains("try again"),
+        fault.explanation.what.contains("disk is full")
+            && fault.explanation.help.contains("try again"),
         "{fault}"
     );
     assert!(kept > 3, "{kept}");
@@ -216,7 +217,7 @@ fn read_only() {
     assert_eq!(found.items.len(), 1);
     let fault = store.accept(&[letter("M2").arrival()]).unwrap_err();
     assert_eq!(fault.fault, StoreFault::Unavailable, "{fault}");
-    assert!(fault.message.contains("crosstalk.db"), "{fault}");
+    assert!(fault.explanation.what.contains("crosstalk.db"), "{fault}");
     let folder: &Path = home.as_ref();
     assert!(
         SqliteStore::open_existing(folder.join("other.db"))
@@ -309,7 +310,7 @@ fn a_damaged_file_is_named() {
             }
         }
         for fault in &faults {
-            let said = &fault.message;
+            let said = fault.to_string();
             assert!(said.contains("crosstalk.db"), "{said}");
             assert!(
                 matches!(fault.fault, StoreFault::Damaged | StoreFault::Newer),
@@ -332,7 +333,7 @@ fn a_folder_in_its_place_is_named() {
     ] {
         let fault = open.unwrap_err();
         assert_eq!(fault.fault, StoreFault::Unavailable);
-        assert!(fault.message.contains("crosstalk.db"), "{fault}");
+        assert!(fault.explanation.what.contains("crosstalk.db"), "{fault}");
     }
 }
 

@@ -112,7 +112,7 @@ fn who_still_reads_keeps_the_log_and_is_named() {
         .unwrap();
     let fault = made.store.forget("THREADRARE").unwrap_err();
     assert_eq!(fault.fault, StoreFault::Busy, "{fault}");
-    assert!(fault.message.contains("again"), "{fault}");
+    assert!(fault.explanation.help.contains("again"), "{fault}");
     assert_eq!(made.store.message("01KAZZRAREID1").unwrap(), None);
     reader.execute_batch("COMMIT").unwrap();
     assert_eq!(made.store.forget("THREADRARE").unwrap(), 0);

@@ -169,7 +169,7 @@ fn a_writer_that_waits_too_long_says_so_and_wrote_nothing() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let fault = made.store.accept(&[letter("M1").arrival()]).unwrap_err();
     assert_eq!(fault.fault, StoreFault::Busy);
-    assert!(fault.message.contains("crosstalk.db"), "{fault}");
+    assert!(fault.explanation.what.contains("crosstalk.db"), "{fault}");
     // Who reads does not wait.
     assert_eq!(made.store.message("M1").unwrap(), None);
     other.execute_batch("ROLLBACK").unwrap();

@@ -158,7 +158,7 @@ fn a_store_has_one_relay() {
     let owned = made.store.own().unwrap();
     let fault = other.own().unwrap_err();
     assert_eq!(fault.fault, StoreFault::Busy);
-    let said = &fault.message;
+    let said = fault.to_string();
     assert!(
         said.contains("another relay") && said.contains("crosstalk.db"),
         "{said}"
@@ -217,10 +217,10 @@ fn a_copy_is_made_while_others_write() {
     }
     // Nobody's file is replaced.
     let fault = made.store.backup_to(&copy, &mut |_, _| {}).unwrap_err();
-    assert!(fault.message.contains("copy.db"), "{fault}");
+    assert!(fault.explanation.what.contains("copy.db"), "{fault}");
     let nowhere = made.place.path().join("no/such/folder/copy.db");
     let fault = made.store.backup_to(&nowhere, &mut |_, _| {}).unwrap_err();
-    assert!(fault.message.contains("copy.db"), "{fault}");
+    assert!(fault.explanation.what.contains("copy.db"), "{fault}");
 }
 
 /// Each thing that can be wrong, one at a time.

@@ -489,7 +489,10 @@ fn a_step_that_fails_leaves_the_old_version() {
     db.execute_batch("CREATE TABLE delivery (x)").unwrap();
     let fault = SqliteStore::open(&path).unwrap_err();
     assert_eq!(fault.fault, StoreFault::Damaged);
-    assert!(fault.message.contains("delivery already exists"), "{fault}");
+    assert!(
+        fault.explanation.what.contains("delivery already exists"),
+        "{fault}"
+    );
     assert_eq!(version(&path), 1);
     let tables: i64 = db
         .query_row(
@@ -597,11 +600,11 @@ fn a_newer_store_is_left_as_it_is() {
     ] {
         let fault = open.unwrap_err();
         assert_eq!(fault.fault, StoreFault::Newer);
-        let said = &fault.message;
+        let said = fault.to_string();
         assert!(
             said.contains("version 99")
                 && said.contains(&format!("up to {}", current()))
-                && said.contains("Update"),
+                && said.contains("update"),
             "{said}"
         );
     }
@@ -644,7 +647,10 @@ fn a_database_of_another_program_is_refused() {
         let before = all(place.path());
         let fault = SqliteStore::open(&path).unwrap_err();
         assert_eq!(fault.fault, StoreFault::Damaged);
-        assert!(fault.message.contains("another program"), "{fault}");
+        assert!(
+            fault.explanation.what.contains("another program"),
+            "{fault}"
+        );
         assert_eq!(all(place.path()), before);
     }
 }
