@@ -5,7 +5,7 @@ use crate::endpoint::endpoints;
 use crate::inbox::LIMIT;
 use crate::message::ID;
 use crate::schema;
-use crate::{BodyForm, RequestBody, Response};
+use crate::{BodyForm, RequestBody, SuccessResponse};
 use crosstalk_envelope::meta::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ endpoints! {
     /// CON-063. For people: what they may decide about; the relay operator sees all of it.
     APPROVALS: Approvals = Get "/crosstalk/approvals" for Person in Approvals {
         parameters: &[&LIMIT],
-        response: Response::ok("The oldest first.", &[BodyForm::json::<Approvals>()]),
+        response: SuccessResponse::ok("The oldest first.", &[BodyForm::json::<Approvals>()]),
     }
 
     /// A message that waits, or what was decided about it
@@ -24,7 +24,7 @@ endpoints! {
     /// CON-063.
     APPROVAL: Approval = Get "/crosstalk/approvals/{}" for Person in Approvals {
         parameters: &[&ID],
-        response: Response::ok(
+        response: SuccessResponse::ok(
             "The message exactly as it came while it waits, and what was decided after.",
             &[BodyForm::json::<Approval>()],
         ),
@@ -39,7 +39,7 @@ endpoints! {
             description: "The decision.",
             content: &[BodyForm::json::<DecisionRequest>()],
         }),
-        response: Response::ok("What was decided.", &[BodyForm::json::<Approval>()]),
+        response: SuccessResponse::ok("What was decided.", &[BodyForm::json::<Approval>()]),
         own_errors: &[409],
     }
 }

@@ -5,7 +5,7 @@ use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
 use crate::message::ID;
 use crate::schema::{self, MAX_ID_CHARS};
-use crate::{BodyForm, Media, ParameterKind, Response};
+use crate::{BodyForm, Media, ParameterKind, SuccessResponse};
 use crosstalk_envelope::base64;
 use crosstalk_protocol::audit::{EventDetail, Hash, Leaf, LogEntry, LogQuery, LogReceipt, NoteKey};
 use http::header::ACCEPT;
@@ -47,21 +47,21 @@ endpoints! {
     /// AUD-030. The entry of the message, its way to the root, and the signed checkpoint: a C2SP tlog-proof.
     RECEIPT: Receipt = Get "/crosstalk/messages/{}/receipt" for Known in Audit {
         parameters: &[&ID],
-        response: Response::ok("The receipt.", &[BodyForm::of::<String>(Media::Text)]),
+        response: SuccessResponse::ok("The receipt.", &[BodyForm::of::<String>(Media::Text)]),
     }
 
     /// The latest signed checkpoint of the log
     ///
     /// AUD-020. A C2SP signed note: origin, size, root, signature.
     CHECKPOINT: Checkpoint = Get "/crosstalk/audit/checkpoint" for Known in Audit {
-        response: Response::ok("The checkpoint.", &[BodyForm::of::<String>(Media::Text)]),
+        response: SuccessResponse::ok("The checkpoint.", &[BodyForm::of::<String>(Media::Text)]),
     }
 
     /// The public key of the log
     ///
     /// AUD-021. The key that checkpoints are signed with, as name+hash+key.
     LOG_KEY: LogKey = Get "/crosstalk/audit/key" for Named in Audit {
-        response: Response::ok("The key.", &[BodyForm::of::<String>(Media::Text)]),
+        response: SuccessResponse::ok("The key.", &[BodyForm::of::<String>(Media::Text)]),
     }
 
     /// The proof that an entry is in the log
@@ -69,7 +69,7 @@ endpoints! {
     /// AUD-011. Hashes in base64, a line each, from the leaf to the root.
     INCLUSION: Inclusion = Get "/crosstalk/audit/inclusion" for Known in Audit {
         parameters: &[&INDEX, &SIZE],
-        response: Response::ok("The proof.", &[BodyForm::of::<String>(Media::Text)]),
+        response: SuccessResponse::ok("The proof.", &[BodyForm::of::<String>(Media::Text)]),
     }
 
     /// The proof that a log extends an older one
@@ -77,7 +77,7 @@ endpoints! {
     /// AUD-012. Hashes in base64, a line each.
     CONSISTENCY: Consistency = Get "/crosstalk/audit/consistency" for Known in Audit {
         parameters: &[&OLDER, &NEWER],
-        response: Response::ok("The proof.", &[BodyForm::of::<String>(Media::Text)]),
+        response: SuccessResponse::ok("The proof.", &[BodyForm::of::<String>(Media::Text)]),
     }
 
     /// Entries of the log
@@ -87,7 +87,7 @@ endpoints! {
         parameters: &[
             &FROM, &TO, &KIND, &SINCE, &UNTIL, &MESSAGE, &THREAD, &TEXTS, &NEWEST, &LIMIT,
         ],
-        response: Response::ok(
+        response: SuccessResponse::ok(
             "Entries in their order; there may be fewer than were asked for, where texts are long.",
             &[BodyForm::json::<LogEntries>()],
         ),

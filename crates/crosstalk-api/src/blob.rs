@@ -3,7 +3,7 @@
 use crate::client::{Client, ClientError, RequestTarget, unreadable};
 use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_ID_CHARS};
-use crate::{BodyForm, Media, ParameterKind, RequestBody, Response};
+use crate::{BodyForm, Media, ParameterKind, RequestBody, SuccessResponse};
 use bytes::Bytes;
 use crosstalk_envelope::meta::Digest;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -22,7 +22,7 @@ endpoints! {
     /// HTP-051.
     GET_BLOB: GetBlob = Get "/crosstalk/blobs/{}" for Known in Blobs {
         parameters: &[&DIGEST],
-        response: Response::ok("Its bytes.", &[BodyForm::of::<schema::Bytes>(Media::Bytes)]),
+        response: SuccessResponse::ok("Its bytes.", &[BodyForm::of::<schema::Bytes>(Media::Bytes)]),
     }
 
     /// Whether an attachment is there
@@ -30,7 +30,7 @@ endpoints! {
     /// HTP-051. No answer has a body.
     HEAD_BLOB: HeadBlob = Head "/crosstalk/blobs/{}" for Known in Blobs {
         parameters: &[&DIGEST],
-        response: Response::ok("It is there.", &[]),
+        response: SuccessResponse::ok("It is there.", &[]),
     }
 
     /// Bring an attachment
@@ -42,9 +42,9 @@ endpoints! {
             description: "Its bytes.",
             content: &[BodyForm::of::<schema::Bytes>(Media::Bytes)],
         }),
-        response: Response {
+        response: SuccessResponse {
             status: 201,
-            ..Response::ok(
+            ..SuccessResponse::ok(
                 "The relay has it, whether it had it before or not.",
                 &[BodyForm::json::<Blob>()],
             )

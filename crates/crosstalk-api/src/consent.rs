@@ -5,7 +5,7 @@ use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
 use crate::message::{DeliveryStatus, ID};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{BodyForm, ParameterKind, Response};
+use crate::{BodyForm, ParameterKind, SuccessResponse};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::consent::Grant;
 use schemars::JsonSchema;
@@ -24,7 +24,7 @@ endpoints! {
     /// The relay operator sees all of them, others those that they gave or got.
     CONSENTS: Consents = Get "/crosstalk/consents" for Known in Consents {
         parameters: &[&BY, &HOLDING, &LIMIT],
-        response: Response::ok("The latest first.", &[BodyForm::json::<ConsentList>()]),
+        response: SuccessResponse::ok("The latest first.", &[BodyForm::json::<ConsentList>()]),
     }
 
     /// A consent, and what depends on it
@@ -32,7 +32,7 @@ endpoints! {
     /// One of them, with the messages under it.
     CONSENT: Consent = Get "/crosstalk/consents/{}" for Known in Consents {
         parameters: &[&ID],
-        response: Response::ok(
+        response: SuccessResponse::ok(
             "The consent, the messages under it, and who was told that it was revoked.",
             &[BodyForm::json::<ConsentRecord>()],
         ),

@@ -5,7 +5,7 @@ use crate::endpoint::endpoints;
 use crate::inbox::{InboxPage, LIMIT};
 use crate::message::{ID, MessageStatus, MessageView, Messages};
 use crate::schema;
-use crate::{BodyForm, RequestBody, Response};
+use crate::{BodyForm, RequestBody, SuccessResponse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -17,7 +17,7 @@ endpoints! {
     /// an address of a token.
     COURIER: Courier = Get "/crosstalk/courier" for Person in Delivery {
         parameters: &[&LIMIT],
-        response: Response::ok("The most urgent first.", &[BodyForm::json::<InboxPage>()]),
+        response: SuccessResponse::ok("The most urgent first.", &[BodyForm::json::<InboxPage>()]),
     }
 
     /// Say what became of it
@@ -29,7 +29,7 @@ endpoints! {
             description: "What became of it.",
             content: &[BodyForm::json::<CarriedReport>()],
         }),
-        response: Response::ok("How far this delivery is now.", &[BodyForm::json::<MessageStatus>()]),
+        response: SuccessResponse::ok("How far this delivery is now.", &[BodyForm::json::<MessageStatus>()]),
     }
 
     /// Deliveries that were given up
@@ -37,7 +37,7 @@ endpoints! {
     /// HTP-047.
     DEAD: Dead = Get "/crosstalk/dead" for Admin in Delivery {
         parameters: &[&LIMIT],
-        response: Response::ok("The latest first.", &[BodyForm::json::<DeadLetters>()]),
+        response: SuccessResponse::ok("The latest first.", &[BodyForm::json::<DeadLetters>()]),
     }
 
     /// Try a dead letter again
@@ -45,7 +45,7 @@ endpoints! {
     /// HTP-047.
     REQUEUE: Requeue = Post "/crosstalk/dead/{}/requeue" for Admin in Delivery {
         parameters: &[&ID],
-        response: Response::ok(
+        response: SuccessResponse::ok(
             "How many deliveries were queued again.",
             &[BodyForm::json::<Requeued>()],
         ),

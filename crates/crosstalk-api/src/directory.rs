@@ -3,7 +3,7 @@
 use crate::client::{Client, ClientError, RequestTarget};
 use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{BodyForm, ParameterKind, RequestBody, Response};
+use crate::{BodyForm, ParameterKind, RequestBody, SuccessResponse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,14 +23,14 @@ endpoints! {
     /// HTP-043.
     RESOLVE: Resolve = Get "/crosstalk/resolve" for Known in Names {
         parameters: &[&NAME],
-        response: Response::ok("Where it leads, and how.", &[BodyForm::json::<Resolved>()]),
+        response: SuccessResponse::ok("Where it leads, and how.", &[BodyForm::json::<Resolved>()]),
     }
 
     /// List agents and their capabilities
     ///
     /// HTP-044.
     AGENTS: Agents = Get "/crosstalk/agents" for Known in Names {
-        response: Response::ok(
+        response: SuccessResponse::ok(
             "The agents of the configuration, each with the capabilities that it has.",
             &[BodyForm::json::<Agents>()],
         ),
@@ -44,7 +44,7 @@ endpoints! {
             description: "The agent.",
             content: &[BodyForm::json::<AgentInfo>()],
         }),
-        response: Response::ok(
+        response: SuccessResponse::ok(
             "The agent with the capabilities that it has now: those that the operator assigned to it and that it offers.",
             &[BodyForm::json::<AgentInfo>()],
         ),

@@ -25,7 +25,7 @@ pub struct Endpoint {
     /// The body of a request, if it has one.
     pub request: Option<RequestBody>,
     /// The response of a request that succeeds.
-    pub response: Response,
+    pub response: SuccessResponse,
     /// The statuses of requests that fail.
     pub errors: &'static [u16],
     /// More of them, which only this endpoint has.
@@ -165,7 +165,7 @@ pub struct RequestBody {
 
 /// The response of a request that succeeds.
 #[derive(Debug)]
-pub struct Response {
+pub struct SuccessResponse {
     /// Its status.
     pub status: u16,
     /// Its description.
@@ -203,7 +203,7 @@ impl Endpoint {
         documentation: &[],
         parameters: &[],
         request: None,
-        response: Response::ok("", &[]),
+        response: SuccessResponse::ok("", &[]),
         errors: ERRORS,
         own_errors: &[],
     };
@@ -379,7 +379,7 @@ impl BodyForm {
     }
 }
 
-impl Response {
+impl SuccessResponse {
     /// A response with the status 200.
     pub(crate) const fn ok(description: &'static str, content: &'static [BodyForm]) -> Self {
         Self {

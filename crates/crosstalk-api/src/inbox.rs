@@ -4,7 +4,7 @@ use crate::client::{Client, ClientError, InboxStream, RequestTarget};
 use crate::endpoint::{endpoints, parameters};
 use crate::message::MessageView;
 use crate::schema::{self, MAX_ID_CHARS, MAX_TEXT_CHARS, require};
-use crate::{BodyForm, Media, ParameterKind, RequestBody, Response};
+use crate::{BodyForm, Media, ParameterKind, RequestBody, SuccessResponse};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -32,9 +32,9 @@ endpoints! {
     /// HTP-031 to HTP-035. Looking never consumes.
     INBOX: Inbox = Get "/crosstalk/inbox" for Known in Inbox {
         parameters: &[&FOR, &AFTER, &LIMIT, &WAIT, &LAST_EVENT_ID],
-        response: Response {
+        response: SuccessResponse {
             headers: &["Crosstalk-Cursor"],
-            ..Response::ok(
+            ..SuccessResponse::ok(
                 "What is not acknowledged, the oldest first.",
                 &[
                     BodyForm::text(Media::Text, "Envelopes with blank lines between them."),
@@ -56,7 +56,7 @@ endpoints! {
             description: "Which messages.",
             content: &[BodyForm::json::<Ack>()],
         }),
-        response: Response::ok("What changed.", &[BodyForm::json::<Acked>()]),
+        response: SuccessResponse::ok("What changed.", &[BodyForm::json::<Acked>()]),
     }
 }
 
@@ -65,7 +65,7 @@ endpoints! {
 #[schemars(rename = "Inbox")]
 pub struct InboxPage {
     /// The messages.
-    #[schemars(with = "Vec<InboxEntry>", length(max = 500))]
+    #[schemars(with = "Vec<InboxEntrySchema>", length(max = 500))]
     pub messages: Vec<MessageView>,
     /// Where to go on.
     #[schemars(with = "schema::Cursor")]
@@ -74,9 +74,9 @@ pub struct InboxPage {
 
 /// A message in an inbox: its state and the number of the attempt are always there.
 #[derive(Debug)]
-pub enum InboxEntry {}
+pub enum InboxEntrySchema {}
 
-impl JsonSchema for InboxEntry {
+impl JsonSchema for InboxEntrySchema {
     fn schema_name() -> Cow<'static, str> {
         "Entry".into()
     }

@@ -33,7 +33,7 @@ pub mod token;
 
 pub use endpoint::{
     BodyForm, Endpoint, Media, Method, Parameter, ParameterKind, ParameterPlace, RequestBody,
-    Requirement, Response, Tag,
+    Requirement, SuccessResponse, Tag,
 };
 
 /// Lists the endpoints with their names.

@@ -4,7 +4,7 @@ use crate::client::{Client, ClientError, RequestTarget};
 use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
 use crate::schema::{self, MAX_ID_CHARS, MAX_TEXT_CHARS};
-use crate::{BodyForm, Media, ParameterKind, Response};
+use crate::{BodyForm, Media, ParameterKind, SuccessResponse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ endpoints! {
     /// HTP-040.
     MESSAGE: Message = Get "/crosstalk/messages/{}" for Known in Messages {
         parameters: &[&ID],
-        response: Response::ok(
+        response: SuccessResponse::ok(
             "The message.",
             &[BodyForm::of::<schema::Envelope>(Media::Text), BodyForm::json::<MessageView>()],
         ),
@@ -32,7 +32,7 @@ endpoints! {
     /// HTP-037.
     STATUS: Status = Get "/crosstalk/messages/{}/status" for Known in Messages {
         parameters: &[&ID],
-        response: Response::ok("Its deliveries.", &[BodyForm::json::<MessageStatus>()]),
+        response: SuccessResponse::ok("Its deliveries.", &[BodyForm::json::<MessageStatus>()]),
     }
 
     /// Words in messages
@@ -40,7 +40,7 @@ endpoints! {
     /// HTP-042.
     SEARCH: Search = Get "/crosstalk/search" for Known in Threads {
         parameters: &[&WORDS, &LIMIT],
-        response: Response::ok(
+        response: SuccessResponse::ok(
             "Messages that have all the words, the latest first.",
             &[BodyForm::json::<Messages>()],
         ),

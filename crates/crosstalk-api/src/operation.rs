@@ -1,7 +1,7 @@
 //! Endpoints for the relay operator: probes, metrics, the description of the API, and a page for people.
 
 use crate::endpoint::endpoints;
-use crate::{BodyForm, Media, Response};
+use crate::{BodyForm, Media, SuccessResponse};
 use serde_json::{Map, Value};
 
 /// The statuses of a path that everybody may use, and that no message comes to.
@@ -10,25 +10,25 @@ const PROBE_ERRORS: &[u16] = &[403, 405, 408, 414, 429, 431, 503];
 endpoints! {
     /// Whether the process lives
     HEALTHZ: Healthz = Get "/healthz" for Open in Operations {
-        response: Response::ok("It lives.", &[BodyForm::of::<String>(Media::Text)]),
+        response: SuccessResponse::ok("It lives.", &[BodyForm::of::<String>(Media::Text)]),
         errors: PROBE_ERRORS,
     }
 
     /// Whether the process lives, without a body
     HEAD_HEALTHZ: HeadHealthz = Head "/healthz" for Open in Operations {
-        response: Response::ok("It lives.", &[]),
+        response: SuccessResponse::ok("It lives.", &[]),
         errors: PROBE_ERRORS,
     }
 
     /// Whether it can take messages
     READYZ: Readyz = Get "/readyz" for Open in Operations {
-        response: Response::ok("It can.", &[BodyForm::of::<String>(Media::Text)]),
+        response: SuccessResponse::ok("It can.", &[BodyForm::of::<String>(Media::Text)]),
         errors: PROBE_ERRORS,
     }
 
     /// Whether it can take messages, without a body
     HEAD_READYZ: HeadReadyz = Head "/readyz" for Open in Operations {
-        response: Response::ok("It can.", &[]),
+        response: SuccessResponse::ok("It can.", &[]),
         errors: PROBE_ERRORS,
     }
 
@@ -36,26 +36,26 @@ endpoints! {
     ///
     /// Open on a loopback listener without credentials, else for a monitor or an administrator.
     METRICS: Metrics = Get "/metrics" for Monitor in Operations {
-        response: Response::ok("The numbers.", &[BodyForm::of::<String>(Media::Metrics)]),
+        response: SuccessResponse::ok("The numbers.", &[BodyForm::of::<String>(Media::Metrics)]),
         errors: PROBE_ERRORS,
         own_errors: &[401],
     }
 
     /// This document
     OPENAPI: Openapi = Get "/openapi.json" for Named in Operations {
-        response: Response::ok("This document.", &[BodyForm::json::<Map<String, Value>>()]),
+        response: SuccessResponse::ok("This document.", &[BodyForm::json::<Map<String, Value>>()]),
         errors: PROBE_ERRORS,
     }
 
     /// This document, without its body
     HEAD_OPENAPI: HeadOpenapi = Head "/openapi.json" for Named in Operations {
-        response: Response::ok("It is there.", &[]),
+        response: SuccessResponse::ok("It is there.", &[]),
         errors: PROBE_ERRORS,
     }
 
     /// A page for people
     HOME: Home = Get "/" for Named in Operations {
-        response: Response::ok(
+        response: SuccessResponse::ok(
             "The page.",
             &[BodyForm::of::<String>(Media::Html), BodyForm::of::<String>(Media::Text)],
         ),
@@ -64,7 +64,7 @@ endpoints! {
 
     /// A page for people, without its body
     HEAD_HOME: HeadHome = Head "/" for Named in Operations {
-        response: Response::ok("It is there.", &[]),
+        response: SuccessResponse::ok("It is there.", &[]),
         errors: PROBE_ERRORS,
     }
 }

@@ -5,7 +5,7 @@ use crate::endpoint::endpoints;
 use crate::inbox::LIMIT;
 use crate::message::ID;
 use crate::schema;
-use crate::{BodyForm, Media, Response};
+use crate::{BodyForm, Media, SuccessResponse};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ endpoints! {
     /// spec/polls.md.
     POLLS: Polls = Get "/crosstalk/polls" for Known in Polls {
         parameters: &[&LIMIT],
-        response: Response::ok(
+        response: SuccessResponse::ok(
             "Polls that whoever asks has a part in, the latest first.",
             &[BodyForm::json::<PollList>()],
         ),
@@ -28,7 +28,7 @@ endpoints! {
     /// spec/polls.md.
     POLL: Poll = Get "/crosstalk/polls/{}" for Known in Polls {
         parameters: &[&ID],
-        response: Response::ok(
+        response: SuccessResponse::ok(
             "What is counted so far, or was when it was closed.",
             &[
                 BodyForm::json::<PollView>(),
@@ -45,7 +45,7 @@ endpoints! {
     /// spec/polls.md.
     CLOSE_POLL: ClosePoll = Post "/crosstalk/polls/{}/close" for Known in Polls {
         parameters: &[&ID],
-        response: Response::ok("The result.", &[BodyForm::json::<PollView>()]),
+        response: SuccessResponse::ok("The result.", &[BodyForm::json::<PollView>()]),
     }
 }
 

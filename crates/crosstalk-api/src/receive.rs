@@ -3,7 +3,7 @@
 use crate::client::{Client, ClientError, RequestTarget, SendResult, unreadable};
 use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_ID_CHARS, kinds};
-use crate::{BodyForm, Media, ParameterKind, RequestBody, Response};
+use crate::{BodyForm, Media, ParameterKind, RequestBody, SuccessResponse};
 use bytes::Bytes;
 use crosstalk_envelope::json::MessageJson;
 use crosstalk_envelope::{Reading, scan};
@@ -34,9 +34,9 @@ endpoints! {
                 BodyForm::of::<BatchRequest>(Media::Batch),
             ],
         }),
-        response: Response {
+        response: SuccessResponse {
             headers: &["Preference-Applied"],
-            ..Response::ok(
+            ..SuccessResponse::ok(
                 "The ACK with a receipt, or the RESPOND; of a batch, one answer for each piece.",
                 &[
                     BodyForm::of::<schema::Envelope>(Media::Text),

@@ -5,7 +5,7 @@ use crate::endpoint::{endpoints, parameters};
 use crate::inbox::{AFTER, LIMIT};
 use crate::message::{ID, MessageView};
 use crate::schema::{self, MAX_TEXT_CHARS};
-use crate::{BodyForm, Media, ParameterKind, Response};
+use crate::{BodyForm, Media, ParameterKind, SuccessResponse};
 use crosstalk_envelope::limit;
 use http::header::ACCEPT;
 use schemars::JsonSchema;
@@ -30,7 +30,7 @@ endpoints! {
     /// HTP-041.
     THREADS: Threads = Get "/crosstalk/threads" for Known in Threads {
         parameters: &[&WITH, &OPEN, &AFTER, &LIMIT, &SKIP],
-        response: Response::ok("The latest first.", &[BodyForm::json::<ThreadList>()]),
+        response: SuccessResponse::ok("The latest first.", &[BodyForm::json::<ThreadList>()]),
     }
 
     /// A conversation
@@ -38,7 +38,7 @@ endpoints! {
     /// HTP-041.
     THREAD: Thread = Get "/crosstalk/threads/{}" for Known in Threads {
         parameters: &[&ID],
-        response: Response::ok(
+        response: SuccessResponse::ok(
             "The conversation.",
             &[
                 BodyForm::json::<ThreadTree>(),

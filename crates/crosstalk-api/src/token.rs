@@ -3,7 +3,7 @@
 use crate::client::{Client, ClientError, RequestTarget};
 use crate::endpoint::{endpoints, parameters};
 use crate::schema::{self, MAX_ID_CHARS, require};
-use crate::{BodyForm, Media, ParameterKind, RequestBody, Response};
+use crate::{BodyForm, Media, ParameterKind, RequestBody, SuccessResponse};
 use http::header::ACCEPT;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ endpoints! {
     ///
     /// HTP-063.
     TOKENS: Tokens = Get "/crosstalk/tokens" for Admin in Tokens {
-        response: Response::ok("All tokens, without their secrets.", &[BodyForm::json::<Tokens>()]),
+        response: SuccessResponse::ok("All tokens, without their secrets.", &[BodyForm::json::<Tokens>()]),
     }
 
     /// Make a token
@@ -33,9 +33,9 @@ endpoints! {
             description: "The token that is wanted.",
             content: &[BodyForm::json::<NewToken>()],
         }),
-        response: Response {
+        response: SuccessResponse {
             status: 201,
-            ..Response::ok("The token, with its secret.", &[BodyForm::json::<MadeToken>()])
+            ..SuccessResponse::ok("The token, with its secret.", &[BodyForm::json::<MadeToken>()])
         },
     }
 
@@ -44,9 +44,9 @@ endpoints! {
     /// HTP-063.
     END_TOKEN: EndToken = Delete "/crosstalk/tokens/{}" for Admin in Tokens {
         parameters: &[&TOKEN_NAME],
-        response: Response {
+        response: SuccessResponse {
             status: 204,
-            ..Response::ok("It is revoked.", &[])
+            ..SuccessResponse::ok("It is revoked.", &[])
         },
     }
 }

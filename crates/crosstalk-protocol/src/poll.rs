@@ -25,8 +25,8 @@ pub use ballot::may_be_ballot;
 pub use call::{OPTIONS, PollCall, PollKind, TieRule, is_secret, range};
 pub use choice::BallotChoice;
 pub use collation::{
-    Agreement, CallView, Collation, Corrected, CountedBallot, NotCounted, POLL_SCHEMA, PollTally,
-    QuorumView, Why,
+    Agreement, CallView, CollatedQuorum, Collation, Corrected, CountedBallot, NotCounted,
+    POLL_SCHEMA, PollTally, Why,
 };
 pub use electorate::VoterNames;
 pub use proof::Proofs;

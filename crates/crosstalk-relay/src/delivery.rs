@@ -1,7 +1,7 @@
 //! Delivery: leases the deliveries that are due, hands them to handlers, and records the results.
 //!
 //! ```text
-//! RelayStore::due ──> lanes, one per destination ──> Handler ──> AttemptOutcome ──> attempted
+//! RelayStore::due ──> lanes, one per destination ──> DeliveryHandler ──> AttemptOutcome ──> attempted
 //!                     urgent first, a few at          │                     │
 //!                     once, paused after              └─ an answer ──> accepted as a message
 //!                     failures                                              └─ dead letter ──> ERROR to the sender
@@ -41,7 +41,7 @@ use tokio::task::JoinHandle;
 
 /// What delivery needs besides the relay.
 #[derive(Clone)]
-pub struct Setup {
+pub struct DeliverySetup {
     /// Where commands run that have no directory of their own. It is made if it is not there.
     pub work: PathBuf,
     /// Makes requests to other servers.
@@ -50,7 +50,7 @@ pub struct Setup {
 
 /// One message for one recipient.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct DeliveryJob {
     /// The recipient.
     pub to: String,
     /// How.
@@ -67,7 +67,7 @@ pub struct Job {
     pub follow_up: Option<Box<FollowUp>>,
 }
 
-impl Job {
+impl DeliveryJob {
     /// The number of this attempt, from 1. One that ended with the relay does not count.
     pub fn attempt(&self) -> u32 {
         self.attempts.saturating_add(1)
@@ -182,20 +182,20 @@ impl From<OutboundError> for AttemptOutcome {
 }
 
 /// A way to bring a message to its recipient.
-pub trait Handler: Send + Sync {
+pub trait DeliveryHandler: Send + Sync {
     /// Brings it there.
-    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, AttemptOutcome>;
+    fn handle<'l>(&'l self, job: &'l DeliveryJob) -> Later<'l, AttemptOutcome>;
 }
 
 /// The workers of a relay.
-pub struct Delivery {
+pub struct DeliveryTask {
     stop: signal::Sender<Option<Duration>>,
     tasks: Vec<JoinHandle<()>>,
 }
 
-impl Delivery {
+impl DeliveryTask {
     /// Starts to deliver, to close polls, to tell senders whose questions were not answered in time, and to look into the folders that are watched.
-    pub fn start(relay: &Relay, setup: Setup) -> Self {
+    pub fn start(relay: &Relay, setup: DeliverySetup) -> Self {
         let (stop, stopped) = signal::channel(None);
         let mut tasks = vec![tokio::spawn(run::run(
             relay.clone(),

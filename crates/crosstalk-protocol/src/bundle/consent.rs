@@ -96,7 +96,7 @@ impl ConsentStanding {
 
 /// What goes on with a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Terms {
+pub(super) struct BundleTerms {
     pub(super) text: Option<String>,
     pub(super) scopes: Vec<String>,
     pub(super) expires: Option<Timestamp>,
@@ -133,7 +133,7 @@ impl ConsentState {
     }
 
     /// What holds, as one consent: all scopes that were agreed to, until the first of them ends.
-    pub(super) fn terms(&self) -> Terms {
+    pub(super) fn terms(&self) -> BundleTerms {
         let mut holding: Vec<&HeldConsent> = Vec::new();
         for consent in self.holding() {
             holding.retain(|earlier| !consent.goes_on_from(earlier));
@@ -142,7 +142,7 @@ impl ConsentState {
         if holding.is_empty() {
             holding.extend(self.consents.last());
         }
-        let mut terms = Terms::default();
+        let mut terms = BundleTerms::default();
         let weakest = holding.iter().rev().min_by_key(|c| strength(c.kind));
         terms.text = weakest.map(|c| c.text.clone());
         terms.expires = holding.iter().filter_map(|c| c.expires).min();

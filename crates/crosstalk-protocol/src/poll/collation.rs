@@ -40,7 +40,7 @@ pub struct Collation {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pairwise: Option<BTreeMap<String, PollTally>>,
     /// How many ballots are needed.
-    pub quorum: QuorumView,
+    pub quorum: CollatedQuorum,
     /// The ballots that count, in the order of who is asked.
     pub counted: Vec<CountedBallot>,
     /// Everything else that was said, by sender.
@@ -95,7 +95,7 @@ impl Serialize for PollTally {
 
 /// How many ballots are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct QuorumView {
+pub struct CollatedQuorum {
     /// This many; nothing if nobody can read what the poll says.
     pub required: Option<u64>,
     /// How many count, abstentions among them.
@@ -276,7 +276,7 @@ impl Collation {
             None => Some(0),
             Some(quorum) => quorum.required(call.invited.len()),
         };
-        let quorum = QuorumView {
+        let quorum = CollatedQuorum {
             required,
             counted: counted_number,
             reached: required.is_some_and(|n| counted_number >= n),

@@ -216,7 +216,7 @@ pub struct IndexChanges {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct MessageSlot {
     message: IndexedMessage,
     is_changed: bool,
     is_new: bool,
@@ -227,7 +227,7 @@ struct Slot {
     answered_by: Option<(Vec<String>, usize)>,
 }
 
-impl Slot {
+impl MessageSlot {
     fn loaded(message: IndexedMessage) -> Self {
         Self {
             message,
@@ -257,7 +257,7 @@ impl Slot {
 #[derive(Debug)]
 pub struct Index<F> {
     facts: F,
-    messages: HashMap<u64, Slot>,
+    messages: HashMap<u64, MessageSlot>,
     ids: HashMap<String, Option<u64>>,
     /// Messages in memory by thread; those that were moved away are still among them.
     members: HashMap<String, BTreeSet<u64>>,
@@ -267,7 +267,7 @@ pub struct Index<F> {
     new_answers: HashMap<String, Vec<u64>>,
     /// Of the new messages of each session, the one whose thread counts.
     sessions: HashMap<String, (bool, u64)>,
-    threads: BTreeMap<String, thread::Slot>,
+    threads: BTreeMap<String, thread::ThreadSlot>,
     /// Threads that have to be counted again.
     stale: BTreeSet<String>,
     settled: Vec<u64>,
@@ -376,7 +376,7 @@ impl<F: IndexFacts> Index<F> {
             .messages
             .into_values()
             .filter(|slot| slot.is_changed)
-            .map(Slot::into_change)
+            .map(MessageSlot::into_change)
             .collect();
         messages.sort_unstable_by_key(|change| change.message.seq);
         let changed = self.threads.into_iter().filter(|(_, slot)| slot.is_changed);
@@ -406,12 +406,12 @@ impl<F: IndexFacts> Index<F> {
         self.ids.insert(message.id.clone(), Some(seq));
         let members = self.members.entry(message.thread.clone()).or_default();
         members.insert(seq);
-        let slot = Slot {
+        let slot = MessageSlot {
             is_changed: true,
             is_new: true,
             forgets_answers,
             answered_by: Some((Vec::new(), 0)),
-            ..Slot::loaded(message)
+            ..MessageSlot::loaded(message)
         };
         self.messages.insert(seq, slot);
     }
@@ -422,7 +422,7 @@ impl<F: IndexFacts> Index<F> {
             self.ids.insert(found.id.clone(), Some(seq));
             let members = self.members.entry(found.thread.clone()).or_default();
             members.insert(seq);
-            self.messages.insert(seq, Slot::loaded(found));
+            self.messages.insert(seq, MessageSlot::loaded(found));
         }
         seq
     }

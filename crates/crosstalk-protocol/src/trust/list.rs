@@ -15,11 +15,11 @@ pub(super) struct KeyList {
     keys: Vec<KnownKey>,
     places: OnceLock<Arc<Places>>,
     /// Apart, since a relay does not ask for them.
-    looks: OnceLock<Arc<HashMap<String, Place>>>,
+    looks: OnceLock<Arc<HashMap<String, SenderPlace>>>,
 }
 
 /// The place of a key, and of one of its senders.
-type Place = (usize, usize);
+type SenderPlace = (usize, usize);
 
 #[derive(Clone, Debug, Default)]
 struct Places {
@@ -120,7 +120,7 @@ impl KeyList {
 }
 
 /// For each form that a sender of a pinned key looks like, the first one of them.
-fn looks(keys: &[KnownKey]) -> HashMap<String, Place> {
+fn looks(keys: &[KnownKey]) -> HashMap<String, SenderPlace> {
     let mut looks = HashMap::new();
     let pins = keys.iter().enumerate();
     for (place, key) in pins.filter(|(_, k)| k.how != Origin::Revocation) {

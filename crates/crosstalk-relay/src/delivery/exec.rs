@@ -3,7 +3,7 @@
 
 mod output;
 
-use super::{AttemptOutcome, Blame, Handler, Job, Reply};
+use super::{AttemptOutcome, Blame, DeliveryHandler, DeliveryJob, Reply};
 use crate::config::{ExecInput, RouteEntry};
 use crate::port::Later;
 use crosstalk_api::client::one_line;
@@ -43,7 +43,7 @@ impl Exec {
         Self { work }
     }
 
-    async fn run(&self, job: &Job) -> AttemptOutcome {
+    async fn run(&self, job: &DeliveryJob) -> AttemptOutcome {
         let Some(route) = job.route.as_deref() else {
             return AttemptOutcome::later(ErrorCode::Route, "the route that led there is gone");
         };
@@ -79,7 +79,7 @@ impl Exec {
         }
     }
 
-    async fn spawn(&self, route: &RouteEntry, job: &Job) -> std::io::Result<Child> {
+    async fn spawn(&self, route: &RouteEntry, job: &DeliveryJob) -> std::io::Result<Child> {
         let directory = match &route.directory {
             Some(directory) => directory,
             None => {
@@ -112,8 +112,8 @@ impl Exec {
     }
 }
 
-impl Handler for Exec {
-    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, AttemptOutcome> {
+impl DeliveryHandler for Exec {
+    fn handle<'l>(&'l self, job: &'l DeliveryJob) -> Later<'l, AttemptOutcome> {
         Box::pin(self.run(job))
     }
 }
@@ -225,7 +225,7 @@ impl Drop for ProcessGroup {
 }
 
 /// The input for a command.
-fn input_of(job: &Job, form: ExecInput) -> String {
+fn input_of(job: &DeliveryJob, form: ExecInput) -> String {
     let record = &job.record;
     match (form, &job.follow_up) {
         (ExecInput::Envelope, _) => record.text.clone(),

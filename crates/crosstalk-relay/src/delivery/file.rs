@@ -2,7 +2,7 @@
 
 mod name;
 
-use super::{AttemptOutcome, Handler, Job};
+use super::{AttemptOutcome, DeliveryHandler, DeliveryJob};
 use crate::port::Later;
 use crosstalk_envelope::registry::ErrorCode;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -14,8 +14,8 @@ use std::path::Path;
 /// Writes messages into folders.
 pub(super) struct File;
 
-impl Handler for File {
-    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, AttemptOutcome> {
+impl DeliveryHandler for File {
+    fn handle<'l>(&'l self, job: &'l DeliveryJob) -> Later<'l, AttemptOutcome> {
         Box::pin(async move {
             let Some(folder) = job.route.as_ref().and_then(|r| r.folder.clone()) else {
                 return AttemptOutcome::later(ErrorCode::Route, "the route that led there is gone");

@@ -1,6 +1,6 @@
 //! Posts a message to an HTTP endpoint, whose response may be the answer.
 
-use super::{AttemptOutcome, Blame, Handler, Job, Reply};
+use super::{AttemptOutcome, Blame, DeliveryHandler, DeliveryJob, Reply};
 use crate::config::RouteEntry;
 use crate::file::{open_regular, read_bounded};
 use crate::port::Later;
@@ -35,7 +35,7 @@ impl Http {
         Self { outbound }
     }
 
-    async fn post(&self, job: &Job) -> AttemptOutcome {
+    async fn post(&self, job: &DeliveryJob) -> AttemptOutcome {
         let Some(route) = job.route.as_deref() else {
             return AttemptOutcome::later(ErrorCode::Route, "the route that led there is gone");
         };
@@ -60,15 +60,15 @@ impl Http {
     }
 }
 
-impl Handler for Http {
-    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, AttemptOutcome> {
+impl DeliveryHandler for Http {
+    fn handle<'l>(&'l self, job: &'l DeliveryJob) -> Later<'l, AttemptOutcome> {
         Box::pin(self.post(job))
     }
 }
 
 /// The request that brings a message somewhere.
 pub(super) async fn request_of(
-    job: &Job,
+    job: &DeliveryJob,
     url: Url,
     route: Option<&RouteEntry>,
     allow_private: bool,

@@ -81,11 +81,11 @@ pub(crate) fn name(config: &Config, to: &str, by: Handler) -> String {
 }
 
 /// What comes first: the most urgent, then the oldest.
-type Place = (Priority, u64, Reverse<usize>);
+type QueuePosition = (Priority, u64, Reverse<usize>);
 
 #[derive(Default)]
 struct Lane {
-    queue: BTreeMap<Place, Waiting>,
+    queue: BTreeMap<QueuePosition, Waiting>,
     running: usize,
     failures: u32,
     /// Messages that may be the cause of their failures themselves: each counts once.

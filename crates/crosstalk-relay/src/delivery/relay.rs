@@ -1,7 +1,7 @@
 //! Federation: passes a message on to the relay of another domain (HTP-080 to HTP-082).
 
 use super::http::{outcome_of_rejection, request_of};
-use super::{AttemptOutcome, Handler, Job, Reply};
+use super::{AttemptOutcome, DeliveryHandler, DeliveryJob, Reply};
 use crate::core::Relay;
 use crate::port::Later;
 use crosstalk_api::client::{SendResult, rejection_of};
@@ -16,17 +16,17 @@ use crosstalk_protocol::relay::{HOPS, authority, hops_of};
 const RELAYS: usize = 4;
 
 /// Passes messages on.
-pub(super) struct Federation {
+pub(super) struct FederationHandler {
     relay: Relay,
     outbound: Outbound,
 }
 
-impl Federation {
+impl FederationHandler {
     pub(super) fn new(relay: Relay, outbound: Outbound) -> Self {
         Self { relay, outbound }
     }
 
-    async fn pass_on(&self, job: &Job) -> AttemptOutcome {
+    async fn pass_on(&self, job: &DeliveryJob) -> AttemptOutcome {
         let route = job.route.as_deref();
         let allow_private =
             route.is_some_and(|r| r.allow_private) || self.relay.config().federation.allow_private;
@@ -132,14 +132,14 @@ impl Federation {
     }
 }
 
-impl Handler for Federation {
-    fn handle<'l>(&'l self, job: &'l Job) -> Later<'l, AttemptOutcome> {
+impl DeliveryHandler for FederationHandler {
+    fn handle<'l>(&'l self, job: &'l DeliveryJob) -> Later<'l, AttemptOutcome> {
         Box::pin(self.pass_on(job))
     }
 }
 
 /// The outcome of a response with a good status: only a receipt for this very message, or an answer to it, counts.
-fn read_receipt(job: &Job, answer: &HttpResponse) -> AttemptOutcome {
+fn read_receipt(job: &DeliveryJob, answer: &HttpResponse) -> AttemptOutcome {
     let sent = answer.text().and_then(SendResult::of);
     match sent {
         Some(SendResult {

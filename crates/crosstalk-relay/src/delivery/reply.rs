@@ -1,7 +1,7 @@
 //! Accepts the answer of a handler as a message of the recipient, unless programs would answer each other for ever; finds the
 //! question that a reply follows up.
 
-use super::{AttemptOutcome, Blame, Job};
+use super::{AttemptOutcome, Blame, DeliveryJob};
 use crate::core::{Received, Relay};
 use crate::rate::RateLimiter;
 use crosstalk_envelope::registry::ErrorCode;
@@ -29,19 +29,19 @@ pub enum Reply {
 
 /// The id of the answer to a job that is plain text: there is one, however often the job is done. Nobody else knows it before:
 /// whoever does could send a message with this id, which would take the place of the answer.
-pub(super) fn answer_id(relay: &Relay, job: &Job) -> String {
+pub(super) fn answer_id(relay: &Relay, job: &DeliveryJob) -> String {
     let seed = format!("answer\n{}\n{}\n", job.record.digest, job.to);
     derived(job.record.at, &relay.keyed(&seed))
 }
 
 /// The id of a further envelope in an answer, unless it has one of its own.
-fn printed_id(relay: &Relay, job: &Job, text: &str) -> String {
+fn printed_id(relay: &Relay, job: &DeliveryJob, text: &str) -> String {
     let seed = format!("printed\n{}\n{}\n{text}\n", job.record.digest, job.to);
     derived(job.record.at, &relay.keyed(&seed))
 }
 
 /// Whether the answer of an earlier attempt is there: it was accepted, and then the relay stopped.
-pub(super) async fn is_answered(relay: &Relay, job: &Job) -> bool {
+pub(super) async fn is_answered(relay: &Relay, job: &DeliveryJob) -> bool {
     let id = answer_id(relay, job);
     let find = move |store: &dyn RelayStore| {
         Ok(store.record(&id)?.is_some() || store.held(&id)?.is_some())
@@ -50,7 +50,7 @@ pub(super) async fn is_answered(relay: &Relay, job: &Job) -> bool {
 }
 
 /// Whether the recipient of a job has answered what it was asked in a way of its own, and not by what it printed.
-pub(super) async fn has_answered(relay: &Relay, job: &Job) -> bool {
+pub(super) async fn has_answered(relay: &Relay, job: &DeliveryJob) -> bool {
     let (rules, to, asked) = (relay.rules(), job.to.clone(), job.asked().clone());
     let find = move |store: &dyn RelayStore| {
         let later = store.messages(&asked.thread, Some(asked.seq), MAX_SCANNED_MESSAGES)?;
@@ -74,7 +74,7 @@ const MAX_QUESTIONS_PER_MINUTE: u32 = 60;
 /// Accepts an answer. The error is the outcome of the attempt.
 pub(super) async fn accept_reply(
     relay: &Relay,
-    job: &Job,
+    job: &DeliveryJob,
     reply: Reply,
     asking: &RateLimiter,
 ) -> Result<(), AttemptOutcome> {
@@ -134,7 +134,7 @@ pub(super) async fn accept_reply(
 /// Accepts one envelope in the name of the recipient.
 async fn accept_one(
     relay: &Relay,
-    job: &Job,
+    job: &DeliveryJob,
     speaker: &str,
     text: &str,
 ) -> Result<(), AttemptOutcome> {
@@ -166,7 +166,7 @@ async fn accept_one(
 }
 
 /// In whose name is answered: as the message addresses the recipient, or, if it was sent to several, as it names the one.
-fn speaker(relay: &Relay, job: &Job) -> String {
+fn speaker(relay: &Relay, job: &DeliveryJob) -> String {
     let (rules, asked) = (relay.rules(), job.asked());
     let is_it = |name: &str| is_same_party(rules.routes.named(name), &job.to);
     if is_it(&asked.receiver) {
@@ -182,7 +182,7 @@ fn speaker(relay: &Relay, job: &Job) -> String {
 }
 
 /// The RESPOND with a plain text.
-fn respond(job: &Job, speaker: &str, id: String, body: &str) -> Result<String, BuildError> {
+fn respond(job: &DeliveryJob, speaker: &str, id: String, body: &str) -> Result<String, BuildError> {
     let asked = job.asked();
     let document = Document::parse(&asked.text, Reading::Strict);
     let ids = ReceivedIds {
@@ -201,7 +201,7 @@ fn respond(job: &Job, speaker: &str, id: String, body: &str) -> Result<String, B
 /// An envelope of the recipient; nothing if it is none that is sent on. It leaves with an id (`id`, if it has none): the next
 /// relay would generate another one, and nobody here would know what the reply to it is about.
 fn reply_envelope(
-    job: &Job,
+    job: &DeliveryJob,
     speaker: &str,
     text: &str,
     (asks, id): (bool, String),
@@ -279,7 +279,11 @@ fn asker_of(asked: &Record) -> String {
 }
 
 /// Limits the questions in the answers of programs: a program that asks programs would never end.
-fn check_question_rate(job: &Job, text: &str, asking: &RateLimiter) -> Result<(), AttemptOutcome> {
+fn check_question_rate(
+    job: &DeliveryJob,
+    text: &str,
+    asking: &RateLimiter,
+) -> Result<(), AttemptOutcome> {
     let document = Document::parse(text, Reading::Strict);
     let envelope = document.envelope();
     let ends = |meaning: Intent| meaning.answers() || meaning == Intent::Close;
@@ -300,7 +304,7 @@ fn check_question_rate(job: &Job, text: &str, asking: &RateLimiter) -> Result<()
 /// The same envelope under the address that was asked, as an answer to what it was given: models sign with a simple name,
 /// leave out ids, and copy those of the question.
 fn rewrite_envelope(
-    job: &Job,
+    job: &DeliveryJob,
     document: &Document<'_>,
     cause: &Record,
     (speaker, receiver): (&str, &str),

@@ -2,7 +2,8 @@
 
 use super::lane::{self, Effect, HeldLease, Key, Lanes, Waiting};
 use super::{
-    AttemptOutcome, Blame, Handler, Job, Setup, exec, file, http, relay as federation, reply,
+    AttemptOutcome, Blame, DeliveryHandler, DeliveryJob, DeliverySetup, exec, file, http,
+    relay as federation, reply,
 };
 use crate::config::RouteEntry;
 use crate::core::Relay;
@@ -60,11 +61,11 @@ struct Handlers {
     http: http::Http,
     file: file::File,
     exec: exec::Exec,
-    relay: federation::Federation,
+    relay: federation::FederationHandler,
 }
 
 impl Handlers {
-    fn of(&self, by: By) -> Option<&dyn Handler> {
+    fn of(&self, by: By) -> Option<&dyn DeliveryHandler> {
         match by {
             By::Http => Some(&self.http),
             By::File => Some(&self.file),
@@ -76,13 +77,17 @@ impl Handlers {
 }
 
 /// Delivers until it is told to stop.
-pub(super) async fn run(relay: Relay, setup: Setup, mut stop: signal::Receiver<Option<Duration>>) {
+pub(super) async fn run(
+    relay: Relay,
+    setup: DeliverySetup,
+    mut stop: signal::Receiver<Option<Duration>>,
+) {
     let handlers = Handlers {
         asking: RateLimiter::new(),
         http: http::Http::new(setup.outbound.clone()),
         file: file::File,
         exec: exec::Exec::new(setup.work),
-        relay: federation::Federation::new(relay.clone(), setup.outbound),
+        relay: federation::FederationHandler::new(relay.clone(), setup.outbound),
     };
     let mut dispatcher = Dispatcher {
         handlers: Arc::new(handlers),
@@ -345,7 +350,7 @@ async fn attempt(
         By::Exec => relay.follow_up(&to, &record).await,
         _ => None,
     };
-    let job = Job {
+    let job = DeliveryJob {
         text: relay.leaving(&record).unwrap_or_default(),
         follow_up: follow_up.map(Box::new),
         by: waiting.by,
@@ -372,7 +377,7 @@ async fn leased(
 }
 
 /// Hands a job to its handler, and takes its answer in.
-async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> AttemptOutcome {
+async fn deliver(relay: &Relay, handlers: &Handlers, job: &DeliveryJob) -> AttemptOutcome {
     if job.text.is_empty() {
         return AttemptOutcome::refused(
             ErrorCode::Consent,
@@ -415,12 +420,17 @@ async fn deliver(relay: &Relay, handlers: &Handlers, job: &Job) -> AttemptOutcom
 }
 
 /// Whether the hop of this relay is in what leaves it, and what leaves is still within the limits of an envelope.
-fn has_hop(job: &Job) -> bool {
+fn has_hop(job: &DeliveryJob) -> bool {
     job.text != job.record.text && Document::parse(&job.text, Reading::Strict).is_accepted()
 }
 
 /// Records the outcome of a job, and tells the sender if it became a dead letter.
-async fn conclude(relay: &Relay, job: &Job, lease: &HeldLease, outcome: AttemptOutcome) -> Effect {
+async fn conclude(
+    relay: &Relay,
+    job: &DeliveryJob,
+    lease: &HeldLease,
+    outcome: AttemptOutcome,
+) -> Effect {
     let metrics = relay.metrics();
     let key = (job.record.id.clone(), job.to.clone());
     let (id, to) = &key;
@@ -498,7 +508,7 @@ async fn conclude(relay: &Relay, job: &Job, lease: &HeldLease, outcome: AttemptO
 }
 
 /// Settles the notice that the sender of the question got while the program was tried again.
-async fn settle_retried(relay: &Relay, job: &Job) {
+async fn settle_retried(relay: &Relay, job: &DeliveryJob) {
     if job.by != By::Exec || job.attempts == 0 {
         return;
     }

@@ -11,9 +11,9 @@ use tokio::sync::Notify;
 
 /// The permits of a server.
 #[derive(Clone)]
-pub(super) struct ConnectionPermits(Arc<Limits>);
+pub(super) struct ConnectionPermits(Arc<PermitLimits>);
 
-struct Limits {
+struct PermitLimits {
     most: usize,
     most_of_one: usize,
     taken: Mutex<OpenConnections>,
@@ -35,7 +35,7 @@ pub(super) struct ConnectionPermit {
 
 impl ConnectionPermits {
     pub(super) fn new(most: usize, most_of_one: usize) -> Self {
-        Self(Arc::new(Limits {
+        Self(Arc::new(PermitLimits {
             most,
             most_of_one,
             taken: Mutex::default(),

@@ -141,15 +141,15 @@ fn unchecked() -> HttpError {
 }
 
 /// The body of a request. What the handler leaves of it is read after it.
-struct RequestBody(Arc<Exchange>);
+struct ExchangeBody(Arc<Exchange>);
 
-impl RequestBody {
+impl ExchangeBody {
     fn lock(&self) -> MutexGuard<'_, Incoming> {
         self.0.body.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl hyper::body::Body for RequestBody {
+impl hyper::body::Body for ExchangeBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -322,7 +322,8 @@ pub(super) async fn respond(
     let mut answer = match check_head_size(&parts) {
         Ok(()) => {
             parts.extensions.insert(Arc::clone(&exchange));
-            let request = Request::from_parts(parts, Body::new(RequestBody(Arc::clone(&exchange))));
+            let request =
+                Request::from_parts(parts, Body::new(ExchangeBody(Arc::clone(&exchange))));
             let answered = router.call(request).await;
             let deferred = exchange.deferred().take();
             match deferred {
@@ -335,7 +336,7 @@ pub(super) async fn respond(
     if let Some(fault) = HttpError::take_from(&mut answer) {
         // A client that waits for `100 Continue` has not sent its body.
         if !fault.closes && !is_expecting {
-            drain(RequestBody(Arc::clone(&exchange))).await;
+            drain(ExchangeBody(Arc::clone(&exchange))).await;
         }
         answer = fault.render(prefers_json);
     } else if matches!(

@@ -22,7 +22,7 @@ use crosstalk_envelope::{Builder, Document, PrivateKey, Reading, Timestamp};
 use crosstalk_protocol::relay::{DeadLetter, Delivery as Way, DeliveryState, InboxEntry, Peer};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup as Parts};
-use crosstalk_relay::delivery::{Delivery, Setup};
+use crosstalk_relay::delivery::{DeliverySetup, DeliveryTask};
 use crosstalk_relay::port::Resolver;
 use crosstalk_testing::wait::{LIMIT, PAUSE};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ use tempfile::TempDir;
 struct Post {
     relay: Relay,
     clock: Arc<AtomicI64>,
-    delivery: Mutex<Option<Delivery>>,
+    delivery: Mutex<Option<DeliveryTask>>,
     folder: TempDir,
 }
 
@@ -78,11 +78,11 @@ impl Post {
             delivery: Mutex::default(),
             folder,
         };
-        let delivery = Setup {
+        let delivery = DeliverySetup {
             work: post.path("work"),
             outbound: Outbound::new(resolver, Roots::system()),
         };
-        *post.delivery.lock().unwrap() = Some(Delivery::start(&post.relay, delivery));
+        *post.delivery.lock().unwrap() = Some(DeliveryTask::start(&post.relay, delivery));
         post
     }
 

@@ -17,7 +17,7 @@ use crosstalk_protocol::{
 use crosstalk_relay::client::{Client, ClientError, MessageView, RelayReceipt};
 use crosstalk_relay::config::{AgentEntry, Config};
 use crosstalk_relay::core::Relay;
-use crosstalk_relay::delivery::{self, Delivery};
+use crosstalk_relay::delivery::{DeliverySetup, DeliveryTask};
 use crosstalk_relay::outbound::{Outbound, Roots};
 use crosstalk_relay::server::{self, ServerOptions};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -437,11 +437,11 @@ async fn listen(relay: &Relay, data: &DataFolder) -> Result<(String, RunningRela
     let listener = tokio::net::TcpListener::bind(relay.config().listen).await;
     let listener = listener.map_err(fault)?;
     let url = format!("http://{}", listener.local_addr().map_err(fault)?);
-    let setup = delivery::Setup {
+    let setup = DeliverySetup {
         work: data.folder().join("work"),
         outbound: Outbound::new(None, Roots::system()),
     };
-    let delivery = Delivery::start(relay, setup);
+    let delivery = DeliveryTask::start(relay, setup);
     let (stop, stopped) = oneshot::channel::<()>();
     let shutdown = async move {
         let _ = stopped.await;

@@ -8,7 +8,7 @@ use crate::service::relay::start::NARROW_TOKEN;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_relay::config::{Config, Tls};
 use crosstalk_relay::core::Relay;
-use crosstalk_relay::delivery::{self, Delivery};
+use crosstalk_relay::delivery::{DeliverySetup, DeliveryTask};
 use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
 use crosstalk_relay::outbound::{Outbound, Roots};
 use crosstalk_relay::server::{self, ServeError, ServerOptions, ServerTls};
@@ -36,7 +36,7 @@ pub(super) async fn run_until_signal(
 ) -> Result<(), Failure> {
     let work = super::work_folder(data);
     let outbound = Outbound::new(relay.resolver().cloned(), Roots::system());
-    let delivery = Delivery::start(relay, delivery::Setup { work, outbound });
+    let delivery = DeliveryTask::start(relay, DeliverySetup { work, outbound });
     let reloader = Arc::new(Mutex::new(reloader));
     let shutdown = async move {
         let mut look = tokio::time::interval(LOOK);

@@ -49,7 +49,7 @@ pub struct IndexedParty {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(super) struct ThreadSlot {
     pub(super) thread: Option<IndexedThread>,
     pub(super) is_changed: bool,
     pub(super) forgets_parties: bool,
@@ -155,11 +155,11 @@ const fn is_theirs(wait: Wait) -> bool {
 }
 
 impl<F: IndexFacts> Index<F> {
-    fn slot(&mut self, id: &str) -> Result<&mut Slot, F::Error> {
+    fn slot(&mut self, id: &str) -> Result<&mut ThreadSlot, F::Error> {
         if !self.threads.contains_key(id) {
-            let slot = Slot {
+            let slot = ThreadSlot {
                 thread: self.facts.thread(id)?,
-                ..Slot::default()
+                ..ThreadSlot::default()
             };
             self.threads.insert(id.to_owned(), slot);
         }
@@ -239,7 +239,7 @@ impl<F: IndexFacts> Index<F> {
             }
         }
         let slot = self.slot(id)?;
-        *slot = Slot {
+        *slot = ThreadSlot {
             thread,
             is_changed: true,
             forgets_parties: true,

@@ -6,7 +6,7 @@ use crate::http::Ask;
 use crosstalk_api::outbound::{Outbound, Roots};
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::relay::{DeliveryState, RelayStore as _};
-use crosstalk_relay::delivery::{Delivery, Setup};
+use crosstalk_relay::delivery::{DeliverySetup, DeliveryTask};
 use crosstalk_testing::tier;
 use crosstalk_testing::wait::{LIMIT, wait_until};
 use std::collections::{BTreeMap, BTreeSet};
@@ -297,11 +297,11 @@ fn every_cell_of_the_tables_holds_over_every_way() {
 
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let inside = runtime.enter();
-    let setup = Setup {
+    let setup = DeliverySetup {
         work: out.path().join("work"),
         outbound: Outbound::new(None, Roots::system()),
     };
-    let delivery = Delivery::start(&house.relay, setup);
+    let delivery = DeliveryTask::start(&house.relay, setup);
     let store = house.store();
     for cell in taken.iter().filter(|c| c.way > 1) {
         wait_until(&format!("{cell:?} waits for ever"), || {

@@ -11,7 +11,7 @@ use crosstalk_protocol::relay::{
 };
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup as Parts};
-use crosstalk_relay::delivery::{Delivery, Setup};
+use crosstalk_relay::delivery::{DeliverySetup, DeliveryTask};
 use crosstalk_relay::port::{Later, Resolver};
 use crosstalk_relay::server::{ServerOptions, serve};
 use crosstalk_testing::knot::{Knot, Zone};
@@ -43,7 +43,7 @@ impl Resolver for Names {
 /// The relay of a domain, as others see it.
 struct House {
     relay: Relay,
-    _delivery: Delivery,
+    _delivery: DeliveryTask,
     _folder: TempDir,
 }
 
@@ -75,12 +75,12 @@ fn open(domain: &str, listener: TcpListener, key: PrivateKey, dns: SocketAddr) -
         shutdown: std::future::pending(),
     };
     tokio::spawn(serve(relay.clone(), listener, options));
-    let delivery = Setup {
+    let delivery = DeliverySetup {
         work: folder.path().join("work"),
         outbound: Outbound::new(Some(names), Roots::system()),
     };
     House {
-        _delivery: Delivery::start(&relay, delivery),
+        _delivery: DeliveryTask::start(&relay, delivery),
         relay,
         _folder: folder,
     }
