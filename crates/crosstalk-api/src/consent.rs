@@ -53,7 +53,7 @@ pub struct ConsentView {
     /// How well that was verified: `unsigned`, `first-contact`, `pinned` or `dns`.
     #[schemars(with = "schema::Assurance")]
     pub assurance: String,
-    /// `Consent`, as it was written; nothing if it was withdrawn before it was seen.
+    /// `Consent`, as it was written; nothing if it was revoked before it was seen.
     pub consent: Option<String>,
     /// The scopes that it covers.
     pub scopes: Vec<String>,
@@ -169,7 +169,7 @@ impl Client {
         Ok(self.get::<ConsentList>(target).await?.consents)
     }
 
-    /// A consent, the messages under it, and who was told that it was withdrawn.
+    /// A consent, the messages under it, and who was told that it was revoked.
     pub async fn consent(&self, id: &str) -> Result<ConsentRecord, ClientError> {
         self.get(RequestTarget::of(&CONSENT).segment(id)).await
     }

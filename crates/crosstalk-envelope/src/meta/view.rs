@@ -181,7 +181,7 @@ view! {
 }
 
 view! {
-    /// `meta: revocation`: what a REVOKE withdraws.
+    /// `meta: revocation`: what a REVOKE revokes.
     RevocationBlock {
         /// A consent.
         consent_id: Option<&'d str> = "Consent-ID",

@@ -139,7 +139,7 @@ pub enum Intent {
     Error,
     /// `BROADCAST`: Announce something; no answer is expected.
     Broadcast,
-    /// `REVOKE`: Withdraw a consent, a key or a permission; must be signed.
+    /// `REVOKE`: Revoke a consent, a key or a permission; must be signed.
     Revoke,
     /// `CLOSE`: End the thread or the session.
     Close,
@@ -190,7 +190,7 @@ impl Intent {
             Self::Nack => "Refuse or reject the parent",
             Self::Error => "Report a failure with a code of the taxonomy",
             Self::Broadcast => "Announce something; no answer is expected",
-            Self::Revoke => "Withdraw a consent, a key or a permission; must be signed",
+            Self::Revoke => "Revoke a consent, a key or a permission; must be signed",
             Self::Close => "End the thread or the session",
         }
     }
@@ -847,7 +847,7 @@ pub static NAMESPACES: &[Namespace] = &[
     },
     Namespace {
         name: "revocation",
-        summary: "What a REVOKE withdraws",
+        summary: "What a REVOKE revokes",
         repeats: false,
         hop: false,
         numbered: None,

@@ -87,7 +87,7 @@ impl ConsentStanding {
         match self {
             Self::Holds => "holds",
             Self::Denied => "was denied",
-            Self::Revoked => "was withdrawn",
+            Self::Revoked => "was revoked",
             Self::Expired => "has expired",
             Self::Unclear => "can't be read",
         }

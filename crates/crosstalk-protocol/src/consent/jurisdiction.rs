@@ -68,7 +68,7 @@ impl Demand {
         match self {
             Self::Time => "does not say when it was given",
             Self::End => "has no end",
-            Self::Id => "has no name by which it could be withdrawn",
+            Self::Id => "has no name by which it could be revoked",
             Self::Signature => "is not signed with a trusted key",
             Self::Longest => "holds for too long",
         }

@@ -361,7 +361,7 @@ fn not_withdrawn(grant: &Grant) -> Result<(), Rejection> {
     Err(refuse(
         &rule::CONSENT_WITHDRAWN,
         &format!(
-            "The consent {} was withdrawn at {} by {}",
+            "The consent {} was revoked at {} by {}",
             shown(&grant.id),
             revoked.at,
             shown(&revoked.by)
@@ -563,7 +563,7 @@ pub fn plan_revocation(
             return Err(refuse(
                 &rule::CONSENT_REVOKE_BY,
                 &format!(
-                    "The consent {} was given by {}, and {} can't withdraw it",
+                    "The consent {} was given by {}, and {} can't revoke it",
                     shown(id),
                     shown(&grant.granter),
                     shown(party.sender)
@@ -576,7 +576,7 @@ pub fn plan_revocation(
         return Err(refuse(
             &rule::CONSENT_REVOKE_BY,
             &format!(
-                "Only an authority withdraws a permission, and {} is none here",
+                "Only an authority revokes a permission, and {} is none here",
                 shown(party.sender)
             ),
             "ask the relay operator to revoke the token (`crosstalk token revoke NAME --data DIR`), or to name the sender among the \

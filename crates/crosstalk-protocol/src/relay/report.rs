@@ -200,7 +200,7 @@ pub fn revocation_notices(revoke: &Arrival, withdrawn: &RevocationResult) -> Vec
 fn cancellation(cancelled: &Cancelled, revoke: &Arrival) -> Builder {
     let (what, help) = (
         format!(
-            "The message was not delivered to {}: the consent that it was sent under was withdrawn at {}. Its \
+            "The message was not delivered to {}: the consent that it was sent under was revoked at {}. Its \
                  text is erased.",
             unicode::escape(&cancelled.to),
             revoke.at
@@ -226,7 +226,7 @@ fn cancellation(cancelled: &Cancelled, revoke: &Arrival) -> Builder {
 
 /// What was revoked, cancelled and erased, and when.
 fn confirmation(revoke: &Arrival, withdrawn: &RevocationResult) -> Builder {
-    let mut body = String::from("Withdrawn. This was done:\n");
+    let mut body = String::from("Revoked. This was done:\n");
     let mut line = |text: String| {
         body.push_str(&text);
         body.push('\n');

@@ -163,7 +163,7 @@ impl Verdict {
         ) = (&self.revokes, self.word)
         {
             return format!(
-                "Withdraw the key of {id} with `crosstalk trust import FILE`, with this message in the file."
+                "Revoke the key of {id} with `crosstalk trust import FILE`, with this message in the file."
             );
         }
         match self.word {

@@ -84,7 +84,7 @@ impl Relay {
             consents = withdrawn.consents.len(),
             erased = withdrawn.erased.len(),
             cancelled = withdrawn.cancelled.len(),
-            "withdrawn"
+            "revoked"
         );
         self.follow_up_revocation();
     }

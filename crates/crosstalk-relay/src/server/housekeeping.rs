@@ -52,7 +52,7 @@ pub(super) async fn run(server: Arc<Server>) {
             _ = blobs.tick() => ("unused attachments", drop_blobs(&server).await),
             () = server.relay.revocation() => {
                 scrub.reset_immediately();
-                ("attachments of what was withdrawn", drop_blobs(&server).await)
+                ("attachments of revoked consents", drop_blobs(&server).await)
             }
             _ = scrub.tick() => match server.relay.write(|store| store.scrub()).await {
                 Ok(true) => {

@@ -113,7 +113,7 @@ fn signed(p: &Probe, key: &PrivateKey, letter: &SuiteMessage) -> CaseStep<SuiteM
     }
 }
 
-/// Gives a consent, and withdraws it. The message under it.
+/// Gives a consent, and revokes it. The message under it.
 async fn withdrawn(p: &Probe, name: &str) -> CaseStep<SuiteMessage> {
     let key = new_key()?;
     let letter = signed(p, &key, &granted(p, name)?)?;
