@@ -131,13 +131,13 @@ fn small() {
         "strict parse + typed view ÷ bare scan",
         strict / floor,
         "at most",
-        4.0,
+        3.5,
     );
     goal(
         "serde_json ÷ strict parse + typed view",
         serde / strict,
         "at least",
-        2.0,
+        1.6,
     );
     goal(
         "mail-parser ÷ strict parse + typed view",

@@ -136,13 +136,13 @@ impl Bench {
             "parse + sign ÷ bare signature",
             sign / bare_sign,
             "at most",
-            1.15,
+            1.12,
         );
         goal(
             "parse + verify ÷ bare verification",
             verify / bare_verify,
             "at most",
-            1.15,
+            1.05,
         );
     }
 }

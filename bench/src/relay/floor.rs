@@ -54,6 +54,11 @@ impl Floor {
         }
         Ok(floor)
     }
+
+    /// The id of its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
 }
 
 impl Drop for Floor {

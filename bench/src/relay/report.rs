@@ -1,5 +1,6 @@
 //! What is printed: medians over the rounds, and ratios against the floor of the same round.
 
+use super::cpu::CpuCost;
 use super::load::Measured;
 use crate::goal;
 
@@ -45,6 +46,8 @@ pub struct Turn {
     pub filing: f64,
     /// Messages a second, with the time that filing took after the load.
     pub sustained: f64,
+    /// The processor time of a message.
+    pub cost: CpuCost,
 }
 
 impl Turn {
@@ -57,6 +60,7 @@ impl Turn {
             left: 0.0,
             filing: 0.0,
             sustained: measured.rate(),
+            cost: CpuCost::default(),
         }
     }
 }
@@ -79,17 +83,29 @@ pub fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
 
 /// The table of one number of connections.
 pub fn table(connections: usize, rounds: &[Round]) {
-    println!("\n{connections} connections\n");
     println!(
-        "{:<24} {:>9} {:>8} {:>9} {:>9} {:>9} {:>9} {:>10}",
-        "", "msg/s", "× floor", "p50 µs", "p99 µs", "left", "filed in", "sustained"
+        "\n{connections} connections; the last columns are processor time of a message in µs\n"
+    );
+    println!(
+        "{:<24} {:>9} {:>8} {:>9} {:>9} {:>9} {:>9} {:>10} {:>8} {:>8} {:>8}",
+        "",
+        "msg/s",
+        "× floor",
+        "p50 µs",
+        "p99 µs",
+        "left",
+        "filed in",
+        "sustained",
+        "serving",
+        "server",
+        "load"
     );
     for (place, kind) in Kind::ALL.into_iter().enumerate() {
         let of = |number: fn(&Turn) -> f64| {
             median(rounds.iter().filter_map(|r| r.get(place)).map(number))
         };
         println!(
-            "{:<24} {:>9.0} {:>8.2} {:>9.0} {:>9.0} {:>9.0} {:>7.2} s {:>10.0}",
+            "{:<24} {:>9.0} {:>8.2} {:>9.0} {:>9.0} {:>9.0} {:>7.2} s {:>10.0} {:>8.1} {:>8.1} {:>8.1}",
             kind.name(),
             of(|t| t.rate),
             ratio(rounds, place, |t| t.rate),
@@ -98,6 +114,9 @@ pub fn table(connections: usize, rounds: &[Round]) {
             of(|t| t.left),
             of(|t| t.filing),
             of(|t| t.sustained),
+            of(|t| t.cost.serving),
+            of(|t| t.cost.server),
+            of(|t| t.cost.load),
         );
     }
     println!();
@@ -147,6 +166,7 @@ mod tests {
             left: 0.0,
             filing: 0.0,
             sustained: rate,
+            cost: CpuCost::default(),
         };
         let rounds = [
             [10.0, 5.0, 2.0, 1.0],

@@ -5,7 +5,6 @@
 
 use crate::address::Address;
 use crate::unicode;
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 use unicode_normalization::UnicodeNormalization as _;
@@ -158,8 +157,14 @@ impl<'n> NameLooks<'n> {
 
     /// Whether another name is a different one and looks the same.
     pub fn are_of(&self, other: &str) -> bool {
-        let others = forms(other);
-        self.forms.iter().any(|form| others.contains(form)) && !same_name(self.name, other)
+        let has_form = match other.is_ascii() {
+            true => self.forms.iter().any(|form| is_ascii_form(form, other)),
+            false => {
+                let others = forms(other);
+                self.forms.iter().any(|form| others.contains(form))
+            }
+        };
+        has_form && !same_name(self.name, other)
     }
 }
 
@@ -200,8 +205,21 @@ impl NameList {
 
     /// The name on the list that this one looks like, if this one is not on the list itself.
     pub fn look_alike(&self, name: &str) -> Option<&str> {
-        let found = forms(name).iter().find_map(|form| self.looks.get(form));
-        found.filter(|_| !self.has(name)).map(String::as_str)
+        Self::look_alike_on([self], name)
+    }
+
+    /// The name on the first of some lists that this one looks like, if this one is on none of them.
+    pub fn look_alike_on<'l, const N: usize>(lists: [&'l Self; N], name: &str) -> Option<&'l str> {
+        let lists = || lists.iter().filter(|list| !list.keys.is_empty());
+        // Most relays list few names or none, and every message is looked at.
+        lists().next()?;
+        let key = name_key(name);
+        if lists().any(|list| list.keys.contains(&key)) {
+            return None;
+        }
+        let forms = forms(name);
+        let found = |list: &&'l Self| forms.iter().find_map(|form| list.looks.get(form));
+        lists().find_map(found).map(String::as_str)
     }
 }
 
@@ -215,15 +233,6 @@ impl<'n> FromIterator<&'n str> for NameList {
     }
 }
 
-/// A name as it is written, in lower case and in upper case: `В` looks like `B`, and `в` like nothing of ASCII.
-fn cased(name: &str) -> [Cow<'_, str>; 3] {
-    [
-        name.into(),
-        name.to_lowercase().into(),
-        name.to_uppercase().into(),
-    ]
-}
-
 /// The letters that a person sees. Those of a skeleton are folded again: that of `I` is a small `l`.
 fn seen(text: &str) -> impl Iterator<Item = char> + '_ {
     let blank = |c: &char| !c.is_whitespace() && *c != '\u{2800}';
@@ -231,16 +240,37 @@ fn seen(text: &str) -> impl Iterator<Item = char> + '_ {
     letters.flat_map(char::to_lowercase)
 }
 
+/// What a name looks like as it is written, in lower case and in upper case: `В` looks like `B`, and `в` like nothing of ASCII.
 fn forms(name: &str) -> [String; 3] {
-    match name.is_ascii() {
-        true => cased(name).map(|form| {
-            form.bytes()
-                .filter_map(|b| SEEN_ASCII.get(usize::from(b)))
-                .map(String::as_str)
-                .collect()
-        }),
-        false => cased(name).map(|form| seen(&form).collect()),
+    if name.is_ascii() {
+        return ASCII_CASES.map(|case| {
+            let mut form = String::with_capacity(name.len() + 8);
+            name.bytes()
+                .for_each(|b| form.push_str(seen_ascii(case(b))));
+            form
+        });
     }
+    [name, &name.to_lowercase(), &name.to_uppercase()].map(|form| seen(form).collect())
+}
+
+/// Whether a name of ASCII characters has a form.
+fn is_ascii_form(form: &str, name: &str) -> bool {
+    ASCII_CASES.iter().any(|case| {
+        let mut bytes = name.bytes();
+        bytes.try_fold(form, |rest, b| rest.strip_prefix(seen_ascii(case(b)))) == Some("")
+    })
+}
+
+/// The letter as it is written, in lower case and in upper case.
+const ASCII_CASES: [fn(u8) -> u8; 3] = [
+    |b| b,
+    |b| b.to_ascii_lowercase(),
+    |b| b.to_ascii_uppercase(),
+];
+
+/// The letters that a person sees for an ASCII character.
+fn seen_ascii(byte: u8) -> &'static str {
+    SEEN_ASCII.get(usize::from(byte)).map_or("", String::as_str)
 }
 
 /// The letters that a person sees for each ASCII character. Most names have no others, and every message has some names: looking each
@@ -327,6 +357,34 @@ mod tests {
     }
 
     #[test]
+    fn the_looks_of_ascii_names_are_compared_without_their_forms_as_with_them() {
+        let names = [
+            "SYSTEM", "system", "SYSTERN", "5YSTEM", "S YSTEM", "SYSTEMS", "", " ", "I", "l", "1",
+            "CIAUDE", "CLAUDE", "C1aude", "rn", "m", "0", "O",
+        ];
+        for one in names {
+            let looks = NameLooks::of(one);
+            for other in names {
+                let shares_form = looks.forms.iter().any(|form| forms(other).contains(form));
+                let expected = shares_form && !same_name(one, other);
+                assert_eq!(looks.are_of(other), expected, "{one:?} {other:?}");
+            }
+        }
+        assert!(NameLooks::of("SYSTEM").are_of("SYSTERN"));
+    }
+
+    #[test]
+    fn a_name_of_one_list_looks_like_none_of_another() {
+        let list = |name| NameList::from_iter([name]);
+        let (first, second, none) = (list("CLAUDE"), list("CIAUDE"), NameList::default());
+        let find = |lists, name| NameList::look_alike_on::<3>(lists, name);
+        assert_eq!(find([&first, &second, &none], "CIAUDE"), None);
+        assert_eq!(find([&first, &none, &none], "CIAUDE"), Some("CLAUDE"));
+        assert_eq!(find([&none, &second, &first], "C1AUDE"), Some("CIAUDE"));
+        assert_eq!(find([&none, &none, &none], "C1AUDE"), None);
+    }
+
+    #[test]
     fn names_that_differ_in_more_than_case_are_other_parties() {
         for (one, other) in [
             ("CLAUDE", "CLAUDE "),
@@ -349,7 +407,8 @@ mod tests {
         for one in 0..=127_u8 {
             for other in 0..=127_u8 {
                 let name: String = [one, other].map(char::from).into_iter().collect();
-                let slow = cased(&name).map(|form| seen(&form).collect::<String>());
+                let cases = [name.clone(), name.to_lowercase(), name.to_uppercase()];
+                let slow = cases.map(|form| seen(&form).collect::<String>());
                 assert_eq!(forms(&name), slow, "{name:?}");
             }
         }

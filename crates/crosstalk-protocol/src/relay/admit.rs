@@ -15,13 +15,16 @@ use crate::poll::{is_correction, is_result};
 use crate::store::{Arrival, Side, StoredMessage, Way, carried_id, is_same_party};
 use crate::verdict::{Verdict, VerdictWord};
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::name::{SYSTEM, SYSTEM_USER, looks_like, same_name};
+use crosstalk_envelope::name::{NameLooks, SYSTEM, SYSTEM_USER, same_name};
 use crosstalk_envelope::registry::Priority;
 use crosstalk_envelope::registry::{ErrorCode, Intent, rule};
 use crosstalk_envelope::reply::{ReceivedIds, Rejection};
 use crosstalk_envelope::{Address, Builder, Document, Envelope, Reading, Timestamp};
+use std::sync::LazyLock;
 use std::time::Duration;
 
+/// What the name of a relay's own messages looks like.
+static SYSTEM_LOOKS: LazyLock<NameLooks<'static>> = LazyLock::new(|| NameLooks::of(SYSTEM));
 /// How many recipients a message may have.
 const TARGETS: usize = 256;
 /// How many attachments a message may refer to.
@@ -333,7 +336,7 @@ fn check_sender(envelope: &Envelope<'_>, peer: &Peer, rules: &RelayRules) -> Res
             false => Err(Rejection::new(ErrorCode::Perm, what, help)),
         };
     }
-    if looks_like(sender, SYSTEM) {
+    if SYSTEM_LOOKS.are_of(sender) {
         return Err(look_alike(sender, SYSTEM));
     }
     if let Some(known) = rules.listed.look_alike(sender) {

@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 /// What the name of a peer begins with that has a key, and no token.
 const KEY: &str = "key:";
+/// The name of a caller without a credential.
+const STRANGER: &str = "stranger";
 
 /// What a credential is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +109,7 @@ impl Peer {
     /// Nobody in particular: may send what proves itself by its signature, and nothing else.
     pub fn stranger() -> Self {
         Self {
-            name: "stranger".into(),
+            name: STRANGER.into(),
             role: Role::Agent,
             addresses: Vec::new(),
             courier: Vec::new(),
@@ -118,7 +120,20 @@ impl Peer {
 
     /// Whether it has no credential.
     pub fn is_stranger(&self) -> bool {
-        *self == Self::stranger()
+        let Self {
+            name,
+            role,
+            addresses,
+            courier,
+            domain,
+            is_local,
+        } = self;
+        name == STRANGER
+            && *role == Role::Agent
+            && addresses.is_empty()
+            && courier.is_empty()
+            && domain.is_none()
+            && !is_local
     }
 
     /// Whoever signed a message, if the key is one of the sender: it is pinned for this address, or the domain of the
@@ -280,11 +295,7 @@ pub struct KnownNames {
 impl KnownNames {
     /// The known name that another one looks like; none if that one is known itself.
     pub fn look_alike(&self, name: &str) -> Option<&str> {
-        let lists = [&self.configured, &self.tokens, &self.pinned];
-        if lists.iter().any(|list| list.has(name)) {
-            return None;
-        }
-        lists.into_iter().find_map(|list| list.look_alike(name))
+        NameList::look_alike_on([&self.configured, &self.tokens, &self.pinned], name)
     }
 
     /// These are the pinned keys now. A first contact lists nothing: anybody could keep others out with it.
