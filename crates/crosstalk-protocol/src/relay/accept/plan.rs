@@ -717,6 +717,7 @@ impl<'b> Planner<'b> {
         let evidence = self.evidence.get(&place).copied();
         let (verdict, is_truncated) = evidence.unwrap_or((arrival.verdict, arrival.truncated));
         let spare = &arrival.generated.message;
+        let is_spare_taken = self.ids.get(spare.as_str()).is_some_and(|o| *o != new);
         Some(Found {
             place,
             id: message.id,
@@ -738,7 +739,7 @@ impl<'b> Planner<'b> {
             entry: Some(PlannedPlace::New(message.entry)),
             raw: None,
             sender: Some(&arrival.sender),
-            is_spare_taken: self.by_id(spare).is_some(),
+            is_spare_taken: is_spare_taken || self.facts.ids.contains_key(spare),
         })
     }
 }
