@@ -9,12 +9,16 @@
 //! [`check`] and [`judge`] are the same for a relay and for a person's own store; an adapter looks grants up and writes
 //! [`Terms`] down, in the transaction that takes the message.
 
+mod cascade;
 mod claim;
 mod jurisdiction;
 mod ledger;
 mod policy;
 mod proof;
 
+pub use cascade::{
+    CoveredHeld, CoveredMessage, RevocationChanges, RevocationFacts, grant_event, plan_cascade,
+};
 pub use claim::{Claim, Need, is_sensitive, scopes};
 pub(crate) use claim::{SEVERAL, names};
 pub use crosstalk_envelope::registry::Pii;

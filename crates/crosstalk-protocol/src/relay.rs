@@ -4,12 +4,12 @@
 //! Document ─┐
 //! Verdict ──┤                          RelayStore::accept_batch ──> AcceptOutcome   one transaction for a batch
 //! Peer ─────┼── admit ──> Admission ──┘      │
-//! RelayRules ┘    │                          └─ rule(AcceptFacts)      what depends on what came before
+//! RelayRules ┘    │                          └─ plan_accept(AcceptFacts)  what depends on what came before
 //!                 └─ Rejection: code, reason, place, way out
 //! ```
 //!
-//! An adapter of [`RelayStore`] looks up the [`AcceptFacts`] that an [`Admission`] asks for and keeps what [`Admission::rule`]
-//! lets through; it decides nothing itself.
+//! An adapter of [`RelayStore`] looks up what a batch asks for ([`AcceptNeeds`], [`AcceptFacts`]) and writes what
+//! [`plan_accept`] says ([`AcceptChanges`]); it decides nothing itself.
 
 mod accept;
 mod admit;
@@ -26,7 +26,13 @@ pub mod report;
 mod route;
 mod trace;
 
-pub use accept::{AcceptFacts, AcceptOutcome, id_conflict, is_accepted_after_close};
+pub use accept::{
+    AcceptChanges, AcceptFacts, AcceptNeeds, AcceptNumbers, AcceptOutcome, AcceptPlan,
+    ConversationParties, DeliveryFacts, DisplacedMessage, HeldFacts, ImprovedMessage, KnownFacts,
+    LoggedFacts, NewHeld, NewMessage, ParentFacts, ParentNeeds, PendingParties, PlannedEvent,
+    PlannedOutcome, PlannedPlace, PollFacts, ReportedDelivery, SessionFacts, Surroundings,
+    id_conflict, is_accepted_after_close, plan_accept,
+};
 pub use admit::{Admission, AdmissionCandidate, RelayRules, admit};
 pub use capability::{ANY, Agent, Directory};
 pub use crosstalk_envelope::registry::Priority;

@@ -15,6 +15,7 @@
 mod answer;
 mod arrival;
 mod index;
+mod known;
 mod party;
 mod question;
 mod record;
@@ -29,6 +30,7 @@ pub use index::{
     ChangedMessage, ChangedThread, Index, IndexChanges, IndexFacts, IndexedMessage, IndexedParty,
     IndexedThread, PlacedMessage,
 };
+pub use known::KnownMessage;
 pub use party::{Mine, is_placeholder, is_same_party, may_answer, party};
 pub use question::{CandidateQuestion, Lookup, Meant, NamedIds};
 pub use record::{

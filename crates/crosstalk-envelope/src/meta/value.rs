@@ -123,7 +123,7 @@ pub(super) fn route(value: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A SHA-256 digest as it is written: `sha256:` and 64 hex digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {

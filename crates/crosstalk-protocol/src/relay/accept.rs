@@ -1,4 +1,26 @@
-//! Acceptance of an admitted message: the rules that depend on earlier messages (closed threads, parties, consents).
+//! Acceptance of admitted messages: the rules that depend on earlier messages (known ids, closed threads, parties, consents).
+//!
+//! ```text
+//! Admission, … ── AcceptNeeds::of ──> what to look up
+//!      │                                    │
+//!      └────────────┬────────── AcceptFacts ┘
+//!                   └── plan_accept ──> PlannedOutcome, …  AcceptChanges ──> the store numbers and writes
+//!                                       RevocationOrder ── plan_cascade      what a REVOKE takes with it
+//! ```
+
+mod changes;
+mod facts;
+mod plan;
+
+pub use changes::{
+    AcceptChanges, AcceptNumbers, AcceptPlan, DisplacedMessage, ImprovedMessage, NewHeld,
+    NewMessage, PlannedEvent, PlannedOutcome, PlannedPlace, ReportedDelivery,
+};
+pub use facts::{
+    AcceptFacts, AcceptNeeds, ConversationParties, DeliveryFacts, HeldFacts, KnownFacts,
+    LoggedFacts, ParentFacts, ParentNeeds, PendingParties, PollFacts, SessionFacts,
+};
+pub use plan::plan_accept;
 
 use super::admit::Admission;
 use crate::consent::{self, Grant, Party, RevocationResult, Terms};
@@ -49,7 +71,7 @@ pub enum AcceptOutcome {
 
 /// What a store knows about the surroundings of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AcceptFacts {
+pub struct Surroundings {
     /// Since when the thread that it names, or its session, is closed.
     pub closed: Option<Timestamp>,
     /// Whether its sender is a party of the conversation; of a HANDOFF, also if it begins one.
@@ -70,7 +92,7 @@ pub const fn is_accepted_after_close(meaning: Intent) -> bool {
 impl Admission {
     /// Whether a message may be accepted, by what came before it, and what follows from it for the ledger of consents. Whether
     /// it is known already is decided first.
-    pub fn rule(&self, facts: &AcceptFacts) -> Result<Terms, Rejection> {
+    pub fn rule(&self, facts: &Surroundings) -> Result<Terms, Rejection> {
         let meaning = self.arrival.meaning;
         if let Some(since) = facts.closed
             && !meaning.is_some_and(is_accepted_after_close)

@@ -1,5 +1,6 @@
 //! Delivery of one message to one recipient: handler, state, attempts and retries.
 
+use crate::audit::EventKind;
 use crosstalk_envelope::words;
 use std::time::Duration;
 
@@ -97,6 +98,16 @@ impl DeliveryState {
     /// The state of a delivery that a word names.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
+    }
+
+    /// What goes into the log when a delivery gets from another state into this one: that it was delivered, or became a dead
+    /// letter.
+    pub fn event_after(self, before: Self) -> Option<EventKind> {
+        match self {
+            Self::Failed => Some(EventKind::Failed),
+            _ if before == Self::Queued => Some(EventKind::Delivered),
+            _ => None,
+        }
     }
 
     /// Whether this state may follow another one.

@@ -9,9 +9,9 @@ use crosstalk_envelope::{
 use crosstalk_protocol::consent::{Policy, Proof};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
 use crosstalk_protocol::relay::{
-    AcceptFacts, Admission, AdmissionCandidate, Agent, Binding, ConversationId, Directory, HOPS,
-    Handler, HopFault, HopKey, Pattern, Peer, Priority, Receipted, RelayRules, Role, Route, Routes,
-    TokenRecord, acknowledgement, add_hop, admit, check_hop,
+    Admission, AdmissionCandidate, Agent, Binding, ConversationId, Directory, HOPS, Handler,
+    HopFault, HopKey, Pattern, Peer, Priority, Receipted, RelayRules, Role, Route, Routes,
+    Surroundings, TokenRecord, acknowledgement, add_hop, admit, check_hop,
 };
 use crosstalk_protocol::{
     KeyStanding, KnownKey, Origin, Trust, VerdictWord, VerifyContext, pin_of, verify,
@@ -539,10 +539,10 @@ fn what_came_before_decides_too() {
         ..RelayRules::default()
     };
     let admitted = |intent: &str| locally(&envelope("A", "B", intent, ""), &rules).unwrap();
-    let closed = AcceptFacts {
+    let closed = Surroundings {
         closed: Some(now()),
         is_party: true,
-        ..AcceptFacts::default()
+        ..Surroundings::default()
     };
     for (intent, may) in [
         ("REQUEST", false),
@@ -557,9 +557,9 @@ fn what_came_before_decides_too() {
         let admission = admitted(intent);
         assert!(
             admission
-                .rule(&AcceptFacts {
+                .rule(&Surroundings {
                     is_party: true,
-                    ..AcceptFacts::default()
+                    ..Surroundings::default()
                 })
                 .is_ok()
         );
@@ -576,12 +576,12 @@ fn what_came_before_decides_too() {
         Some(ConversationId::Thread("01M7C00000000000000000000T".into()))
     );
     assert_eq!(
-        close.rule(&AcceptFacts::default()).unwrap_err().code,
+        close.rule(&Surroundings::default()).unwrap_err().code,
         ErrorCode::Perm
     );
-    let broadcast = AcceptFacts {
+    let broadcast = Surroundings {
         answered: Some(Intent::Broadcast),
-        ..AcceptFacts::default()
+        ..Surroundings::default()
     };
     assert_eq!(
         admitted("RESPOND").rule(&broadcast).unwrap_err().code,
@@ -593,10 +593,10 @@ fn what_came_before_decides_too() {
         ("a", "A", true),
         ("agent://c", "human://x/y", true),
     ] {
-        let facts = AcceptFacts {
+        let facts = Surroundings {
             steward: Some(steward.into()),
             is_party: true,
-            ..AcceptFacts::default()
+            ..Surroundings::default()
         };
         let handoff = locally(&envelope(sender, "B", "HANDOFF", ""), &rules).unwrap();
         assert_eq!(handoff.rule(&facts).is_ok(), may, "{steward} {sender}");

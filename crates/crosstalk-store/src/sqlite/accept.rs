@@ -1,8 +1,10 @@
 //! Intake of a person's store: known messages, better copies of them, and new ones.
 
-use crosstalk_envelope::{Document, Reading, Timestamp};
+use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::reply::ReceivedIds;
+use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::store::{Arrival, Side, StoreOutcome, party};
+use crosstalk_protocol::store::{Arrival, KnownMessage, Side, StoreOutcome, party};
 use rusqlite::{Connection, Row, params};
 
 use super::derive::{self, INTAKE_ROW, IntakeRow};
@@ -10,36 +12,21 @@ use super::fault::SqlResult;
 use super::indexed::{self, Batch};
 use super::relay::{close, index};
 use super::{forget, log, reference, words};
-use crate::sqlite::sql::{Columns as _, Sql as _, value};
-
-/// A message that is there and may be the one that comes, or has its id.
-pub(super) struct KnownMessage {
-    pub(super) seq: i64,
-    pub(super) id: String,
-    pub(super) spare: String,
-    /// The thread that was generated for it.
-    pub(super) spare_thread: String,
-    pub(super) digest: [u8; 32],
-    pub(super) verdict: VerdictWord,
-    pub(super) side: Side,
-    pub(super) thread: String,
-    pub(super) since: Timestamp,
-    /// Whether its text was erased.
-    pub(super) is_gone: bool,
-    /// Whether its text may be cut off.
-    pub(super) is_truncated: bool,
-}
+use crate::sqlite::sql::{Columns as _, Sql as _, number, value};
 
 const KNOWN: &str = "SELECT seq, id, spare_message, spare_thread, digest, verdict, side, thread, at, octet_length(text) = 0 AS gone, \
-                     truncated FROM intake";
+                     truncated, entry FROM intake";
 
+/// Reads the columns of [`KNOWN`].
 fn known(row: &Row<'_>) -> SqlResult<KnownMessage> {
     Ok(KnownMessage {
-        seq: row.get("seq")?,
+        seq: row.seq("seq")?,
         id: row.get("id")?,
-        spare: row.get("spare_message")?,
-        spare_thread: row.get("spare_thread")?,
-        digest: row.get("digest")?,
+        generated: ReceivedIds {
+            thread: row.get("spare_thread")?,
+            message: row.get("spare_message")?,
+        },
+        digest: row.digest("digest")?,
         verdict: row.word("verdict", VerdictWord::parse)?,
         side: row.word("side", Side::parse)?,
         thread: row.get("thread")?,
@@ -47,6 +34,11 @@ fn known(row: &Row<'_>) -> SqlResult<KnownMessage> {
         is_gone: row.get("gone")?,
         is_truncated: row.get("truncated")?,
     })
+}
+
+/// The same, with its place in the log.
+fn known_and_logged(row: &Row<'_>) -> SqlResult<(KnownMessage, Option<u64>)> {
+    Ok((known(row)?, row.opt_seq("entry")?))
 }
 
 /// Accepts messages. Only inside a transaction.
@@ -100,7 +92,7 @@ fn accept<'c>(
             None => insert(db, arrival, None, batch),
         };
     };
-    if found.digest == arrival.digest.0 {
+    if found.is_same(arrival) {
         return match is_alone && answers_another(arrival, batch)? {
             true => insert(db, arrival, None, batch),
             false => again(db, &found, arrival),
@@ -108,7 +100,7 @@ fn accept<'c>(
     }
     let kept = match found.is_gone {
         true => None,
-        false => Some(row(db, found.seq)?),
+        false => Some(row(db, number(found.seq))?),
     };
     let cut = kept.filter(|kept| arrival.completes(&kept.arrival));
     if let Some(cut) = cut
@@ -117,10 +109,11 @@ fn accept<'c>(
     {
         return complete(db, arrival, cut, batch);
     }
-    let takes_id = arrival.displaces(found.verdict, found.side) || cut.is_some();
-    if takes_id && by_id(db, &found.spare)?.is_none() {
-        displace(db, &found)?;
-        return insert(db, arrival, Some(found.spare), batch);
+    let spare = &found.generated.message;
+    let takes_id = found.yields_id_to(arrival) || cut.is_some();
+    if takes_id && by_id(db, spare)?.is_none() {
+        displace(db, number(found.seq), spare)?;
+        return insert(db, arrival, Some(found.generated.message), batch);
     }
     Ok(StoreOutcome::Conflict {
         id: found.id,
@@ -203,23 +196,44 @@ fn complete(
 fn candidate(db: &Connection, arrival: &Arrival) -> SqlResult<Option<KnownMessage>> {
     let found = match &arrival.message {
         Some(id) => by_id(db, id)?,
-        None => by_content(db, arrival)?,
+        None => by_content(db, arrival.digest)?,
     };
     match (found, &arrival.message) {
         (Some(found), _) => Ok(Some(found)),
-        (None, Some(_)) => by_content(db, arrival),
+        (None, Some(_)) => by_content(db, arrival.digest),
         (None, None) => by_id(db, arrival.id()),
     }
 }
 
-/// The message with its content and an id of its own.
-pub(super) fn by_content(db: &Connection, arrival: &Arrival) -> SqlResult<Option<KnownMessage>> {
+fn by_content(db: &Connection, digest: Digest) -> SqlResult<Option<KnownMessage>> {
+    Ok(logged_by_content(db, digest)?.map(|(found, _)| found))
+}
+
+/// The oldest message with a content and an id of its own, and its place in the log.
+pub(super) fn logged_by_content(
+    db: &Connection,
+    digest: Digest,
+) -> SqlResult<Option<(KnownMessage, Option<u64>)>> {
     let sql = format!("{KNOWN} WHERE carried = 0 AND digest = ?1 ORDER BY seq LIMIT 1");
-    db.find(&sql, params![arrival.digest.0], known)
+    db.find(&sql, params![digest.0], known_and_logged)
 }
 
 pub(super) fn by_id(db: &Connection, id: &str) -> SqlResult<Option<KnownMessage>> {
-    db.find(&format!("{KNOWN} WHERE id = ?1"), params![id], known)
+    Ok(logged_by_id(db, id)?.map(|(found, _)| found))
+}
+
+/// The message with an id, and its place in the log.
+pub(super) fn logged_by_id(
+    db: &Connection,
+    id: &str,
+) -> SqlResult<Option<(KnownMessage, Option<u64>)>> {
+    let sql = format!("{KNOWN} WHERE id = ?1");
+    db.find(&sql, params![id], known_and_logged)
+}
+
+/// The position of the message with an id.
+pub(super) fn seq_of(db: &Connection, id: &str) -> SqlResult<Option<i64>> {
+    db.find("SELECT seq FROM intake WHERE id = ?1", params![id], value)
 }
 
 /// The sender of a message, if its text is there.
@@ -231,61 +245,68 @@ pub(super) fn sender(db: &Connection, seq: i64) -> SqlResult<Option<String>> {
 }
 
 /// Gives a message an id of its own, since another one takes the id that it has. What answers that id stays with it.
-pub(super) fn displace(db: &Connection, found: &KnownMessage) -> SqlResult<()> {
+pub(super) fn displace(db: &Connection, seq: i64, spare: &str) -> SqlResult<()> {
     for sql in [
         "UPDATE intake SET id = ?2, carried = 0 WHERE seq = ?1",
         "UPDATE message SET id = ?2 WHERE seq = ?1",
     ] {
-        db.run(sql, params![found.seq, found.spare])?;
+        db.run(sql, params![seq, spare])?;
     }
-    indexed::change(db, |index| index.judge(&found.spare))
+    indexed::change(db, |index| index.judge(spare))
 }
 
 /// A message that is there: kept is what is known better now, with the text that shows it.
 fn again(db: &Connection, found: &KnownMessage, arrival: &Arrival) -> SqlResult<StoreOutcome> {
-    let is_whole_now = found.is_truncated && !arrival.truncated && arrival.verdict == found.verdict;
-    let improved = (arrival.improves(found.verdict) || is_whole_now) && !found.is_gone;
-    let thread = match improved {
-        true => improve(db, found, arrival)?,
-        false => found.thread.clone(),
-    };
-    if arrival.comes_back(found.side) && !found.is_gone && derive::is_indexed(db, found.seq)? {
+    let seq = number(found.seq);
+    let improved = found.is_improved_by(arrival);
+    if improved {
+        let entry = log::renewed(db, seq, arrival)?;
+        improve(db, seq, arrival, entry)?;
+    }
+    if arrival.comes_back(found.side) && !found.is_gone && derive::is_indexed(db, seq)? {
         // It waits for the person, who fetched it from the inbox that it is for.
         let sql = "UPDATE intake SET side = ?2 WHERE seq = ?1";
-        db.run(sql, params![found.seq, Side::ToMe.as_str()])?;
-        indexed::renew(db, row(db, found.seq)?)?;
+        db.run(sql, params![seq, Side::ToMe.as_str()])?;
+        indexed::renew(db, row(db, seq)?)?;
     }
+    let sql = "SELECT thread FROM intake WHERE seq = ?1";
     Ok(StoreOutcome::Known {
         id: found.id.clone(),
-        thread,
+        thread: db.one(sql, params![seq], value)?,
         since: found.since,
         improved,
     })
 }
 
-/// Keeps what is known better about a message. The thread that it is in then.
+/// Keeps what is known better about a message, and the place of the entry in the log that says so.
 pub(super) fn improve(
     db: &Connection,
-    found: &KnownMessage,
+    seq: i64,
     arrival: &Arrival,
-) -> SqlResult<String> {
-    let seq = found.seq;
-    if !derive::is_indexed(db, seq)? {
-        update_evidence(db, seq, arrival)?;
-        return Ok(found.thread.clone());
-    }
-    let before = row(db, seq)?;
-    update_evidence(db, seq, arrival)?;
+    entry: Option<u64>,
+) -> SqlResult<()> {
+    let before = match derive::is_indexed(db, seq)? {
+        true => Some(row(db, seq)?),
+        false => None,
+    };
+    update_evidence(db, seq, arrival, entry)?;
+    let Some(before) = before else {
+        return Ok(());
+    };
     let now = row(db, seq)?;
     if words::words(&before.arrival) != words::words(&now.arrival) {
         words::touch(db, seq)?;
     }
-    indexed::renew(db, now)?;
-    Ok(row(db, seq)?.thread)
+    indexed::renew(db, now)
 }
 
 /// The verdict, with the text that shows it.
-pub(super) fn update_evidence(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
+fn update_evidence(
+    db: &Connection,
+    seq: i64,
+    arrival: &Arrival,
+    entry: Option<u64>,
+) -> SqlResult<()> {
     let sql = "UPDATE intake SET pkid = ?2, verdict = ?3, text = ?4, received = ?5, truncated = \
         ?6 WHERE seq = ?1";
     db.run(
@@ -299,7 +320,16 @@ pub(super) fn update_evidence(db: &Connection, seq: i64, arrival: &Arrival) -> S
             arrival.truncated
         ],
     )?;
-    log::renewed(db, seq, arrival)
+    let Some(entry) = entry.map(number) else {
+        return Ok(());
+    };
+    for sql in [
+        "UPDATE intake SET renewed = ?2 WHERE seq = ?1",
+        "INSERT INTO renewal (seq, place) VALUES (?1, ?2)",
+    ] {
+        db.run(sql, params![seq, entry])?;
+    }
+    Ok(())
 }
 
 pub(super) fn row(db: &Connection, seq: i64) -> SqlResult<IntakeRow> {

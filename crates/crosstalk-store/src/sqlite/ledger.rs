@@ -3,15 +3,15 @@
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::Rejection;
-use crosstalk_protocol::audit::{Event, EventDetail, EventKind};
 use crosstalk_protocol::consent::{
-    Assurance, Cancelled, Claim, Erased, Grant, GrantFilter, Judge, LedgerStore, Revocation,
-    RevocationOrder, RevocationResult, Terms,
+    Assurance, Claim, CoveredMessage, Grant, GrantFilter, Judge, LedgerStore, Revocation,
+    RevocationChanges, RevocationFacts, RevocationOrder, RevocationResult, Terms, grant_event,
+    plan_cascade,
 };
 use crosstalk_protocol::relay::DeliveryState;
-use crosstalk_protocol::store::{Arrival, StoreError, StoreOutcome, party};
+use crosstalk_protocol::store::{Arrival, KnownMessage, StoreError, StoreOutcome};
 use rusqlite::{Connection, Row, params};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::derive::{self, INTAKE_ROW, IntakeRow};
@@ -19,15 +19,13 @@ use super::fault::SqlResult;
 use super::relay::{delivery, hold, index, keep, retire};
 use super::search::SearchIndex;
 use super::{SqliteStore, accept, log};
-use crate::sqlite::sql::{Columns as _, Sql as _, tuple, value};
+use crate::sqlite::sql::{Columns as _, Sql as _, number, tuple, value};
 
 /// How far traces of erased texts are taken out: nothing to do, words to be written anew, the log to be emptied.
 const CLEAN: i64 = 0;
 const BEGIN: i64 = 1;
 const MERGE: i64 = 2;
 const LOG: i64 = 3;
-/// Why a text was erased, in the log.
-const WITHDRAWN: &str = "the consent was withdrawn";
 /// The priority of what follows from a REVOKE, in its column: the first.
 const URGENT: i64 = 0;
 
@@ -86,29 +84,18 @@ pub(super) fn named<'n>(
 }
 
 /// Records what follows from the message at a position. Only inside a transaction.
-pub(super) fn keep(db: &Connection, (seq, at): (i64, Timestamp), terms: &Terms) -> SqlResult<()> {
+fn keep(db: &Connection, found: &KnownMessage, terms: &Terms) -> SqlResult<()> {
     for grant in &terms.grants {
         record(db, grant)?;
-        let kind = match grant.originals.is_empty() {
-            true => EventKind::Granted,
-            false => EventKind::Transferred,
-        };
-        let detail = EventDetail::default()
-            .with("consent", &grant.id)
-            .with("by", &grant.granter)
-            .with("how", grant.assurance.as_str());
-        log::append(
-            db,
-            &Event {
-                id: Some(&grant.message),
-                canonical: Some(grant.digest),
-                detail: Some(detail),
-                ..Event::new(kind, at)
-            },
-        )?;
+        log::append(db, &grant_event(grant, &grant.message, found.since))?;
     }
-    for consent in &terms.under {
-        let sql = "INSERT OR IGNORE INTO consent_use (consent, seq) VALUES (?1, ?2)";
+    keep_under(db, number(found.seq), &terms.under)
+}
+
+/// Records the consents that a message is kept under.
+pub(super) fn keep_under(db: &Connection, seq: i64, under: &[String]) -> SqlResult<()> {
+    let sql = "INSERT OR IGNORE INTO consent_use (consent, seq) VALUES (?1, ?2)";
+    for consent in under {
         db.run(sql, params![consent, seq])?;
     }
     Ok(())
@@ -125,17 +112,18 @@ fn follow(db: &Connection, outcome: &StoreOutcome, terms: &Terms) -> SqlResult<R
     let Some(found) = accept::by_id(db, id)? else {
         return nothing;
     };
+    let seq = number(found.seq);
     // What is known and on record stays as it is: else a copy would bring a revoked consent back.
-    if !is_new && is_on_record(db, found.seq, terms)? {
+    if !is_new && is_on_record(db, seq, terms)? {
         return nothing;
     }
     if let Some(end) = terms.expires {
         let sql = "UPDATE intake SET expires = ?2 WHERE seq = ?1";
-        db.run(sql, params![found.seq, end.as_millis()])?;
+        db.run(sql, params![seq, end.as_millis()])?;
     }
-    keep(db, (found.seq, found.since), terms)?;
+    keep(db, &found, terms)?;
     match &terms.withdrawal {
-        Some(what) => revoke(db, Some(found.seq), what),
+        Some(what) => revoke(db, Some(seq), what),
         None => nothing,
     }
 }
@@ -159,7 +147,7 @@ fn is_on_record(db: &Connection, seq: i64, terms: &Terms) -> SqlResult<bool> {
     Ok(true)
 }
 
-fn record(db: &Connection, g: &Grant) -> SqlResult<()> {
+pub(super) fn record(db: &Connection, g: &Grant) -> SqlResult<()> {
     let revoked = g.revoked.as_ref();
     let sql = "INSERT OR REPLACE INTO consent (id, granter, pkid, assurance, text, scopes, \
         receivers, jurisdictions, since, expires, message, digest, originals, revoked_at, \
@@ -194,170 +182,109 @@ fn record(db: &Connection, g: &Grant) -> SqlResult<()> {
     Ok(())
 }
 
-/// Ends consents and tokens: everything under them is erased, what is on its way cancelled, and the REVOKE at this place,
-/// if it is here, goes to everybody who got some of it. Only inside a transaction.
+/// Ends consents and tokens, as [`plan_cascade`] says; the REVOKE is at this place, if it is here. Only inside a transaction.
 pub(super) fn revoke(
     db: &Connection,
     seq: Option<i64>,
-    what: &RevocationOrder,
+    order: &RevocationOrder,
 ) -> SqlResult<RevocationResult> {
-    let mut withdrawn = RevocationResult {
-        consents: chain(db, &what.consents)?,
-        ..RevocationResult::default()
-    };
-    let mut places = BTreeSet::new();
-    for id in &withdrawn.consents {
-        end(db, id, what)?;
-        note(db, what, "consent", id)?;
+    let facts = revocation_facts(db, order)?;
+    let revoke = seq.map(i64::unsigned_abs);
+    let plan = plan_cascade(order, &order.revocation.message, &facts, revoke);
+    let at = plan.revocation.at;
+    for id in &plan.ended {
+        let Revocation {
+            by,
+            message,
+            reason,
+            ..
+        } = &plan.revocation;
+        let sql = "UPDATE consent SET revoked_at = ?2, revoked_by = ?3, revoked_message = ?4, \
+            reason = ?5 WHERE id = ?1";
+        db.run(sql, params![id, at.as_millis(), by, message, reason])?;
+    }
+    for grant in &plan.unseen {
+        record(db, grant)?;
+    }
+    for (seq, party) in &plan.cancelled {
+        let to = (number(*seq), *party);
+        let reason = Some(RevocationChanges::CANCELLED);
+        delivery::set_state(db, to, DeliveryState::Failed, at, reason)?;
+    }
+    if let Some(revoke) = seq {
+        for (to, by) in &plan.told {
+            delivery::queue(db, (revoke, at), to, *by, URGENT)?;
+        }
+    }
+    let erased: Vec<i64> = plan.erased.iter().copied().map(number).collect();
+    for seq in &erased {
+        db.run("DELETE FROM expectation WHERE seq = ?1", params![seq])?;
+        keep::let_go(db, *seq)?;
+    }
+    retire::erase_texts(db, &erased)?;
+    for seq in &plan.lapsed {
+        hold::lapse_revoked(db, *seq, at)?;
+    }
+    if !plan.result.erased.is_empty() {
+        index::set_progress(db, index::SCRUBBED, BEGIN)?;
+    }
+    if let Some(name) = &plan.token {
+        keep::revoke_token(db, name, at)?;
+    }
+    for event in &plan.events {
+        log::append(db, event)?;
+    }
+    Ok(plan.result)
+}
+
+/// What is under consents, and under all that go back to them.
+fn revocation_facts(db: &Connection, order: &RevocationOrder) -> SqlResult<RevocationFacts> {
+    let mut facts = RevocationFacts::default();
+    let (mut places, mut held) = (BTreeSet::new(), BTreeSet::new());
+    let mut left: Vec<String> = order.consents.clone();
+    while let Some(id) = left.pop() {
+        if facts.derived.contains_key(&id) {
+            continue;
+        }
+        let sql = "SELECT id FROM consent_origin WHERE original = ?1";
+        let derived = db.all(sql, params![id], value::<String>)?;
+        left.extend(derived.iter().cloned());
+        if let Some(grant) = find(db, &id)? {
+            facts.on_record.insert(id.clone(), grant.revoked.is_some());
+        }
         // What is erased already is not erased again.
         let sql = "SELECT u.seq FROM consent_use u JOIN intake i ON i.seq = u.seq WHERE \
             u.consent = ?1 AND i.text <> ''";
         places.extend(db.all(sql, params![id], value::<i64>)?);
+        let waiting = hold::waiting_under(db, &id)?;
+        let new = waiting.into_iter().filter(|h| held.insert(h.seq));
+        facts.held.extend(new);
+        facts.derived.insert(id, derived);
     }
-    if let Some(seq) = seq {
-        places.remove(&seq);
+    facts.held.sort_unstable_by_key(|h| h.seq);
+    for seq in places {
+        facts.messages.push(covered(db, seq)?);
     }
-    for place in &places {
-        release(db, (*place, seq), what.revocation.at, &mut withdrawn)?;
+    if let Some(name) = &order.token {
+        facts.is_token_active = keep::is_active(db, name)?;
     }
-    let places: Vec<i64> = places.into_iter().collect();
-    retire::erase_texts(db, &places)?;
-    for id in &withdrawn.consents.clone() {
-        for held in hold::revoke(db, id, what.revocation.at)? {
-            let (id, digest) = (held.record.id, held.record.digest);
-            erased(db, &id, digest, what.revocation.at)?;
-            for recipient in held.recipients {
-                withdrawn.cancelled.push(Cancelled {
-                    id: id.clone(),
-                    from: held.record.sender.clone(),
-                    to: recipient.address,
-                    thread: held.record.thread.clone(),
-                });
-            }
-            withdrawn.erased.push(Erased { id, digest });
-        }
-    }
-    if !withdrawn.erased.is_empty() {
-        index::set_progress(db, index::SCRUBBED, BEGIN)?;
-    }
-    if let Some(name) = &what.token
-        && keep::revoke_token(db, name, what.revocation.at)?
-    {
-        note(db, what, "token", name)?;
-        withdrawn.tokens.push(name.clone());
-    }
-    withdrawn.told.sort();
-    withdrawn.told.dedup();
-    Ok(withdrawn)
+    Ok(facts)
 }
 
-/// That something was revoked.
-fn note(db: &Connection, what: &RevocationOrder, kind: &'static str, name: &str) -> SqlResult<()> {
-    let Revocation {
-        at, by, message, ..
-    } = &what.revocation;
-    let detail = EventDetail::default().with(kind, name).with("by", by);
-    let event = Event {
-        id: Some(message),
-        detail: Some(detail),
-        ..Event::new(EventKind::Revoked, *at)
-    };
-    log::append(db, &event).map(|_| ())
-}
-
-/// Consents, and all that go back to them, those that are named first.
-fn chain(db: &Connection, ids: &[String]) -> SqlResult<Vec<String>> {
-    let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
-    let mut left: VecDeque<String> = ids.iter().cloned().collect();
-    while let Some(id) = left.pop_front() {
-        if !seen.insert(id.clone()) {
-            continue;
-        }
-        let sql = "SELECT id FROM consent_origin WHERE original = ?1";
-        left.extend(db.all(sql, params![id], value::<String>)?);
-        all.push(id);
-    }
-    Ok(all)
-}
-
-/// Ends a consent; one that nobody has seen yet is ended before it is.
-fn end(db: &Connection, id: &str, what: &RevocationOrder) -> SqlResult<()> {
-    let Revocation {
-        at,
-        by,
-        message,
-        reason,
-    } = &what.revocation;
-    let sql = "UPDATE consent SET revoked_at = ?2, revoked_by = ?3, revoked_message = ?4, reason \
-        = ?5 WHERE id = ?1 AND revoked_at IS NULL";
-    let ended = db.run(sql, params![id, at.as_millis(), by, message, reason])?;
-    if ended == 0 && find(db, id)?.is_none() {
-        record(db, &Grant::unseen(id, &what.revocation))?;
-    }
-    Ok(())
-}
-
-/// Cancels what is on its way of a message, notes who has to be told, and lets go of its attachments.
-fn release(
-    db: &Connection,
-    (seq, revoke): (i64, Option<i64>),
-    at: Timestamp,
-    withdrawn: &mut RevocationResult,
-) -> SqlResult<()> {
-    let sql = format!("SELECT {INTAKE_ROW}, digest FROM intake WHERE seq = ?1 AND text <> ''");
-    let kept = db.find(&sql, params![seq], |row| {
-        Ok((
-            derive::intake_row(row)?,
-            row.get("id")?,
-            row.digest("digest")?,
-        ))
+fn covered(db: &Connection, seq: i64) -> SqlResult<CoveredMessage> {
+    let sql = format!("SELECT {INTAKE_ROW}, digest FROM intake WHERE seq = ?1");
+    let (row, digest): (IntakeRow, Digest) = db.one(&sql, params![seq], |row| {
+        Ok((derive::intake_row(row)?, row.digest("digest")?))
     })?;
-    let Some((filed, id, digest)): Option<(IntakeRow, String, Digest)> = kept else {
-        return Ok(());
-    };
-    for delivery in delivery::deliveries(db, &id)? {
-        match delivery.state {
-            DeliveryState::Failed => {}
-            DeliveryState::Delivered | DeliveryState::Read | DeliveryState::Acknowledged => {
-                // The REVOKE goes the way that the message went.
-                if let Some(revoke) = revoke {
-                    delivery::queue(db, (revoke, at), &delivery.to, delivery.by, URGENT)?;
-                }
-                withdrawn.told.push(delivery.to);
-            }
-            DeliveryState::Queued | DeliveryState::Held | DeliveryState::Quarantined => {
-                let to = party(&delivery.to);
-                delivery::cancel(db, seq, &to, at, "E-CONSENT: the consent was withdrawn")?;
-                withdrawn
-                    .cancelled
-                    .push(cancelled(&id, &filed, delivery.to));
-            }
-        }
-    }
-    db.run("DELETE FROM expectation WHERE seq = ?1", params![seq])?;
-    keep::let_go(db, seq)?;
-    log::erased(db, seq, at, WITHDRAWN)?;
-    withdrawn.erased.push(Erased { id, digest });
-    Ok(())
-}
-
-/// That the text of a message was erased.
-fn erased(db: &Connection, id: &str, digest: Digest, at: Timestamp) -> SqlResult<()> {
-    let event = Event {
-        id: Some(id),
-        canonical: Some(digest),
-        ..Event::new(EventKind::Erased, at)
-    };
-    log::append(db, &event).map(|_| ())
-}
-
-fn cancelled(id: &str, filed: &IntakeRow, to: String) -> Cancelled {
-    Cancelled {
-        id: id.to_owned(),
-        from: filed.arrival.sender.clone(),
-        to,
-        thread: filed.thread.clone(),
-    }
+    Ok(CoveredMessage {
+        seq: seq.unsigned_abs(),
+        id: row.arrival.id().to_owned(),
+        digest,
+        sender: row.arrival.sender,
+        thread: row.thread,
+        deliveries: delivery::deliveries_of(db, seq)?,
+        logged: log::logged(db, seq)?,
+    })
 }
 
 impl LedgerStore for SqliteStore {

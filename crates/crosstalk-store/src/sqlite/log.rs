@@ -10,7 +10,6 @@ mod entry;
 mod tile;
 
 use super::SqliteStore;
-use super::accept::KnownMessage;
 use super::fault::SqlResult;
 use crate::sqlite::sql::{Columns as _, Sql as _, number, position, tuple, value};
 use crosstalk_envelope::Timestamp;
@@ -18,7 +17,7 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::audit::{
     self, Event, EventDetail, EventKind, Hash, LogEntry, LogQuery, LogStore, SignedCheckpoint,
 };
-use crosstalk_protocol::relay::Admission;
+use crosstalk_protocol::relay::LoggedFacts;
 use crosstalk_protocol::store::{Arrival, StoreError};
 use rusqlite::{Connection, Row, params};
 use tile::Tiles;
@@ -32,6 +31,18 @@ pub(in crate::sqlite) fn append(db: &Connection, event: &Event<'_>) -> SqlResult
 }
 
 fn write(db: &Connection, event: &Event<'_>, seq: Option<i64>) -> SqlResult<u64> {
+    let place = size(db)?;
+    write_at(db, place, event, seq)?;
+    Ok(place)
+}
+
+/// Writes the entry at the next place; `seq` is the message whose text it took.
+pub(super) fn write_at(
+    db: &Connection,
+    place: u64,
+    event: &Event<'_>,
+    seq: Option<i64>,
+) -> SqlResult<()> {
     let (mut salt, mut sealed) = (None, None);
     if let Some(detail) = &event.detail {
         let drawn: Vec<u8> = db.one("SELECT randomblob(?1)", params![SALT], value)?;
@@ -39,11 +50,11 @@ fn write(db: &Connection, event: &Event<'_>, seq: Option<i64>) -> SqlResult<u64>
         salt = Some(drawn);
     }
     let sql = "INSERT INTO log (place, kind, at, id, canonical, raw, sealed, salt, detail, seq) \
-        VALUES ((SELECT coalesce(max(place), -1) + 1 FROM log), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, \
-        ?9)";
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     db.run(
         sql,
         params![
+            number(place),
             position(&EventKind::ALL, event.kind),
             event.at.as_millis(),
             event.id,
@@ -55,7 +66,18 @@ fn write(db: &Connection, event: &Event<'_>, seq: Option<i64>) -> SqlResult<u64>
             seq,
         ],
     )?;
-    Ok(db.last_insert_rowid().unsigned_abs())
+    Ok(())
+}
+
+/// What the log says about a message now; nothing if it is not in the log.
+pub(super) fn logged(db: &Connection, seq: i64) -> SqlResult<Option<LoggedFacts>> {
+    let sql = "SELECT i.digest, l.raw FROM intake i JOIN log l ON l.place = coalesce(i.renewed, \
+        i.entry) WHERE i.seq = ?1";
+    let found: Option<(Hash, Option<Hash>)> = db.find(sql, params![seq], tuple)?;
+    Ok(found.map(|(canonical, raw)| LoggedFacts {
+        canonical: Digest(canonical),
+        raw: raw.map(Digest),
+    }))
 }
 
 /// Something that happened to a message that was accepted: its id and its digests are looked up.
@@ -64,17 +86,15 @@ pub(in crate::sqlite) fn append_about(
     seq: i64,
     event: Event<'_>,
 ) -> SqlResult<Option<u64>> {
-    let sql = "SELECT i.id, i.digest, l.raw FROM intake i JOIN log l ON l.place = \
-        coalesce(i.renewed, i.entry) WHERE i.seq = ?1";
-    let message: Option<(String, Hash, Option<Hash>)> = db.find(sql, params![seq], tuple)?;
     // What the person of this store accepted is none of the relay's.
-    let Some((id, canonical, raw)) = message else {
+    let Some(logged) = logged(db, seq)? else {
         return Ok(None);
     };
+    let id: String = db.one("SELECT id FROM intake WHERE seq = ?1", params![seq], value)?;
     let event = Event {
         id: Some(&id),
-        canonical: Some(Digest(canonical)),
-        raw: raw.map(Digest),
+        canonical: Some(logged.canonical),
+        raw: logged.raw,
         kind: event.kind,
         at: event.at,
         detail: event.detail,
@@ -82,58 +102,22 @@ pub(in crate::sqlite) fn append_about(
     append(db, &event).map(Some)
 }
 
-/// Writes that a message was accepted. It has no detail: everything about it is in its text. Its row names the next place of
-/// the log already.
-pub(super) fn accept(db: &Connection, seq: i64, admission: &Admission) -> SqlResult<u64> {
-    let arrival = &admission.arrival;
-    write(
-        db,
-        &accepted(arrival.id(), arrival, admission.raw),
-        Some(seq),
-    )
-}
-
-/// That a message was accepted, with the digest of its text.
-pub(super) fn accepted<'e>(id: &'e str, arrival: &Arrival, raw: Digest) -> Event<'e> {
-    Event {
-        id: Some(id),
-        canonical: Some(arrival.digest),
-        raw: Some(raw),
-        ..Event::new(EventKind::Accepted, arrival.at)
-    }
-}
-
-/// Where a message that came again is in the log. What the person of this store accepted before is taken by the relay now.
-pub(super) fn known(db: &Connection, found: &KnownMessage, arrival: &Arrival) -> SqlResult<u64> {
-    let sql = "SELECT entry, coalesce(received, text) FROM intake WHERE seq = ?1";
-    let (entry, text): (Option<i64>, String) = db.one(sql, params![found.seq], tuple)?;
-    if let Some(entry) = entry {
-        return Ok(entry.unsigned_abs());
-    }
-    let event = accepted(&found.id, arrival, Digest::of(text.as_bytes()));
-    let index = write(db, &event, Some(found.seq))?;
-    let sql = "UPDATE intake SET entry = ?2 WHERE seq = ?1";
-    db.run(sql, params![found.seq, number(index)])?;
-    Ok(index)
-}
-
-/// Another text of a message is kept than the one that was accepted: that is an entry of its own.
-pub(super) fn renewed(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<()> {
+/// Another text of a message is kept than the one that was accepted: that is an entry of its own. Its index, if the log has the
+/// message.
+pub(super) fn renewed(db: &Connection, seq: i64, arrival: &Arrival) -> SqlResult<Option<u64>> {
     let sql = "SELECT id, entry FROM intake WHERE seq = ?1";
     let (id, entry): (String, Option<i64>) = db.one(sql, params![seq], tuple)?;
     if entry.is_none() {
-        return Ok(());
+        return Ok(None);
     }
     let text = arrival.received.as_deref().unwrap_or(&arrival.text);
-    let event = accepted(&id, arrival, Digest::of(text.as_bytes()));
-    let index = write(db, &event, Some(seq))?;
-    for sql in [
-        "UPDATE intake SET renewed = ?2 WHERE seq = ?1",
-        "INSERT INTO renewal (seq, place) VALUES (?1, ?2)",
-    ] {
-        db.run(sql, params![seq, number(index)])?;
-    }
-    Ok(())
+    let event = Event {
+        id: Some(&id),
+        canonical: Some(arrival.digest),
+        raw: Some(Digest::of(text.as_bytes())),
+        ..Event::new(EventKind::Accepted, arrival.at)
+    };
+    write(db, &event, Some(seq)).map(Some)
 }
 
 /// Writes that the text of a message is erased, before it is. Only inside a transaction.
@@ -176,7 +160,7 @@ pub(super) fn adopt(db: &Connection) -> SqlResult<()> {
 }
 
 /// How many entries there are.
-fn size(db: &Connection) -> SqlResult<u64> {
+pub(super) fn size(db: &Connection) -> SqlResult<u64> {
     let last: Option<i64> = db.one("SELECT max(place) FROM log", [], value)?;
     Ok(last.map_or(0, |place| place.unsigned_abs() + 1))
 }

@@ -5,7 +5,7 @@ use crosstalk_protocol::store::{Index, Link, Moved, Placement, Relocation, Wait,
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
-use super::accept::{by_id, row, thread_of};
+use super::accept::{row, seq_of, thread_of};
 use super::derive;
 use super::fault::SqlResult;
 use super::indexed::{self, Facts};
@@ -15,13 +15,13 @@ use crate::sqlite::sql::{Sql as _, tuple};
 /// Files a message with another one, or where it was filed first, and what answers it with it. Only inside a transaction.
 pub(super) fn relocate(db: &Connection, id: &str, answers: Option<&str>) -> SqlResult<Moved> {
     index::index_rest(db)?;
-    let Some(place) = by_id(db, id)? else {
+    let Some(seq) = seq_of(db, id)? else {
         return Ok(Moved::Unknown);
     };
-    if !derive::is_indexed(db, place.seq)? {
+    if !derive::is_indexed(db, seq)? {
         return Ok(Moved::Unknown);
     }
-    let before = row(db, place.seq)?;
+    let before = row(db, seq)?;
     let now = Placement {
         thread: before.thread.clone(),
         answers: before.arrival.answered().map(str::to_owned),
@@ -40,7 +40,7 @@ pub(super) fn relocate(db: &Connection, id: &str, answers: Option<&str>) -> SqlR
             }
             None => return Ok(Moved::Unknown),
         },
-        None => match first_filing(db, place.seq)? {
+        None => match first_filing(db, seq)? {
             Some((thread, inferred)) => {
                 let answers = inferred.clone().or_else(|| before.arrival.parent.clone());
                 (Placement { thread, answers }, inferred)
@@ -74,14 +74,14 @@ pub(super) fn relocate(db: &Connection, id: &str, answers: Option<&str>) -> SqlR
         Ok((waited, index.waits(now.answers.as_deref())?))
     };
     let (waited, open) = indexed::change(db, waits)?;
-    refile(db, place.seq, &then.thread, Some(&inferred))?;
+    refile(db, seq, &then.thread, Some(&inferred))?;
     for id in &along {
-        if let Some(found) = by_id(db, id)? {
-            refile(db, found.seq, &then.thread, None)?;
+        if let Some(found) = seq_of(db, id)? {
+            refile(db, found, &then.thread, None)?;
         }
     }
-    let after = row(db, place.seq)?.arrival;
-    let seq = place.seq.unsigned_abs();
+    let after = row(db, seq)?.arrival;
+    let seq = seq.unsigned_abs();
     let (waits_now, is_open_now) = indexed::change(db, |index| {
         for thread in BTreeSet::from([&now.thread, &then.thread]) {
             index.recount(thread)?;
@@ -114,10 +114,10 @@ fn first_filing(db: &Connection, seq: i64) -> SqlResult<Option<(String, Option<S
 
 /// The thread that a message was filed in before it was moved.
 pub(super) fn first_thread(db: &Connection, id: &str) -> SqlResult<Option<String>> {
-    let Some(place) = by_id(db, id)? else {
+    let Some(seq) = seq_of(db, id)? else {
         return Ok(None);
     };
-    Ok(first_filing(db, place.seq)?.map(|(thread, _)| thread))
+    Ok(first_filing(db, seq)?.map(|(thread, _)| thread))
 }
 
 /// The messages of a thread, each with the one that it answers.

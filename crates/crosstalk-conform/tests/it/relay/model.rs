@@ -11,7 +11,7 @@ use crosstalk_protocol::Trust;
 use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::poll::is_secret;
 use crosstalk_protocol::relay::{
-    AcceptFacts, Admission, AdmissionCandidate, Agent, DeliveryState, Directory, HOPS, Handler,
+    Surroundings, Admission, AdmissionCandidate, Agent, DeliveryState, Directory, HOPS, Handler,
     Peer, Receipted, RelayRules, acknowledgement, add_hop, admit,
 };
 use crosstalk_protocol::store::{is_placeholder, is_same_party, may_answer};
@@ -314,7 +314,7 @@ impl Model {
         Ok(ack)
     }
 
-    fn facts(&self, admission: &Admission) -> AcceptFacts {
+    fn facts(&self, admission: &Admission) -> Surroundings {
         let arrival = &admission.arrival;
         let belongs = |m: &&Message| match (&arrival.thread, &arrival.session) {
             (Some(thread), _) => m.admission.arrival.thread.as_ref() == Some(thread),
@@ -333,7 +333,7 @@ impl Model {
         let answered = arrival.parent.as_deref().and_then(|p| self.find(p));
         let answered = answered.and_then(|n| self.messages[n].admission.arrival.meaning);
         let handed = all.iter().rev().find(|m| means(m, Intent::Handoff));
-        AcceptFacts {
+        Surroundings {
             closed: closed
                 .map(|m| m.at)
                 .filter(|_| !self.has(Defect::IgnoresClose)),

@@ -1,13 +1,12 @@
 //! Closed conversations, their parties, and the address that a conversation was handed to.
 
 use crosstalk_envelope::Timestamp;
-use crosstalk_envelope::registry::Intent;
-use crosstalk_protocol::relay::{Admission, ConversationId};
-use crosstalk_protocol::store::{Arrival, party};
+use crosstalk_protocol::relay::{ConversationId, ConversationParties, PendingParties};
+use crosstalk_protocol::store::Arrival;
 use rusqlite::{Connection, params};
-use std::collections::BTreeSet;
 
 use super::index;
+use crate::sqlite::accept;
 use crate::sqlite::derive::{self, INTAKE_ROW, IntakeRow};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::{Sql as _, time, value};
@@ -21,18 +20,11 @@ fn key(conversation: &ConversationId) -> (i64, &str) {
 }
 
 /// Since when a conversation is closed.
-pub(super) fn closed(db: &Connection, kind: i64, name: &str) -> SqlResult<Option<Timestamp>> {
+pub(super) fn closed(db: &Connection, what: &ConversationId) -> SqlResult<Option<Timestamp>> {
+    let (kind, name) = key(what);
     let sql = "SELECT at FROM closing WHERE kind = ?1 AND name = ?2";
     let at: Option<i64> = db.find(sql, params![kind, name], value)?;
     Ok(time(at))
-}
-
-pub(super) fn closed_conversation(
-    db: &Connection,
-    what: &ConversationId,
-) -> SqlResult<Option<Timestamp>> {
-    let (kind, name) = key(what);
-    closed(db, kind, name)
 }
 
 /// Records that a conversation is closed; the first time counts.
@@ -69,83 +61,43 @@ pub(super) fn steward(db: &Connection, what: &ConversationId) -> SqlResult<Optio
 }
 
 /// Records who a conversation is handed to.
-pub(super) fn hand_over(db: &Connection, admission: &Admission) -> SqlResult<()> {
-    let Some(what) = admission.conversation() else {
-        return Ok(());
-    };
-    let (kind, name) = key(&what);
-    let receiver = &admission.arrival.receiver;
-    let to = admission
-        .recipients
-        .first()
-        .map_or(receiver, |r| &r.address);
+pub(super) fn hand_over(
+    db: &Connection,
+    what: &ConversationId,
+    to: &str,
+    at: Timestamp,
+) -> SqlResult<()> {
+    let (kind, name) = key(what);
     let sql = "INSERT OR REPLACE INTO steward (kind, name, address, at) VALUES (?1, ?2, ?3, ?4)";
-    db.run(
-        sql,
-        params![kind, name, to, admission.arrival.at.as_millis()],
-    )?;
+    db.run(sql, params![kind, name, to, at.as_millis()])?;
     Ok(())
 }
 
-/// Whether somebody may hand a conversation over: a party of it, or who begins it.
-pub(super) fn may_hand_over(
-    db: &Connection,
-    what: &ConversationId,
-    address: &str,
-) -> SqlResult<bool> {
-    let (parties, is_known) = parties(db, what, &party(address))?;
-    Ok(!is_known || parties.contains(&party(address)))
-}
-
-/// Whether somebody is a party of a conversation. By the rules of a thread: the sender who begins it is in it, and brings in
-/// those whom they write to.
+/// Whether somebody is a party of a conversation.
 pub(super) fn is_party(db: &Connection, what: &ConversationId, address: &str) -> SqlResult<bool> {
-    let (parties, _) = parties(db, what, &party(address))?;
-    Ok(parties.contains(&party(address)))
+    Ok(parties(db, what)?.has(address))
 }
 
-/// Who is in a conversation, at least as far as it takes to find one of them; whether anything is known of it.
-fn parties(
-    db: &Connection,
-    what: &ConversationId,
-    wanted: &str,
-) -> SqlResult<(BTreeSet<String>, bool)> {
-    let thread = match what {
-        ConversationId::Thread(id) => Some(id.clone()),
-        ConversationId::Session(name) => db.find(
-            "SELECT thread FROM message WHERE session = ?1 ORDER BY counts DESC, seq DESC LIMIT 1",
-            params![name],
-            value,
-        )?,
+/// Who is in a conversation: the parties of its thread, and the messages of it that are not indexed.
+pub(super) fn parties(db: &Connection, what: &ConversationId) -> SqlResult<ConversationParties> {
+    let (thread, column) = match what {
+        ConversationId::Thread(id) => (Some(id.clone()), "thread"),
+        ConversationId::Session(name) => {
+            let thread = db.find(accept::THREAD_OF_SESSION, params![name], value)?;
+            (thread, "session")
+        }
     };
-    let mut find = db.prepare_cached("SELECT party FROM party WHERE thread = ?1 AND counts = 1")?;
-    let rows = find.query_map(params![thread], |row| row.get(0))?;
-    let mut parties = rows.collect::<SqlResult<BTreeSet<String>>>()?;
-    let mut is_known = !parties.is_empty();
-    if parties.contains(wanted) {
-        return Ok((parties, is_known));
-    }
-    let column = match what {
-        ConversationId::Thread(_) => "thread",
-        ConversationId::Session(_) => "session",
-    };
+    let sql = "SELECT party FROM party WHERE thread = ?1 AND counts = 1";
+    let indexed = db.all(sql, params![thread], value::<String>)?;
     let sql =
         format!("SELECT {INTAKE_ROW} FROM intake WHERE seq > ?1 AND {column} = ?2 ORDER BY seq");
-    let mut find = db.prepare_cached(&sql)?;
-    let unfiled = params![index::progress(db, index::INDEXED)?, key(what).1];
-    let mut rows = find.query(unfiled)?;
-    while let Some(row) = rows.next()? {
+    let unindexed = params![index::progress(db, index::INDEXED)?, key(what).1];
+    let pending = db.all(&sql, unindexed, |row| {
         let IntakeRow { arrival, .. } = derive::intake_row(row)?;
-        is_known = true;
-        let sender = party(&arrival.sender);
-        let begins = parties.is_empty() && arrival.meaning != Some(Intent::Close);
-        if arrival.counts() && (begins || arrival.joins_alone() || parties.contains(&sender)) {
-            parties.extend([sender, party(&arrival.receiver)]);
-            parties.extend(arrival.targets.iter().map(|t| party(t)));
-        }
-        if parties.contains(wanted) {
-            break;
-        }
-    }
-    Ok((parties, is_known))
+        Ok(PendingParties::of(&arrival, []))
+    })?;
+    Ok(ConversationParties {
+        indexed: indexed.into_iter().collect(),
+        pending,
+    })
 }

@@ -1,17 +1,18 @@
 //! Deliveries: recipients in columns, and states, which only go forward.
 
 use super::{index, queue};
+use crate::sqlite::accept::seq_of;
 use crate::sqlite::derive::{self, INTAKE_ROW, IntakeRow};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::{
-    Columns as _, Sql as _, member, number, position, to_u64, tuple, unknown, value,
+    Columns as _, Sql as _, member, number, position, to_u64, tuple, unknown,
 };
 use crate::sqlite::{log, quarantine};
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::audit::{Event, EventDetail, EventKind};
+use crosstalk_protocol::audit::{Event, EventDetail};
 use crosstalk_protocol::relay::{
-    Admission, Attempt, DeadLetter, Delivery, DeliveryState, Handler, Lease, Recipient,
-    program_failure,
+    Admission, Attempt, DeadLetter, Delivery, DeliveryFacts, DeliveryState, Handler, Lease,
+    Recipient, program_failure,
 };
 use crosstalk_protocol::store::{Arrival, party};
 use rusqlite::{Connection, Row, params};
@@ -49,11 +50,6 @@ pub(in crate::sqlite) fn deliveries(db: &Connection, id: &str) -> SqlResult<Vec<
         }
     }
     Ok(found)
-}
-
-/// The position of a message.
-fn seq_of(db: &Connection, id: &str) -> SqlResult<Option<i64>> {
-    db.find("SELECT seq FROM intake WHERE id = ?1", params![id], value)
 }
 
 /// Brings the delivery that an ACK or a NACK reports into its state: of the recipient alone, not of others of its scheme.
@@ -147,13 +143,24 @@ pub(super) fn advance(
     let Some(now) = db.find(sql, params![seq, party], read)? else {
         return Ok(false);
     };
-    if !state.follows(now) {
+    if !state.follows(now) || state == DeliveryState::Queued {
         return Ok(true);
     }
+    set_state(db, (seq, party), state, at, reason)?;
+    note(db, seq, party, (now, state), at)?;
+    Ok(true)
+}
+
+/// Writes the state of a delivery.
+pub(in crate::sqlite) fn set_state(
+    db: &Connection,
+    (seq, party): (i64, &str),
+    state: DeliveryState,
+    at: Timestamp,
+    reason: Option<&str>,
+) -> SqlResult<()> {
     let times = match state {
-        DeliveryState::Queued | DeliveryState::Held | DeliveryState::Quarantined => {
-            return Ok(true);
-        }
+        DeliveryState::Queued | DeliveryState::Held | DeliveryState::Quarantined => return Ok(()),
         DeliveryState::Delivered => "delivered_at = coalesce(delivered_at, ?4)",
         DeliveryState::Read => "delivered_at = coalesce(delivered_at, ?4), read_at = ?4",
         DeliveryState::Acknowledged => {
@@ -164,38 +171,49 @@ pub(super) fn advance(
     let sql = format!(
         "UPDATE delivery SET state = ?3, {times}, next_at = NULL, leased_at = NULL, reason = ?5 WHERE seq = ?1 AND party = ?2"
     );
-    db.run(
-        &sql,
-        params![
-            seq,
-            party,
-            position(&DeliveryState::ALL, state),
-            at.as_millis(),
-            reason
-        ],
-    )?;
-    note(db, seq, party, (now, state), at)?;
-    Ok(true)
+    let (at, state) = (at.as_millis(), position(&DeliveryState::ALL, state));
+    db.run(&sql, params![seq, party, state, at, reason])?;
+    Ok(())
 }
 
-/// Cancels a delivery that is not made yet.
-pub(in crate::sqlite) fn cancel(
+/// The delivery of a message to a party.
+pub(super) fn delivery_to(
     db: &Connection,
     seq: i64,
     party: &str,
-    at: Timestamp,
-    reason: &str,
-) -> SqlResult<()> {
-    let sql = "UPDATE delivery SET state = 4, failed_at = ?3, next_at = NULL, leased_at = NULL, \
-        reason = ?4 WHERE seq = ?1 AND party = ?2";
-    db.run(sql, params![seq, party, at.as_millis(), reason])?;
-    note(
-        db,
-        seq,
-        party,
-        (DeliveryState::Queued, DeliveryState::Failed),
-        at,
-    )
+) -> SqlResult<Option<DeliveryFacts>> {
+    let sql = format!("{FACTS} AND party = ?2");
+    db.find(&sql, params![seq, party], facts)
+}
+
+/// All deliveries of a message.
+pub(in crate::sqlite) fn deliveries_of(db: &Connection, seq: i64) -> SqlResult<Vec<DeliveryFacts>> {
+    let sql = format!("{FACTS} ORDER BY party");
+    db.all(&sql, params![seq], facts)
+}
+
+const FACTS: &str = "SELECT party, address, handler, state FROM delivery WHERE seq = ?1";
+
+fn facts(row: &Row<'_>) -> SqlResult<DeliveryFacts> {
+    Ok(DeliveryFacts {
+        party: row.get("party")?,
+        address: row.get("address")?,
+        by: row.member("handler", &Handler::ALL)?,
+        state: row.member("state", &DeliveryState::ALL)?,
+    })
+}
+
+/// Everybody whom a message names, and who got it.
+pub(super) fn parts(db: &Connection, seq: i64) -> SqlResult<Vec<String>> {
+    let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE seq = ?1");
+    db.one(&sql, params![seq], |row| {
+        let routes: String = row.get("routes")?;
+        let IntakeRow { arrival, .. } = derive::intake_row(row)?;
+        let got = read_recipients(&routes, &arrival.receiver)?;
+        let got: Vec<String> = got.into_iter().map(|(to, _)| to.to_owned()).collect();
+        let named = [arrival.sender, arrival.receiver].into_iter();
+        Ok(named.chain(arrival.targets).chain(got).collect())
+    })
 }
 
 /// Writes into the log that a message was delivered, or became a dead letter.
@@ -206,10 +224,8 @@ fn note(
     (before, now): (DeliveryState, DeliveryState),
     at: Timestamp,
 ) -> SqlResult<()> {
-    let kind = match now {
-        DeliveryState::Failed => EventKind::Failed,
-        _ if before == DeliveryState::Queued => EventKind::Delivered,
-        _ => return Ok(()),
+    let Some(kind) = now.event_after(before) else {
+        return Ok(());
     };
     let sql = "SELECT address, handler FROM delivery WHERE seq = ?1 AND party = ?2";
     let (address, handler): (String, i64) = db.one(sql, params![seq, party], tuple)?;

@@ -7,19 +7,16 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::audit::{Event, EventDetail, EventKind};
-use crosstalk_protocol::consent::{Assurance, Proof, Terms};
+use crosstalk_protocol::consent::{Assurance, CoveredHeld, Proof, RevocationChanges};
 use crosstalk_protocol::relay::{
-    AcceptOutcome, Admission, HeldMessage, HoldChoice, HoldDecided, HoldDecision, HoldReason,
-    HoldStore, Recipient, Ruling, id_conflict,
+    AcceptOutcome, Admission, DisplacedMessage, HeldMessage, HoldChoice, HoldDecided, HoldDecision,
+    HoldReason, HoldStore, NewHeld, Recipient, Ruling,
 };
-use crosstalk_protocol::store::{
-    Arrival, Record, Side, StoreError, StoredMessage, Way, is_same_party,
-};
+use crosstalk_protocol::store::{Arrival, Record, Side, StoreError, StoredMessage, Way};
 use rusqlite::{Connection, Row, params};
 
 use super::{delivery, intake, keep, queue};
 use crate::sqlite::SqliteStore;
-use crate::sqlite::accept;
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::log;
 use crate::sqlite::sql::{Columns as _, Sql as _, number, time, to_u64, value};
@@ -79,9 +76,6 @@ impl HoldStore for SqliteStore {
         })
     }
 }
-
-/// Who gives up what nobody decided about.
-const ITSELF: &str = "relay";
 
 const HELD: &str = "SELECT * FROM held";
 
@@ -150,80 +144,17 @@ fn arrival(row: &Row<'_>) -> SqlResult<Arrival> {
     }))
 }
 
-/// Whether a message ever waited here.
-pub(super) fn is_any(db: &Connection) -> SqlResult<bool> {
-    db.one("SELECT max(seq) IS NOT NULL FROM held", [], value)
+/// Gives a message that is held the id that was generated for it.
+pub(super) fn displace(db: &Connection, displaced: &DisplacedMessage) -> SqlResult<()> {
+    let sql = "UPDATE held SET id = ?2, carried = 0 WHERE seq = ?1";
+    db.run(sql, params![number(displaced.seq), displaced.id])?;
+    Ok(())
 }
 
-/// What a message gets for an answer that is or was held, or whose id belongs to one. Nothing if none has to do with it.
-pub(super) fn again(db: &Connection, admission: &Admission) -> SqlResult<Option<AcceptOutcome>> {
-    let arrival = &admission.arrival;
-    let sql = match arrival.message {
-        Some(_) => {
-            "SELECT seq, id, entry, digest, at, sender, verdict, spare_thread, spare_message FROM held WHERE id = ?1"
-        }
-        None => {
-            "SELECT seq, id, entry, digest, at, sender, verdict, spare_thread, spare_message FROM held \
-             WHERE carried = 0 AND digest = ?2"
-        }
-    };
-    let mut find = db.prepare_cached(sql)?;
-    let mut rows = match arrival.message {
-        Some(_) => find.query(params![arrival.id()])?,
-        None => find.query(params![rusqlite::types::Null, arrival.digest.0])?,
-    };
-    let Some(row) = rows.next()? else {
-        return Ok(None);
-    };
-    let digest: [u8; 32] = row.get("digest")?;
-    if digest == arrival.digest.0 {
-        let since = row.time("at")?;
-        return Ok(Some(AcceptOutcome::Held {
-            index: row.seq("entry")?,
-            since,
-            is_new: false,
-            ids: ReceivedIds {
-                thread: row.get("spare_thread")?,
-                message: row.get("id")?,
-            },
-        }));
-    }
-    let sender: String = row.get("sender")?;
-    let spare: String = row.get("spare_message")?;
-    let verdict = row.word("verdict", VerdictWord::parse)?;
-    let is_own = is_same_party(&sender, &arrival.sender);
-    if is_own && arrival.displaces(verdict, Side::Between) && by_id(db, &spare)?.is_none() {
-        let seq: i64 = row.get("seq")?;
-        let sql = "UPDATE held SET id = ?2, carried = 0 WHERE seq = ?1";
-        db.run(sql, params![seq, spare])?;
-        return Ok(None);
-    }
-    Ok(Some(AcceptOutcome::Rejected(id_conflict(arrival.id()))))
-}
-
-/// Holds a message. Nothing if another message has its id.
-pub(super) fn insert(
-    db: &Connection,
-    admission: &Admission,
-    held: &HoldReason,
-    terms: &Terms,
-) -> SqlResult<Option<AcceptOutcome>> {
-    let a = &admission.arrival;
-    if accept::by_id(db, a.id())?.is_some() {
-        return Ok(None);
-    }
-    let generated = intake::generated_thread(db, a)?;
-    let index = log::append(
-        db,
-        &Event {
-            kind: EventKind::Held,
-            detail: Some(EventDetail::default().with("why", &held.why)),
-            ..log::accepted(a.id(), a, admission.raw)
-        },
-    )?;
-    let expires = terms.expires.or(admission.expires);
-    let ends = [expires, admission.answer_by];
-    let ends = ends.into_iter().flatten().min();
+/// Holds a message, whose entry in the log is at a place.
+pub(super) fn insert(db: &Connection, held: &NewHeld<'_>, entry: u64) -> SqlResult<()> {
+    let (admission, a) = (held.admission, &held.admission.arrival);
+    let why = admission.held.clone().unwrap_or_default();
     let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
     let sql = "INSERT INTO held (id, carried, pkid, digest, raw, at, verdict, spare_thread, \
         spare_message, thread, sender, receiver, text, peer, routes, answer_by, expires, ends, \
@@ -232,47 +163,39 @@ pub(super) fn insert(
     db.run(
         sql,
         params![
-            a.id(),
-            a.message.is_some(),
+            held.id,
+            held.is_carried,
             a.pkid.as_deref().unwrap_or_default(),
             a.digest.0,
             admission.raw.0,
             a.at.as_millis(),
             a.verdict.as_str(),
-            generated,
+            held.generated_thread,
             a.generated.message,
-            a.thread.as_deref().unwrap_or(&generated),
+            a.thread.as_deref().unwrap_or(&held.generated_thread),
             a.sender,
             a.receiver,
             a.text,
             admission.peer,
             delivery::recipient_lines(&admission.recipients),
             millis(admission.answer_by),
-            millis(expires),
-            millis(ends),
+            millis(held.expires),
+            millis(held.ends()),
             admission.proof.assurance.as_str(),
-            held.why,
-            held.deciders.join("\n"),
-            index.cast_signed(),
+            why.why,
+            why.deciders.join("\n"),
+            number(entry),
             admission.proof.is_firm,
             admission.is_authority,
         ],
     )?;
     let seq = db.last_insert_rowid();
-    keep::hold_blobs(db, admission, seq)?;
-    for consent in &terms.under {
+    keep::hold_blobs(db, &held.blobs, seq)?;
+    for consent in &held.under {
         let sql = "INSERT OR IGNORE INTO held_consent (consent, seq) VALUES (?1, ?2)";
         db.run(sql, params![consent, seq])?;
     }
-    Ok(Some(AcceptOutcome::Held {
-        index,
-        since: a.at,
-        is_new: true,
-        ids: ReceivedIds {
-            thread: generated,
-            message: a.id().to_owned(),
-        },
-    }))
+    Ok(())
 }
 
 /// Carries a decision out. Only inside a transaction.
@@ -291,7 +214,7 @@ fn decide(db: &Connection, decision: &HoldDecision) -> SqlResult<Ruling> {
     let admission = Box::new(released(db, &found)?);
     db.execute_batch("SAVEPOINT decision")?;
     settle(db, &found, decision)?;
-    let taken = match intake::accept_one(db, &admission)? {
+    let taken = match intake::accept_approved(db, &admission)? {
         AcceptOutcome::Accepted { seq, .. } => Some((seq, admission)),
         AcceptOutcome::Rejected(refusal) => {
             db.execute_batch("ROLLBACK TO decision; RELEASE decision")?;
@@ -320,7 +243,7 @@ pub(in crate::sqlite) fn lapse_where(
             raw: found.raw,
             choice: HoldChoice::Lapse,
             reason: Some(reason.to_owned()),
-            by: ITSELF.to_owned(),
+            by: RevocationChanges::LAPSED_BY.to_owned(),
             at,
             report: None,
         };
@@ -329,14 +252,36 @@ pub(in crate::sqlite) fn lapse_where(
     Ok(chosen)
 }
 
-/// Lapses the messages that are held under a consent. Only inside a transaction.
-pub(in crate::sqlite) fn revoke(
+/// The messages that wait under a consent.
+pub(in crate::sqlite) fn waiting_under(
     db: &Connection,
     consent: &str,
-    at: Timestamp,
-) -> SqlResult<Vec<HeldMessage>> {
-    let which = "h.seq IN (SELECT seq FROM held_consent WHERE consent = ?1)";
-    lapse_where(db, which, &consent, ("the consent was withdrawn", at))
+) -> SqlResult<Vec<CoveredHeld>> {
+    let sql = "SELECT h.* FROM held h WHERE h.choice IS NULL AND h.seq IN (SELECT seq FROM \
+        held_consent WHERE consent = ?1)";
+    db.all(sql, params![consent], |row| {
+        let found = message(row)?;
+        Ok(CoveredHeld {
+            seq: found.record.seq,
+            id: found.record.id,
+            digest: found.record.digest,
+            raw: found.raw,
+            sender: found.record.sender,
+            thread: found.record.thread,
+            recipients: found.recipients.into_iter().map(|r| r.address).collect(),
+        })
+    })
+}
+
+/// Lapses a message because its consent was revoked.
+pub(in crate::sqlite) fn lapse_revoked(db: &Connection, seq: u64, at: Timestamp) -> SqlResult<()> {
+    let decided = HoldDecided {
+        choice: HoldChoice::Lapse,
+        by: RevocationChanges::LAPSED_BY.to_owned(),
+        at,
+        reason: Some(RevocationChanges::LAPSED.to_owned()),
+    };
+    record(db, number(seq), &decided)
 }
 
 /// Forgets what waits of a thread. What was decided stays on record.
@@ -378,8 +323,18 @@ fn settle(db: &Connection, found: &HeldMessage, decision: &HoldDecision) -> SqlR
         }),
     };
     log::append(db, &event)?;
-    let seq = number(found.record.seq);
-    match decision.choice {
+    let decided = HoldDecided {
+        choice: decision.choice,
+        by: decision.by.clone(),
+        at: decision.at,
+        reason: decision.reason.clone(),
+    };
+    record(db, number(found.record.seq), &decided)
+}
+
+/// Puts a decision on record; the text is not kept.
+fn record(db: &Connection, seq: i64, decided: &HoldDecided) -> SqlResult<()> {
+    match decided.choice {
         // The message that is taken refers to them from now on.
         HoldChoice::Approve => keep::release_held(db, seq)?,
         HoldChoice::Refuse | HoldChoice::Lapse => keep::drop_held(db, seq)?,
@@ -390,10 +345,10 @@ fn settle(db: &Connection, found: &HeldMessage, decision: &HoldDecision) -> SqlR
         sql,
         params![
             seq,
-            decision.choice.as_str(),
-            decision.by,
-            decision.at.as_millis(),
-            reason
+            decided.choice.as_str(),
+            decided.by,
+            decided.at.as_millis(),
+            decided.reason
         ],
     )?;
     Ok(())

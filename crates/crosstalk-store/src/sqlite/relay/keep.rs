@@ -2,9 +2,7 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::relay::{
-    Admission, Agent, BLOB_BYTES_LEAST, Role, TokenCounts, TokenRecord, Upload,
-};
+use crosstalk_protocol::relay::{Agent, BLOB_BYTES_LEAST, Role, TokenCounts, TokenRecord, Upload};
 use crosstalk_protocol::store::party;
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
@@ -70,6 +68,12 @@ pub(super) fn token_counts(db: &Connection) -> SqlResult<TokenCounts> {
             revoked: row.get::<_, i64>(1)?.unsigned_abs(),
         })
     })
+}
+
+/// Whether there is a token that is not revoked.
+pub(in crate::sqlite) fn is_active(db: &Connection, name: &str) -> SqlResult<bool> {
+    let sql = "SELECT 1 FROM token WHERE name = ?1 AND revoked_at IS NULL";
+    db.has(sql, params![name])
 }
 
 pub(in crate::sqlite) fn revoke_token(
@@ -168,30 +172,20 @@ pub(super) fn is_unused(db: &Connection, digest: Digest, by: Option<&str>) -> Sq
     db.has(sql, params![digest.0, by])
 }
 
-/// Whether a reference in a message grants access to an attachment: whoever handed it in can read it, or uploaded it.
-fn grants(db: &Connection, admission: &Admission, digest: Digest) -> SqlResult<bool> {
-    if admission.readable.contains(&digest) {
-        return Ok(true);
-    }
-    let sql = "SELECT 1 FROM upload WHERE peer = ?1 AND digest = ?2";
-    db.has(sql, params![admission.peer, digest.0])
-}
-
-/// Notes which attachments a message refers to, whether they have come or not.
-pub(super) fn use_blobs(db: &Connection, admission: &Admission, seq: i64) -> SqlResult<()> {
+/// Notes which attachments a message refers to, whether they have come or not, and whether that grants access to them.
+pub(super) fn use_blobs(db: &Connection, blobs: &[(Digest, bool)], seq: i64) -> SqlResult<()> {
     let sql = "INSERT OR IGNORE INTO blob_use (digest, seq, grants) VALUES (?1, ?2, ?3)";
-    refer(db, admission, seq, sql)
+    refer(db, blobs, seq, sql)
 }
 
 /// Notes which attachments a message which is held refers to: they are not removed while it waits.
-pub(super) fn hold_blobs(db: &Connection, admission: &Admission, seq: i64) -> SqlResult<()> {
+pub(super) fn hold_blobs(db: &Connection, blobs: &[(Digest, bool)], seq: i64) -> SqlResult<()> {
     let sql = "INSERT OR IGNORE INTO held_blob (digest, seq, grants) VALUES (?1, ?2, ?3)";
-    refer(db, admission, seq, sql)
+    refer(db, blobs, seq, sql)
 }
 
-fn refer(db: &Connection, admission: &Admission, seq: i64, insert: &str) -> SqlResult<()> {
-    for digest in &admission.blobs {
-        let grants = grants(db, admission, *digest)?;
+fn refer(db: &Connection, blobs: &[(Digest, bool)], seq: i64, insert: &str) -> SqlResult<()> {
+    for (digest, grants) in blobs {
         let added = db.run(insert, params![digest.0, seq, grants])?;
         if added > 0 {
             let sql = "UPDATE blob SET uses = uses + 1 WHERE digest = ?1";

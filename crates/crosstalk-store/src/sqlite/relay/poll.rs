@@ -2,46 +2,11 @@
 //! nor remember them.
 
 use crosstalk_envelope::Timestamp;
-use crosstalk_envelope::registry::Intent;
-use crosstalk_protocol::poll::may_be_ballot;
-use crosstalk_protocol::relay::{Admission, DuePoll, PollState};
+use crosstalk_protocol::relay::{DuePoll, PollState};
 use rusqlite::{Connection, params};
 
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::{Sql as _, number, time, value};
-
-/// Notes a message that was accepted, if it is a poll or may be an answer to one: that has to be counted.
-pub(super) fn came(db: &Connection, admission: &Admission, seq: i64) -> SqlResult<()> {
-    let arrival = &admission.arrival;
-    let thread = arrival.thread.as_deref();
-    match arrival.meaning {
-        Some(Intent::Poll) => {
-            let thread = thread.unwrap_or(&arrival.generated.thread);
-            let ends = admission.answer_by.map(Timestamp::as_millis);
-            let sql = "INSERT INTO poll (seq, thread, at, ends, touched) VALUES (?1, ?2, ?3, ?4, \
-                ?1)";
-            db.run(sql, params![seq, thread, arrival.at.as_millis(), ends])?;
-        }
-        Some(meaning) if may_be_ballot(meaning) => {
-            // What came after a poll was closed does not count.
-            for (name, which) in [
-                (
-                    arrival.answered(),
-                    "seq = (SELECT seq FROM intake WHERE id = ?1)",
-                ),
-                (thread, "thread = ?1"),
-            ] {
-                let Some(name) = name else { continue };
-                let sql = format!(
-                    "UPDATE poll SET touched = ?2 WHERE {which} AND (closed IS NULL OR closed > ?3)"
-                );
-                db.run(&sql, params![name, seq, arrival.at.as_millis()])?;
-            }
-        }
-        _ => {}
-    }
-    Ok(())
-}
 
 pub(super) fn due(
     db: &Connection,
