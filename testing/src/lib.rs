@@ -9,6 +9,8 @@
     reason = "a test whose server can't be set up has to fail, and say why"
 )]
 
+#[cfg(target_os = "linux")]
+pub mod disk;
 pub mod folder;
 pub mod http;
 pub mod knot;

@@ -4,8 +4,11 @@ mod kill;
 #[cfg(target_os = "linux")]
 mod power;
 #[cfg(target_os = "linux")]
+mod recorded;
+#[cfg(target_os = "linux")]
 mod trace;
 
+use crosstalk_store::SqliteStore;
 use crosstalk_testing::http::Connection;
 use crosstalk_testing::relay::{Relay, Setup, envelope};
 use serde_json::Value;
@@ -68,6 +71,23 @@ impl Told {
         self.refused.extend(other.refused);
         self.unsure.extend(other.unsure);
     }
+}
+
+/// Senders that were told to come again are not sure: a commit may have been on the disk when it was not known to be.
+#[cfg(target_os = "linux")]
+fn as_unsure(told: Told) -> Told {
+    let unsure = told.unsure.into_iter().chain(told.refused.into_keys());
+    Told {
+        unsure: unsure.collect(),
+        taken: told.taken,
+        ..Told::default()
+    }
+}
+
+/// That the store of a relay is sound.
+fn check_store(relay: &Relay) {
+    let store = SqliteStore::open_existing(relay.store()).unwrap().unwrap();
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
 
 /// Sends from many connections at once until the relay is gone, or until it is enough.

@@ -762,6 +762,36 @@ mod tests {
         }
     }
 
+    /// A fill that waits for the lock of the search file sees an erasure that is made meanwhile.
+    #[test]
+    fn fill_reads_the_store_after_it_has_the_lock_of_the_search_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = store(folder.path());
+        store.fill_words(1).unwrap();
+        let path = path_of(store.path());
+        let mut index = SearchIndex::open(store.path(), PATIENCE).unwrap();
+        let other = Connection::open(path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let waited = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let waits = std::sync::Arc::clone(&waited);
+        let erase = move |_| {
+            if waits.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0 {
+                other.execute_batch("ROLLBACK").unwrap();
+                assert!(store.forget_message("M2").unwrap());
+            }
+            true
+        };
+        index.db.busy_handler(Some(erase)).unwrap();
+        let filled = index.fill(9).unwrap();
+        assert_eq!((filled.through, filled.left), (3, 0));
+        assert_eq!(waited.load(std::sync::atomic::Ordering::Relaxed), 1);
+        let store = SqliteStore::open(folder.path().join("crosstalk.db")).unwrap();
+        assert_eq!(found(&store, "zanzibarqux"), 2);
+        assert_eq!(store.check().unwrap(), [""; 0]);
+        drop((index, store));
+        assert_eq!(traces(folder.path()), [""; 0].map(PathBuf::from));
+    }
+
     /// A message whose text becomes another one has the words of that one, and no others.
     #[test]
     fn words_of_a_replaced_text_are_gone() {

@@ -1,8 +1,9 @@
 //! SIGKILL under load, again and again: nothing that was answered for is lost, nothing is there twice, and every state
 //! is one that somebody was told.
 
-use super::{INBOXES, Told, faults, inbox, letter, listed, load, relay_on_disk, sender_of};
-use crosstalk_store::SqliteStore;
+use super::{
+    INBOXES, Told, check_store, faults, inbox, letter, listed, load, relay_on_disk, sender_of,
+};
 use crosstalk_testing::http::Connection;
 use crosstalk_testing::relay::Relay;
 use crosstalk_testing::tier;
@@ -15,8 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Kills in a run of all tests and in a full one; `cargo xtask relay-kill N` sets the variable for more.
-const CYCLES: usize = 3;
-const FULL_CYCLES: usize = 20;
+const CYCLES: usize = 5;
+const FULL_CYCLES: usize = 500;
 /// Messages that are answered for before the kill, at least.
 const FEW: usize = 30;
 /// Messages of a cycle that are looked at one by one.
@@ -81,7 +82,7 @@ fn what_was_answered_for_survives_kills_under_load() {
         let done = format!("{} answered for, {} unsure", told.taken.len(), unsure.len());
         all.add(told);
         acknowledged.extend(marked);
-        if cycles > FULL_CYCLES {
+        if cycles > CYCLES {
             let _ = writeln!(std::io::stderr(), "cycle {cycle}: {done}");
         }
     }
@@ -95,9 +96,7 @@ fn what_was_answered_for_survives_kills_under_load() {
     let wrong = faults(&all, &there);
     assert!(wrong.is_empty(), "{wrong:?}");
     relay.stop();
-    let store = SqliteStore::open_existing(relay.store());
-    let store = store.unwrap().unwrap();
-    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    check_store(&relay);
 }
 
 /// What a reader has acknowledged.

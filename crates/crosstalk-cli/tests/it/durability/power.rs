@@ -4,7 +4,7 @@
 //! power cut does. Then it is mounted again, and everything that was answered for has to be there. A relay that does not
 //! sync, or that answers first, must lose something, else the test would show nothing.
 
-use super::{INBOXES, Told, faults, inbox, listed, load, relay_on_disk, skip};
+use super::{INBOXES, Told, as_unsure, faults, inbox, listed, load, relay_on_disk, skip};
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::folder::Folder;
 use crosstalk_testing::relay::{Relay, Setup};
@@ -181,16 +181,7 @@ fn cut(disk: &Disk, relay: &mut Relay, round: usize) -> Vec<String> {
         .flat_map(|number| listed(&mut connection, &inbox(number), None).0)
         .filter(|id| id.starts_with(&format!("K{round:04}-")))
         .collect();
-    let told = Told {
-        // A commit may have been on the disk when the answer was that it is not known to be.
-        unsure: told
-            .unsure
-            .into_iter()
-            .chain(told.refused.into_keys())
-            .collect(),
-        taken: told.taken,
-        ..Told::default()
-    };
+    let told = as_unsure(told);
     let mut wrong = faults(&told, &there);
     let store = SqliteStore::open_existing(relay.store());
     wrong.extend(store.unwrap().unwrap().check().unwrap());
