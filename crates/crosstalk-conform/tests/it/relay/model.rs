@@ -11,8 +11,8 @@ use crosstalk_protocol::Trust;
 use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::poll::is_secret;
 use crosstalk_protocol::relay::{
-    Surroundings, Admission, AdmissionCandidate, Agent, DeliveryState, Directory, HOPS, Handler,
-    Peer, Receipted, RelayRules, acknowledgement, add_hop, admit,
+    Admission, AdmissionCandidate, Agent, DeliveryState, Directory, HOPS, Handler, Peer, Receipted,
+    RelayRules, Surroundings, acknowledgement, add_hop, admit,
 };
 use crosstalk_protocol::store::{is_placeholder, is_same_party, may_answer};
 use serde_json::{Value, json};
