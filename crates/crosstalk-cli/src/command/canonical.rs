@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 /// Print the canonical bytes of an envelope, or their digest
 ///
-/// Only what passes the strict reading has a canonical form: run a paste through `crosstalk fmt` first. The
-/// rules of the intents don't count here, so a REVOKE has one before it is signed.
+/// Only a strict envelope has a canonical form: run a paste through `crosstalk fmt` first. The command does not check the rules of
+/// intents, so a REVOKE has a canonical form before it is signed.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk canonical message.crosstalk | sha256sum\n  crosstalk fmt chat.txt | crosstalk canonical --digest"

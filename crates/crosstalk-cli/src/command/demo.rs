@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(900);
 /// Lines are not made longer than this, however wide the terminal is.
 const WIDEST: usize = 96;
 
-/// See what Crosstalk does: a story of a few seconds
+/// Show what Crosstalk does: a story of a few seconds
 ///
 /// A question, a poll, an escalation to a person, a hand-off with consent, a revocation and an audit without the relay.
 /// Nothing of it is played: there are real keys, a real relay on this machine, and what is said about a result was looked

@@ -199,7 +199,7 @@ impl DataFolder {
                 self.folder.display()
             ))
             .help(format!(
-                "`{}` makes one, and --data DIR names another folder",
+                "`{}` creates one, and --data DIR names another folder",
                 self.command("serve")
             ))),
         }
@@ -291,8 +291,9 @@ impl DataFolder {
             keys.display()
         ))
         .help(format!(
-            "put its files back from a backup of the relay. If the key is lost for good, make a new one \
-             (`CROSSTALK_HOME={} crosstalk key new {name}`), and tell those who watch the log and those who pinned the key",
+            "put its files back from a backup of the relay. If the key is lost for good, create a \
+             new one (`CROSSTALK_HOME={} crosstalk key new {name}`), and tell everyone who \
+             watches the log or pinned the key",
             shell::word(&home),
         )))
     }
@@ -302,7 +303,7 @@ impl DataFolder {
     pub(crate) fn require_key(&self, name: &str) -> Result<PrivateKey, Failure> {
         self.find_key(name)?.ok_or_else(|| {
             Failure::failed(format!(
-                "the key of the relay `{}` is not in {}: nothing can be signed in its name",
+                "the key of the relay `{}` is not in {}, so its log can't be signed",
                 escape(name),
                 self.folder.join("keys").display()
             ))

@@ -107,7 +107,7 @@ pub(crate) fn read_token(file: &Path) -> Result<String, Failure> {
         true => Ok(token.to_owned()),
         // Whatever it is, it is not shown.
         false => Err(Failure::malformed(format!(
-            "{shown} holds no token: it has to be the one line that was printed when the token was made"
+            "{shown} has no token: write the one line into it that `crosstalk token create` printed"
         ))),
     }
 }
