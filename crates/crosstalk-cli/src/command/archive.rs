@@ -129,7 +129,7 @@ impl Export {
     }
 }
 
-/// Ask, and erase a message, or a thread with all its messages
+/// Erase a message or a whole thread, after you confirm
 ///
 /// The command erases it from the store, the search index and the log, and nothing brings it back. The other messages of the thread
 /// stay: the question that the erased message answered is open again, and a poll counts without it. Copies that others have stay

@@ -41,9 +41,8 @@ impl Canonical {
         let chosen = match (self.index, pieces.as_slice()) {
             (None, [_, _, ..]) => {
                 let number = pieces.len();
-                let message =
-                    format!("there are {number} envelopes: choose one with --index 1 to {number}");
-                return Err(Failure::malformed(message));
+                let failure = Failure::malformed(format!("there are {number} envelopes"));
+                return Err(failure.help(format!("choose one with --index 1 to {number}")));
             }
             (None, _) => pieces.first().copied().unwrap_or((0, text)),
             (Some(index), _) => {

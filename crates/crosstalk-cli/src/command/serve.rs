@@ -196,7 +196,7 @@ impl Serve {
         let tls = config.tls.as_ref().map(server::tls).transpose();
         let tls = tls.map_err(|e| Failure::failed(format!("TLS: {e}")))?;
         let listener = bind(config.listen)?;
-        give_up_privileges();
+        drop_privileges();
         let runtime = runtime(None)?;
         let relay = start(data, config, store)?;
         let result: Result<(), Failure> = runtime.block_on(async {
@@ -285,25 +285,25 @@ fn bind(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
 
 /// Drops the capability to listen on ports below 1024, which systemd may have given, so that programs that the relay
 /// starts do not have it.
-fn give_up_privileges() {
+fn drop_privileges() {
     #[cfg(target_os = "linux")]
     if let Err(fault) = rustix::thread::clear_ambient_capability_set() {
-        // A kernel without such sets has nothing to give up.
+        // A kernel without such sets has no capability to drop.
         tracing::debug!(reason = %fault, "ambient capabilities can't be cleared");
     }
 }
 
 fn unbound(address: SocketAddr, fault: &std::io::Error) -> Failure {
-    let way = match fault.kind() {
+    let help = match fault.kind() {
         std::io::ErrorKind::AddrInUse => {
-            ": another program listens there; choose another address with --listen"
+            "another program listens there: choose another address with --listen"
         }
         std::io::ErrorKind::PermissionDenied => {
-            ": choose a port from 1024 on with --listen, or start the relay with the unit of systemd, which allows it"
+            "choose a port from 1024 on with --listen, or start the relay with the systemd unit, which allows it"
         }
         _ => "",
     };
-    Failure::failed(format!("can't listen on {address}: {fault}{way}"))
+    Failure::failed(format!("can't listen on {address}: {fault}")).help(help)
 }
 
 /// The first lines of a relay.

@@ -276,7 +276,7 @@ impl Writer {
         self.handed_out_since = None;
         let handed = std::mem::take(&mut self.handed_out);
         if let Err(error) = self.store.hand_out(&handed) {
-            tracing::warn!(reason = %error, "that messages were handed out is not noted");
+            tracing::warn!(reason = %error, "the store did not record which messages were handed out");
         }
     }
 

@@ -38,7 +38,7 @@ pub(super) async fn ready(call: Call) -> Result<Response, HttpError> {
         Err(HttpError::later("The relay is shutting down"))
     } else if filing.through < server.ready_at {
         Err(HttpError::later(&format!(
-            "The relay still files {} messages that came before it was started",
+            "The relay still indexes {} messages that it accepted before its start",
             server.ready_at - filing.through
         )))
     } else {

@@ -540,7 +540,7 @@ mod tests {
                 1,
                 "`me` is `A`, and has to be a list of texts",
             ),
-            ("me = [1]", 1, "`me` is a list with something else"),
+            ("me = [1]", 1, "entries that are no texts"),
             ("ids = \"snowflake\"", 1, "has to be ulid, uuid"),
             ("[user]\nx = 1", 1, "`user` is a table"),
             ("names = 1", 1, "[names]"),
