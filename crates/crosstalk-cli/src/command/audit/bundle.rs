@@ -9,7 +9,7 @@ use crate::input::shown_path;
 use crate::paragraph::{count, wrap};
 use crate::report::AuditReport;
 use crate::schema::AUDIT_VERIFY;
-use crate::service::audit_bundle::BundleFolder;
+use crate::service::audit_bundle::{BundleFolder, require_empty};
 use crate::service::relay::progress::ProgressLine;
 use clap::Args;
 use crosstalk_envelope::Timestamp;
@@ -152,20 +152,6 @@ fn entries_of(number: usize) -> String {
     match number {
         1 => "1 entry".to_owned(),
         n => format!("{n} entries"),
-    }
-}
-
-/// A file that is already in the folder would count as part of the bundle.
-fn require_empty(folder: &Path) -> Result<(), Failure> {
-    let mut entries = match std::fs::read_dir(folder) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(|e| Failure::at(folder, e))?,
-    };
-    match entries.next() {
-        Some(_) => Err(
-            Failure::failed(format!("{} is not empty", folder.display())).help("name a new folder"),
-        ),
-        None => Ok(()),
     }
 }
 
