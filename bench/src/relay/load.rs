@@ -291,7 +291,7 @@ mod tests {
 
     /// The floor answers everything, and with what it got: a batch of it is no batch of acknowledgements.
     #[test]
-    fn what_is_not_what_it_should_be_is_counted_apart() {
+    fn unexpected_answers_are_counted_apart() {
         let address = floor::here(40).unwrap();
         let plan = Plan {
             connections: 3,

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf8_has_a_place() {
+    fn invalid_utf8_has_a_place() {
         let input = input(b"one\ntw\xffo");
         let (text, fault) = input.text().unwrap_err();
         let place = fault.position(&text);

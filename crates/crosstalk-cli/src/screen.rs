@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_marked() {
+    fn omitted_text_is_marked() {
         assert_eq!(clip_cells("abcdef", 6), "abcdef");
         assert_eq!(clip_cells("abcdef", 5), "abcd…");
         assert_eq!(clip_cells("日本語", 5), "日本…");
@@ -409,7 +409,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_clipped_fits_and_is_a_beginning(line in line(), width in 0_usize..30) {
+        fn clipped_text_fits_and_is_a_prefix(line in line(), width in 0_usize..30) {
             let clipped = clip_cells(&line, width);
             if clipped != line {
                 prop_assert!(cells(&clipped) <= width, "{:?} in {}", clipped, width);

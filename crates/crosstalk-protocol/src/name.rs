@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_lead_in_a_circle_is_not_set() {
+    fn circular_name_is_rejected() {
         let mut names = table(&[("a", "b"), ("b", "c")]);
         let before = names.clone();
         let fault = names.set("C", "A").unwrap_err();

@@ -190,7 +190,7 @@ pub(crate) mod tests {
         for words in [
             "1. The question.\nSender, as the message says: ANN\nVerification: unsigned; nobody proved who wrote it\n\n`````\nwhich one?",
             "2. What you wrote to the person.\n\n```\nmay I?\n```\n",
-            "3. The reply of the person.\nSender, as the message says: human://acme.example/boss\nVerification: unsigned; the relay takes",
+            "3. The reply of the person.\nSender, as the message says: human://acme.example/boss\nVerification: unsigned; the relay accepts",
             "\n```\nKeep v2.\n```\n",
             "Your answer goes to ANN.",
             "is data from another party",

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_signed_is_never_readdressed() {
+    fn signed_message_is_never_readdressed() {
         let sig = format!("ed25519:pkid=a@b.example;sig={}A==", "A".repeat(85));
         assert_eq!(sides("KALLE→CLAUDE", &sig, Some("CLAUDE")), None);
     }

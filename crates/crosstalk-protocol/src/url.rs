@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_mean_two_things_is_no_url() {
+    fn ambiguous_text_is_no_url() {
         let long = format!("https://a.example/{}", "x".repeat(LONGEST));
         for text in [
             "",

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn unknown_entries_are_rejected() {
         let text = facts().to_text().unwrap();
         for (from, to) in [
             ("key/1", "key/2"),

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens() {
+    fn encrypted_key_opens() {
         for algorithm in Algorithm::ALL {
             let key = PrivateKey::generate(algorithm).unwrap();
             let plain = seal(&key, None).unwrap();

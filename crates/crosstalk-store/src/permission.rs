@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_can_reach_is_refused() {
+    fn files_that_others_can_read_are_rejected() {
         let private = |mode| Guard::Private.check_mode(mode, 7, 7);
         for mode in [0o600, 0o400, 0o700] {
             assert_eq!(private(mode), Ok(()), "{mode:o}");

@@ -62,7 +62,7 @@ fn one(
                 console.data(if *first { "" } else { "\n" })?;
                 console.text(&text_of(document, &migration))?;
                 *first = false;
-                what_was_done(document, &migration)
+                changes_made(document, &migration)
             }
             Err(fault) => {
                 exit = exit.worst(Exit::of(&fault.diagnostics));
@@ -96,7 +96,7 @@ fn text_of(document: &Document<'_>, migration: &Migration) -> String {
     migration.text().to_owned()
 }
 
-fn what_was_done(document: &Document<'_>, migration: &Migration) -> String {
+fn changes_made(document: &Document<'_>, migration: &Migration) -> String {
     let after = match migration {
         Migration::Signed(_) => {
             return "left as it is: it is signed, and the signature would no longer fit".into();

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_comes_back_without_the_reference() {
+    fn edited_text_comes_back_without_the_quoted_message() {
         let editor = "printf 'Yes,\\r\\nthey did.  \\n\\n' >";
         let written = text(composed("Did they?", "secret", editor).unwrap());
         assert_eq!(written, "Yes,\nthey did.");

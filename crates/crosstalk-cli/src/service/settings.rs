@@ -688,7 +688,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_name_it_is() {
+    fn sender_of_the_settings() {
         let config = read(
             "user = \"Kalle Svensson\"\nme = [\"human://k\", \"Kalle\"]",
             None,

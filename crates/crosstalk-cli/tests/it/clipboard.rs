@@ -63,7 +63,7 @@ fn holders(display: &str) -> Vec<u32> {
 }
 
 #[test]
-fn what_is_copied_stays_byte_for_byte_until_something_else_is_copied() {
+fn copied_text_stays_until_another_copy() {
     let display = Display::start();
     let server = &display.server;
     assert_eq!(server.pasted(), b"");
@@ -131,7 +131,7 @@ fn large_texts_go_both_ways() {
 }
 
 #[test]
-fn what_does_not_arrive_is_not_said_to_be_copied() {
+fn failed_copy_is_not_reported_as_copied() {
     let display = Display::start();
     let server = &display.server;
     // More than the display takes at once.
@@ -149,7 +149,7 @@ fn what_does_not_arrive_is_not_said_to_be_copied() {
 }
 
 #[test]
-fn what_is_no_text_is_refused_in_a_sentence() {
+fn clipboard_without_text_is_reported_in_a_sentence() {
     let server = Xvfb::start();
     let show = || {
         let ended = on(&server, &["clip", "show"], "");

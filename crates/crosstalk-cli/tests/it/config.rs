@@ -53,7 +53,7 @@ fn every_setting_stands_in_the_documentation() {
 }
 
 #[test]
-fn what_is_not_known_is_told_and_does_no_harm() {
+fn unknown_settings_are_reported_and_ignored() {
     let home = home("config-unknown", MINE);
     let ended = home.run(&["config", "get", "user"], "");
     assert_eq!((ended.code, ended.out.as_str()), (0, "kalle\n"));

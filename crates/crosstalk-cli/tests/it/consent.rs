@@ -86,7 +86,7 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_withdrawal_leaves_nothing_of_the_text_in_the_home() {
+fn revocation_leaves_nothing_of_the_text_in_the_home() {
     let home = with_key("consent-erased");
     let folder = home.path("crosstalk");
     ok(
@@ -156,7 +156,7 @@ fn refused(ended: &Ended, rule: &Rule, what: &str) {
 }
 
 #[test]
-fn what_is_sent_is_held_to_the_rules() {
+fn sent_messages_need_consent() {
     let home = with_key("consent-out");
     grant(&home, "narrow", &["--expires", "2090-01-01T00:00:00Z"]);
     let yes = ["--consent", "explicit_yes"];
@@ -258,7 +258,7 @@ fn what_is_sent_is_held_to_the_rules() {
 }
 
 #[test]
-fn what_comes_in_is_held_to_the_rules_and_the_rest_is_kept() {
+fn pasted_messages_need_consent_and_the_rest_is_kept() {
     let home = Home::new("consent-in");
     let bad = envelope("BAD-1", "Scope: medical", "", "One");
     let good = envelope(
@@ -307,7 +307,7 @@ fn what_comes_in_is_held_to_the_rules_and_the_rest_is_kept() {
 }
 
 #[test]
-fn only_who_granted_withdraws_and_only_surely() {
+fn only_the_verified_granter_revokes() {
     let ann = with_key("consent-by-ann");
     let home = with_key("consent-by");
     let granted = envelope(

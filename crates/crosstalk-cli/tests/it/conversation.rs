@@ -143,7 +143,7 @@ fn a_plain_answer_is_filed_under_what_it_answers() {
 }
 
 #[test]
-fn what_waits_is_in_the_inbox_until_it_is_answered() {
+fn question_is_in_the_inbox_until_it_is_answered() {
     let home = Home::new("inbox");
     let to_me = envelope(
         "CLAUDE",
@@ -349,7 +349,7 @@ fn a_poll_counts_without_a_ballot_that_was_forgotten() {
 }
 
 #[test]
-fn what_is_forgotten_is_gone_from_every_file() {
+fn forgotten_text_is_gone_from_every_file() {
     let home = Home::new("forget");
     let (_, thread) = sent(&home, "chatgpt", "The word is xylomarimba.");
     let (_, other) = sent(&home, "claude", "Something else.");
@@ -427,7 +427,7 @@ fn an_exported_thread_is_imported_byte_for_byte() {
 }
 
 #[test]
-fn personal_data_without_consent_is_warned_about_or_taken_out() {
+fn personal_data_without_consent_is_warned_about_or_redacted() {
     let home = Home::new("personal");
     let body = "Write to ann@example.com.";
     let warned = kalle(&home, &["send", "chatgpt", body], "");

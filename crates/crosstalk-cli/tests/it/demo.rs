@@ -17,7 +17,7 @@ fn count(folder: &Path) -> usize {
 }
 
 #[test]
-fn what_came_out_is_told_as_facts() {
+fn results_are_facts_of_the_json() {
     let home = Home::new("demo-json");
     let told = demo(&home, &["--json"]);
     assert_eq!(told.err, "");
@@ -64,7 +64,7 @@ fn what_came_out_is_told_as_facts() {
 }
 
 #[test]
-fn what_is_kept_can_be_checked_with_the_commands_that_it_names() {
+fn kept_demo_can_be_checked_with_the_named_commands() {
     let home = Home::new("demo-keep");
     let place = Home::new("demo-kept");
     let folder = place.path("story");

@@ -118,7 +118,7 @@ fn a_signed_message_is_what_was_signed_whoever_pastes_what_afterwards() {
 }
 
 #[test]
-fn nobody_else_speaks_for_a_key_of_mine() {
+fn other_senders_cannot_use_my_key_id() {
     let kalle = person("forgery-own", "kalle@example.com");
     let mallory = person("forgery-mallory", "kalle@example.com");
     let revoke = made(&mallory, "m", &["key", "revoke", "kalle@example.com"], "").out;
@@ -147,7 +147,7 @@ fn nobody_else_speaks_for_a_key_of_mine() {
 }
 
 #[test]
-fn what_was_shown_of_an_id_is_nobody_elses() {
+fn shown_prefix_of_an_id_stays_unique() {
     let kalle = Home::new("forgery-short");
     let sent = made(&kalle, "kalle", &["send", "claude", "Which port?"], "").out;
     let short: String = id_of(&sent).chars().take(12).collect();

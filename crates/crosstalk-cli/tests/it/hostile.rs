@@ -100,7 +100,7 @@ fn names_of_files_and_arguments_are_escaped() {
 }
 
 #[test]
-fn what_was_hidden_is_there_to_read() {
+fn hidden_characters_are_shown() {
     let text = PLAIN
         .replace("[[A", "[[A\u{202e}")
         .replace(": u\n", ": \u{e0041}\n");

@@ -281,7 +281,7 @@ fn the_private_key_is_shown_only_on_request() {
 }
 
 #[test]
-fn what_is_signed_is_what_the_specification_shows() {
+fn signed_message_is_that_of_the_specification() {
     let home = Home::new("spec");
     let examples = folder("tests/cmd/examples");
     let file = |name: &str| examples.join(name).to_str().unwrap().to_owned();

@@ -274,7 +274,7 @@ fn nothing_hidden_of_others_goes_into_a_message_of_mine_or_onto_the_screen() {
 }
 
 #[test]
-fn what_stands_against_a_message_is_said_before_it_is_written() {
+fn obstacles_are_reported_before_the_editor_opens() {
     let home = Home::new("before");
     let editor = home.path("opened");
     let editor = format!("touch '{}'; true", editor.display());

@@ -84,7 +84,7 @@ fn the_table_then_the_domain_then_a_person() {
 }
 
 #[test]
-fn the_settings_say_whether_and_whom_to_ask() {
+fn settings_choose_the_name_server() {
     let home = Home::new("resolve-settings");
     let knot =
         Knot::start(

@@ -289,7 +289,7 @@ fn settings_and_names_print_what_their_schemas_say() {
 }
 
 #[test]
-fn what_parse_prints_is_what_build_reads() {
+fn build_reads_the_output_of_parse() {
     let mut built = 0;
     for path in fixtures() {
         let input = std::fs::read(&path).unwrap();

@@ -108,7 +108,7 @@ fn a_closed_pipe_is_quiet() {
 }
 
 #[test]
-fn what_is_not_utf8_is_refused_with_its_place() {
+fn invalid_utf8_is_rejected_with_its_place() {
     for command in [
         "parse",
         "lint",

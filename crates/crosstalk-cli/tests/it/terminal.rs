@@ -270,7 +270,7 @@ fn a_message_is_written_and_answered_in_an_editor() {
 }
 
 #[test]
-fn what_is_copied_while_somebody_watches_is_kept() {
+fn watch_keeps_copied_messages() {
     let home = Home::new("watch");
     let screen = Xvfb::start();
     let env = [

@@ -19,7 +19,7 @@ fn believer(name: &str) -> Home {
 }
 
 #[test]
-fn what_text_prints_verifies() {
+fn output_of_text_verifies() {
     let home = believer("text");
     for (name, code) in [
         ("bare.txt", 0),

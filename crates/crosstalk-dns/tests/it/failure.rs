@@ -132,7 +132,7 @@ fn only_domains_are_asked_for_and_nothing_is_sent_before_a_question() {
 }
 
 #[test]
-fn a_trust_anchor_that_is_none_is_told_before_anybody_is_asked() {
+fn invalid_trust_anchor_is_reported_before_a_look_up() {
     let server = "127.0.0.1:53".parse().unwrap();
     let anchor = Some("example.test. IN DS 1 13 2 00".to_owned());
     let error = Dns::server(server, Options { anchor, ..hasty() }).unwrap_err();

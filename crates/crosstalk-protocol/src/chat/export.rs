@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_conversation_is_none() {
+    fn other_json_is_no_conversation() {
         assert!(chat(json!({"mapping": {}})).is_none());
         assert!(chat(json!({"chat_messages": [{"sender": "human", "text": " "}]})).is_none());
         let other: ExportedChat = serde_json::from_value(json!({"id": "user-1"})).unwrap();

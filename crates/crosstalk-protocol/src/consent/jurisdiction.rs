@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_built_in_can_be_read() {
+    fn built_in_jurisdictions_can_be_read() {
         for text in BUILT_IN {
             Jurisdiction::parse(text).unwrap();
         }

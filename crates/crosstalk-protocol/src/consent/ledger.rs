@@ -306,7 +306,7 @@ pub fn judge(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> Result<Terms,
         match claim.grants() && renews(grant, party) {
             // Longer than before, and never longer than what it goes back to.
             true => {
-                not_withdrawn(grant)?;
+                require_unrevoked(grant)?;
                 not_wider(grant, claim)?;
                 keeps_end(grant, claim, party, &mut terms)?;
                 originals.extend(grant.originals.iter().cloned());
@@ -354,7 +354,7 @@ fn renews(grant: &Grant, party: &Party<'_>) -> bool {
     grant.is_by(party.sender) && party.proof.assurance >= grant.assurance
 }
 
-fn not_withdrawn(grant: &Grant) -> Result<(), Rejection> {
+fn require_unrevoked(grant: &Grant) -> Result<(), Rejection> {
     let Some(revoked) = &grant.revoked else {
         return Ok(());
     };
@@ -423,7 +423,7 @@ fn relies_on(
     terms: &mut Terms,
 ) -> Result<(), Rejection> {
     let id = shown(&grant.id);
-    not_withdrawn(grant)?;
+    require_unrevoked(grant)?;
     if !grant.is_by(party.sender) && !grant.is_for(party.speaker, party) {
         return Err(refuse(
             &rule::CONSENT_NOT_YOURS,
@@ -539,7 +539,7 @@ pub fn plan_revocation(
     if !claim.is_revoke || (claim.withdraws.is_empty() && token.is_none()) {
         return Ok(None);
     }
-    let is_same_key = token.is_none() && withdraws_own(claim, party, known);
+    let is_same_key = token.is_none() && revokes_own(claim, party, known);
     if !party.proof.is_firm && !is_same_key {
         return Err(refuse(
             &rule::CONSENT_REVOKE_PROOF,
@@ -597,7 +597,7 @@ pub fn plan_revocation(
 
 /// Whether all that is revoked was granted by the same sender with the same key, so that no more has to be known about who
 /// that is.
-fn withdraws_own(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> bool {
+fn revokes_own(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> bool {
     let is_own = |id: &String| {
         let grant = known.iter().find(|g| g.id == *id);
         grant.is_some_and(|g| {

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_break_an_envelope_is_no_address() {
+    fn text_that_breaks_an_envelope_is_no_address() {
         for text in [
             "claude://a→b",
             "claude://a->b",

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_taken_for_an_address_only_if_there_is_one() {
+    fn name_means_an_address_only_if_there_is_one() {
         let electorate = Electorate::of(
             [
                 "CLAUDE",

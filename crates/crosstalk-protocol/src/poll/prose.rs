@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clear_is_read() {
+    fn clear_answers_are_read() {
         let options = "MONOLITH | MICROSERVICES | Postgres | Postgres 16";
         for (body, choice) in [
             ("MONOLITH, because it is simple.", "MONOLITH"),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_clear_is_not_guessed() {
+    fn unclear_answers_are_not_guessed() {
         let options = "MONOLITH | MICROSERVICES";
         for body in [
             "",

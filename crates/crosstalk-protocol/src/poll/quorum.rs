@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_what_is_needed() {
+    fn quorum_is_read_as_written() {
         for (text, invited, required) in [
             ("2", 5, Some(2)),
             ("0", 5, Some(0)),

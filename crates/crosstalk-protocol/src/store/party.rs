@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_answer_for_whom() {
+    fn party_answers_only_for_itself() {
         for (asked, sender, may) in [
             ("ANN", "ann", true),
             ("ANN", "BOB", false),

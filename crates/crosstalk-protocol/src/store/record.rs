@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_person_has_to_do_comes_first() {
+    fn own_turn_comes_first() {
         let asks = |wait, name: &str| OpenQuestion::new(wait, name, &[], &[]);
         let chatgpt = || asks(Wait::Them, "CHATGPT");
         let me = || asks(Wait::Me, "KALLE");

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_answers_it_goes_along_and_a_circle_ends() {
+    fn answers_move_along_and_a_circle_ends() {
         let link = |id, parent| Link { id, parent };
         let thread = [
             link("Q", None),

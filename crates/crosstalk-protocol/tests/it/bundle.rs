@@ -85,7 +85,7 @@ fn a_bundle_tells_the_whole_thread() {
 }
 
 #[test]
-fn what_is_missing_is_refused() {
+fn bundle_without_required_fields_is_rejected() {
     let thread = records(&[message(1, "REQUEST", "Which port?")]);
     let code = |bundle, reason| {
         let request = Escalation {
@@ -207,7 +207,7 @@ fn nothing_of_a_hostile_body_escapes() {
 }
 
 #[test]
-fn what_must_not_be_acted_on_is_named_and_not_quoted() {
+fn invalid_message_is_named_and_not_quoted() {
     for (verdict, why) in [
         (VerdictWord::Damaged, "it is not what was signed"),
         (VerdictWord::NotVerified, "its signature does not hold"),
@@ -428,7 +428,7 @@ fn the_latest_messages_stay_whole() {
 }
 
 #[test]
-fn what_waits_for_an_answer_stays_whole() {
+fn open_question_is_not_shortened() {
     let said = |n| format!("message {n}\n{}\nits end {n}", "words ".repeat(40));
     let messages: Vec<Builder> = (1..=200)
         .map(|n| message(n, if n == 50 { "REQUEST" } else { "BROADCAST" }, &said(n)))

@@ -256,7 +256,7 @@ fn titles_and_times_are_found() {
 }
 
 #[test]
-fn what_is_no_label_is_said() {
+fn other_lines_are_text() {
     let code = "```md\n## User\nfake\n```";
     let text = format!(
         "## User\nHi\n{code}\n## User guide\nread it\n## Assistant\n**User:** no\nHuman: no\n### Response\nno\n### User\nno\n## Response\nno\n    ## User\n~~~\n## User\n```\n## User\n~~~\n## User\n```\nnever closed\n## Assistant\nEnd"
@@ -285,7 +285,7 @@ fn code_within_a_line_opens_no_fence() {
 }
 
 #[test]
-fn what_is_no_chat_is_none() {
+fn other_text_is_no_chat() {
     for text in [
         "",
         "Just a note.",
@@ -407,7 +407,7 @@ fn the_same_chat_gives_the_same_messages_and_a_longer_one_goes_on() {
 }
 
 #[test]
-fn what_a_body_can_t_have_is_made_fit() {
+fn forbidden_characters_of_a_body_are_replaced() {
     let long = "x".repeat(200_000);
     let text = format!("## User\nred \u{1b}[31m\u{2028}next\u{0}\n{long}\n## Claude\nHello");
     let chat = read_chat(&text).unwrap();

@@ -118,7 +118,7 @@ fn the_latest_word_of_each_consent_counts() {
 }
 
 #[test]
-fn a_withdrawal_counts_if_it_is_verified_and_in_force() {
+fn revocation_counts_if_it_is_verified_and_in_force() {
     use ConsentStanding::{Holds, Revoked};
     let with = |record: Record| {
         let mut thread = records(&[private(1, &format!("{YES};Consent-ID=a"))]);
@@ -167,7 +167,7 @@ fn messages_that_must_not_be_acted_on_say_nothing() {
 }
 
 #[test]
-fn what_does_not_hold_stops_a_bundle() {
+fn invalid_consent_stops_a_bundle() {
     let scopes = [
         "pii",
         "medical",

@@ -140,7 +140,7 @@ fn a_quoted_signed_envelope_is_not_a_message() {
 }
 
 #[test]
-fn what_is_verified_holds_no_word_of_a_hop() {
+fn verified_text_has_nothing_of_a_hop() {
     let received = way::audited(&signed(MESSAGE)).replace(
         "Received-By: human://relay.example",
         "Received-By: TRUST ME",

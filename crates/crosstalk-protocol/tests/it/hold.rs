@@ -70,7 +70,7 @@ fn everything() -> Hold {
 }
 
 #[test]
-fn what_the_relay_says_and_what_people_say_does_not_wait() {
+fn messages_of_the_relay_and_of_people_are_not_held() {
     let agent = peer("relay", Role::Agent, &["*"]);
     let ann = peer(
         "ann",
@@ -207,7 +207,7 @@ fn waiting(from: &str, by: &str, deciders: &[&str]) -> HeldMessage {
 
 /// Threat 38: whose credential decides about what.
 #[test]
-fn who_decides() {
+fn deciders_of_a_held_message() {
     let ann = "human://acme.example/ann";
     let agent = peer("ci", Role::Agent, &["*"]);
     let wild = peer("wild", Role::Person, &["*"]);

@@ -271,7 +271,7 @@ fn access_and_routes_go_by_the_same_name() {
 
 /// No organisation owns a phone number, and what a person carries to another network has left, too.
 #[test]
-fn what_must_not_leave_is_not_carried_to_a_phone_number() {
+fn no_third_party_is_not_carried_to_a_phone_number() {
     let sent = |to: &str, by: &str, policy: &str| {
         let text = format!(
             "[[BOB→{to} v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\nmeta: routing\nX-Delivery: {by}\n\

@@ -379,7 +379,7 @@ fn names_that_are_words_of_placeholders_leave_them_alone() {
 }
 
 #[test]
-fn what_overlaps_is_one_find() {
+fn overlapping_finds_are_joined() {
     let rules = RedactionRules::default().with_names(["Jane Doe", "Doe Smith", "example"]);
     becomes(
         &rules,
@@ -393,7 +393,7 @@ fn what_overlaps_is_one_find() {
 }
 
 #[test]
-fn what_is_not_personal_stays() {
+fn other_text_is_not_redacted() {
     stays(
         &RedactionRules::default(),
         &[

@@ -79,7 +79,7 @@ fn to(admission: &Admission) -> Vec<(&str, Handler)> {
 }
 
 #[test]
-fn what_is_refused_and_with_which_code() {
+fn rejections_have_their_codes() {
     let rules = RelayRules::default();
     let long: Vec<String> = (0..257).map(|n| format!("agent://a/{n}")).collect();
     let long = format!("meta: routing\nTargets: {}\n", long.join(", "));
@@ -198,7 +198,7 @@ fn what_is_refused_and_with_which_code() {
 }
 
 #[test]
-fn who_may_send_as_whom() {
+fn senders_need_a_credential_for_their_address() {
     let rules = RelayRules::default();
     let person = Peer {
         role: Role::Person,
@@ -354,7 +354,7 @@ fn a_key_speaks_for_its_own_senders_alone() {
 }
 
 #[test]
-fn who_gets_it_and_how() {
+fn recipients_and_handlers() {
     let rules = RelayRules {
         routes: Routes {
             table: vec![
@@ -533,7 +533,7 @@ fn who_gets_it_and_how() {
 }
 
 #[test]
-fn what_came_before_decides_too() {
+fn earlier_messages_decide_too() {
     let rules = RelayRules {
         escalate_to: Some("human://x/q".into()),
         ..RelayRules::default()
@@ -741,7 +741,7 @@ fn the_same_message_gets_the_same_receipt() {
 
 /// Addresses of tokens are inboxes; whoever carries is a person, for their own messages or where they were assigned.
 #[test]
-fn who_may_carry_what() {
+fn couriers_carry_only_their_messages() {
     let token = |name: &str, role, addresses: &[&str], courier: &[&str]| TokenRecord {
         name: name.into(),
         hash: Digest::of(name.as_bytes()),

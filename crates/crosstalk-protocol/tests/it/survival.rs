@@ -89,7 +89,7 @@ fn secp256r1_survives_as_well() {
 }
 
 #[test]
-fn what_a_chat_does_to_characters_is_undone() {
+fn changed_characters_of_a_chat_are_undone() {
     let (sent, trust) = (signed(MESSAGE), trusting_alice());
     let ways: [(&str, way::Way); 8] = [
         ("typographic quotes", |t| {

@@ -296,7 +296,7 @@ fn a_did_is_its_key() {
 }
 
 #[test]
-fn what_a_person_replaces_is_distrusted() {
+fn replaced_pin_is_distrusted() {
     let (alice, mallory) = (key(Algorithm::Ed25519, 1), key(Algorithm::Ed25519, 66));
     let question = VerifyContext::at(now());
     // The wrong key was pinned first, and the mistake is mended.

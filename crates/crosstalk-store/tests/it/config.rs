@@ -32,7 +32,7 @@ fn writers_lose_nothing_of_each_other() {
 }
 
 #[test]
-fn what_fails_or_changes_nothing_writes_nothing() {
+fn failed_or_empty_change_writes_nothing() {
     let place = Place::new();
     let file = ConfigFile::new(&place.home());
     let same = file.update(|text| Ok::<_, ConfigFileError>(Some(text.to_owned())));

@@ -5,7 +5,7 @@ use crate::{Place, all_names, at, never, new_key};
 use crosstalk_store::{KeyFileError, KeyRetirement, StoredKey, TrustFile, TrustStoreError};
 
 #[test]
-fn what_a_writer_left_behind_does_no_harm_and_goes() {
+fn leftovers_of_a_writer_are_removed() {
     let place = Place::on_disk();
     let store = place.store();
     store.create("alice", &new_key(), None, at(0)).unwrap();
@@ -185,7 +185,7 @@ fn an_id_has_one_key_that_counts_whatever_its_files_are_called() {
 }
 
 #[test]
-fn who_looks_while_a_key_is_replaced_sees_the_old_state_or_the_new() {
+fn reader_sees_the_old_or_the_new_key_during_a_replacement() {
     let place = Place::on_disk();
     let store = place.store();
     let mut key = store.create("alice", &new_key(), None, at(0)).unwrap();

@@ -151,7 +151,7 @@ fn a_private_key_that_was_exchanged_is_noticed() {
 }
 
 #[test]
-fn what_is_broken_does_not_hide_the_rest() {
+fn broken_key_file_does_not_hide_the_others() {
     let place = Place::new();
     let store = place.store();
     for id in ["alice", "bob", "carol", "dan"] {

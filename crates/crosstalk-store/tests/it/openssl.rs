@@ -40,7 +40,7 @@ fn openssl_reads_what_is_written_here() {
 }
 
 #[test]
-fn what_openssl_writes_is_read_here() {
+fn keys_of_openssl_can_be_read() {
     let place = Place::new();
     let ed25519 = ["genpkey", "-algorithm", "ed25519"].as_slice();
     let p256 = [

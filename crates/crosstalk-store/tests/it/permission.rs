@@ -96,7 +96,7 @@ fn a_private_key_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn what_others_could_have_written_is_refused() {
+fn files_that_others_can_write_are_rejected() {
     let place = Place::new();
     let store = place.store();
     store.create("alice", &new_key(), None, at(0)).unwrap();

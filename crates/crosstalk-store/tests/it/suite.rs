@@ -145,7 +145,7 @@ macro_rules! store_suite {
 macro_rules! relay_suite {
     ($make:path) => {
         relay_suite! { $make; taking:
-            what_is_taken_is_there_before_it_is_filed
+            accepted_message_is_there_before_it_is_indexed
             filing_goes_on_where_it_ended
             what_is_filed_is_what_would_have_been_accepted
             the_same_again_is_known
@@ -197,14 +197,14 @@ macro_rules! relay_suite {
             errands_say_whose_question_they_answer
             an_inbox_that_was_read_is_known
             a_person_carries_the_most_urgent_first
-            questions_run_out_once
+            questions_expire_once
             an_answer_in_time_ends_the_wait
         }
         relay_suite! { $make; consenting:
             a_consent_is_on_record
-            a_withdrawal_takes_everything_with_it
-            a_withdrawal_is_owed_a_word
-            what_was_withdrawn_stays_so
+            revocation_erases_everything_under_it
+            revocation_enqueues_notices
+            revoked_consent_stays_revoked
             a_person_keeps_by_the_same_record
             a_revoke_that_waited_counts
         }
@@ -227,7 +227,7 @@ macro_rules! relay_suite {
             references_grant_access_to_what_their_sender_has
             attachments_stay_as_long_as_messages_refer_to_them
             what_is_too_old_is_erased
-            what_has_run_out_is_erased
+            expired_messages_are_erased
             what_is_erased_is_known
             erasing_goes_on_where_it_ended
             what_a_person_keeps_is_not_erased

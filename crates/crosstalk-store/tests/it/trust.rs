@@ -115,7 +115,7 @@ fn a_change_that_fails_or_changes_nothing_writes_nothing() {
 }
 
 #[test]
-fn what_is_not_understood_stays_as_it_is() {
+fn unreadable_trust_file_is_not_changed() {
     let place = Place::new();
     let file = TrustFile::new(&place.home());
     for broken in [
@@ -145,7 +145,7 @@ fn what_is_not_understood_stays_as_it_is() {
 }
 
 #[test]
-fn what_could_not_be_read_again_is_not_written() {
+fn unreadable_trust_is_not_written() {
     let place = Place::new();
     let file = TrustFile::new(&place.home());
     add(&file, "alice");

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_is_not_waited_for() {
+    fn unresponsive_clipboard_owner_is_not_waited_for() {
         let (stop, stopped) = channel::<()>();
         let waits = move || {
             let _ = stopped.recv();

@@ -92,7 +92,7 @@ mod tests {
     use crosstalk_envelope::meta::Attachment;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_attachment_reads_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a;b \u{202e}plan.MD");
         std::fs::write(&path, "hello").unwrap();

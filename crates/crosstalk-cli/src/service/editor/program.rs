@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_one_that_was_chosen_is_taken() {
+    fn first_chosen_editor_is_used() {
         let choose = |chosen| Editor::choose(chosen, false, "".as_ref());
         let name = |chosen| choose(chosen).unwrap().0;
         assert_eq!(
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_usual_one_is_taken_where_it_is_installed() {
+    fn usual_editor_is_used_if_it_is_installed() {
         let folder = tempfile::tempdir().unwrap();
         let choose = || Editor::choose([None, None, None], true, folder.path().as_os_str());
         assert!(matches!(choose(), Err(EditorError::NoEditor)));

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_in_comes_out_and_what_is_cut_is_noticed() {
+    fn archive_restores_its_files_and_detects_a_cut() {
         let folder = tempfile::tempdir().unwrap();
         let data = DataFolder::at(folder.path().join("relay"));
         data.make().unwrap();

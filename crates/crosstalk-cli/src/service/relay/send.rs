@@ -115,7 +115,7 @@ impl Submission<'_> {
     }
 
     /// The failure that the relay may not have the message; `id` is the local id.
-    fn not_taken(handed: &HandOver, trouble: RelayError, id: &str) -> (Failure, Exit) {
+    fn explain_rejection(handed: &HandOver, trouble: RelayError, id: &str) -> (Failure, Exit) {
         let (what, next) = match handed.is_unclear() {
             true => (
                 "the connection ended before the relay said whether it has the message",
@@ -172,7 +172,7 @@ impl Submission<'_> {
             return Ok(exit);
         }
         if let Some(trouble) = handed.trouble.clone().filter(|_| !handed.is_taken) {
-            let (failure, exit) = Self::not_taken(&handed, trouble, id);
+            let (failure, exit) = Self::explain_rejection(&handed, trouble, id);
             console.failure(&failure)?;
             return Ok(exit);
         }

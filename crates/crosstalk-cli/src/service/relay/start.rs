@@ -192,7 +192,7 @@ mod keyring_tests {
     use crosstalk_store::Home;
 
     #[test]
-    fn what_is_changed_is_there_for_others() {
+    fn change_is_visible_to_others() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
         let ring = TrustRing::new(TrustFile::new(&home));

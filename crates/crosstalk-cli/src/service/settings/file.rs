@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_a_warning_with_the_nearest_name() {
+    fn unknown_setting_is_a_warning_with_the_nearest_name() {
         let text =
             "usr = \"x\"\nbanana = 3\n[redact]\nname = []\n[profile.a]\ndefault_profile = \"b\"\n";
         let warnings = read(text).unwrap().warnings;
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_a_line_and_says_what_is_allowed() {
+    fn wrong_value_has_a_line_and_names_the_allowed_values() {
         for (text, line, message) in [
             (
                 "\nsign = \"yes\"",

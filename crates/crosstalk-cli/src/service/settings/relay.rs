@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn relays_are_added_changed_and_taken_out_and_the_rest_stays() {
+    fn relays_are_added_changed_and_removed_and_the_rest_stays() {
         let text = "# mine\nuser = \"k\" # me\n";
         let one = put_relay(text, &relay("http://a", &["*"])).unwrap();
         assert_eq!(one, format!("{text}\n[[relay]]\nurl = \"http://a\"\n"));
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn wrong_relay_is_named() {
         for (text, said) in [
             ("relay = 3", "[[relay]]"),
             ("[relay]\nurl = \"http://a\"", "[[relay]]"),

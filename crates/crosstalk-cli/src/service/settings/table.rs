@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_is_found_and_what_is_not_is_not() {
+    fn only_near_settings_are_suggested() {
         let known = || SETTINGS.iter().map(|s| s.name);
         for (name, near) in [
             ("usr", Some("user")),

@@ -24,7 +24,7 @@ const FEW: usize = 30;
 const SAMPLE: usize = 40;
 
 #[test]
-fn what_was_answered_for_survives_kills_under_load() {
+fn acknowledged_messages_survive_kills_under_load() {
     let wanted = std::env::var("CROSSTALK_KILL_CYCLES").ok();
     let cycles = wanted.map_or(tier::size(CYCLES, FULL_CYCLES), |c| c.parse().unwrap());
     let mut relay = relay_on_disk().start();

@@ -219,7 +219,7 @@ fn sound() {
 }
 
 #[test]
-fn what_was_answered_for_survives_a_power_cut() {
+fn acknowledged_messages_survive_a_power_cut() {
     mounted("sound");
 }
 

@@ -11,7 +11,7 @@ const REFUSED: usize = 100;
 const INBOX: &str = "claude://flood/inbox";
 
 #[test]
-fn who_floods_is_told_when_to_come_again() {
+fn flooding_client_gets_retry_after() {
     let config = format!("[limits]\nlocal_requests_per_minute = {MINUTE}\n");
     let mut relay = relay().config(config).start();
     let mut connection = relay.connect();

@@ -96,7 +96,7 @@ fn a_program_says_what_it_means_and_to_whom() {
 }
 
 #[test]
-fn a_chat_says_what_it_means_and_another_chat_is_not_taken_for_it() {
+fn answer_of_another_chat_is_rejected() {
     let kalle = Person::new("chats", "kalle");
     let relay = Relay::start(&kalle.home, &[]);
     kalle.does(&["relay", "add", &relay.url]);
@@ -125,7 +125,7 @@ fn a_chat_says_what_it_means_and_another_chat_is_not_taken_for_it() {
 }
 
 #[test]
-fn who_waits_ends_as_the_answer_says() {
+fn exit_code_of_waiting_is_that_of_the_answer() {
     let kalle = Person::new("ends", "kalle");
     let error = written("claude://error", "KALLE", "ERROR", "Gone.").replace(
         "body: |",

@@ -24,7 +24,7 @@ fn send(ann: &Person, body: &str) -> String {
 }
 
 #[test]
-fn what_waits_is_shown_exactly_and_decided_once() {
+fn held_message_is_shown_exactly_and_decided_once() {
     let (ann, _relay) = setting("approve");
     let nothing = ann.does(&["approve"]);
     assert!(
@@ -70,7 +70,7 @@ fn what_waits_is_shown_exactly_and_decided_once() {
 }
 
 #[test]
-fn what_is_refused_goes_nowhere_and_its_sender_reads_why() {
+fn refused_message_is_not_delivered_and_its_sender_reads_why() {
     let (ann, _relay) = setting("refuse");
     let words = ["send", "gemini://app/1", "Delete everything.", "--from"];
     let sent = ann.does(&[&words[..], &["claude://code/api", "--json"]].concat());

@@ -12,7 +12,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn the_answer_to_a_poll_is_a_ballot_to_who_asked() {
+fn answer_to_a_poll_is_a_ballot_for_the_asker() {
     let kalle = Person::new("ballot", "kalle");
     kalle.does(&["config", "set", "me", "human://acme.example/kalle"]);
     kalle.does_with(&["paste", "-"], ASKED);

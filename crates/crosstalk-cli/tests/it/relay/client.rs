@@ -98,7 +98,7 @@ fn a_message_goes_out_is_answered_by_a_program_and_comes_back() {
 }
 
 #[test]
-fn who_waits_gets_the_answer_and_who_waits_in_vain_is_told() {
+fn waiting_ends_with_the_answer_or_a_timeout() {
     let kalle = Person::new("wait", "kalle");
     let agent = Person::new("wait", "agent");
     let relay = Relay::start(&kalle.home, &[]);
@@ -213,7 +213,7 @@ fn a_program_that_fails_acknowledges_nothing() {
 
 /// Whoever waits for an answer waits on when the relay restarts, however it ended.
 #[test]
-fn who_waits_goes_on_when_the_relay_restarts() {
+fn waiting_continues_when_the_relay_restarts() {
     for signal in ["TERM", "KILL"] {
         let kalle = Person::new(&format!("restart-{signal}"), "kalle");
         let agent = Person::new(&format!("restart-{signal}"), "agent");
@@ -265,7 +265,7 @@ fn who_waits_goes_on_when_the_relay_restarts() {
 }
 
 #[test]
-fn who_listens_comes_back_after_the_relay_was_gone() {
+fn listen_continues_after_the_relay_was_gone() {
     let kalle = Person::new("again", "kalle");
     let anna = Person::new("again", "anna");
     let data = kalle.home.path("relay");

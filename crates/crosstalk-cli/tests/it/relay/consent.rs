@@ -39,7 +39,7 @@ fn show(ann: &Person, id: &str) -> Value {
 }
 
 #[test]
-fn a_consent_is_granted_listed_shown_and_withdrawn_at_a_relay() {
+fn consent_is_granted_listed_shown_and_revoked_at_a_relay() {
     let (ann, relay) = setting("consent");
     assert_eq!(list(&ann, &[]), Vec::<Value>::new());
     let grant = ["consent", "grant", BOT, "--scope", "medical", "--id"];
@@ -102,7 +102,7 @@ fn a_consent_is_granted_listed_shown_and_withdrawn_at_a_relay() {
 
 /// What a person types is taken as they mean it, or they are told.
 #[test]
-fn what_is_typed_about_a_consent_is_looked_at() {
+fn consent_options_are_checked() {
     let kalle = Person::new("consent-typed", "kalle");
     let grant = ["consent", "grant", BOT, "--scope"];
     let empty = kalle.run(&[&grant[..], &[" "]].concat());

@@ -232,7 +232,7 @@ fn a_monitor_reads_metrics_and_nothing_else() {
 }
 
 #[test]
-fn what_waits_is_counted() {
+fn waiting_messages_are_counted() {
     let kalle = Person::new("gauges", "kalle");
     let data = kalle.home.path("relay");
     std::fs::create_dir(&data).unwrap();

@@ -246,7 +246,7 @@ fn a_signal_answers_those_who_wait() {
 }
 
 #[test]
-fn what_is_wrong_with_the_configuration_is_said_at_the_start() {
+fn wrong_configuration_is_reported_at_the_start() {
     let kalle = Person::new("config", "kalle");
     let file = kalle.home.path("wrong.toml");
     std::fs::write(&file, "[[route]]\nto = \"X\"\nby = \"pigeon\"\n").unwrap();

@@ -33,7 +33,7 @@ fn key_of(relay: &Relay) -> String {
 }
 
 #[test]
-fn what_the_relay_counted_anybody_counts_again() {
+fn count_of_the_relay_can_be_repeated() {
     let kalle = Person::new("poll", "kalle");
     let config = kalle.home.path("relay.toml");
     std::fs::write(

@@ -553,7 +553,7 @@ fn systemd_accepts_the_unit() {
 
 /// What the unit allows is enough for port 443, and programs of routes do not get it.
 #[test]
-fn the_capability_of_the_unit_opens_port_443_and_is_given_up() {
+fn capability_of_the_unit_opens_port_443_and_is_dropped() {
     let unit =
         std::fs::read_to_string(crate::run::folder("../../deploy/crosstalk.service")).unwrap();
     let ambient = unit

@@ -144,7 +144,7 @@ impl Setting {
 }
 
 #[test]
-fn what_was_revoked_after_a_backup_is_named_and_replayed_from_the_folder() {
+fn revocations_after_a_backup_are_named_and_replayed_from_the_folder() {
     let setting = Setting::new("replay");
     let (ann, data, backup) = (&setting.ann, &setting.data, &setting.backup);
     // Nobody is asked where there is no terminal: the warning has the command.

@@ -148,7 +148,7 @@ fn waiting_tells_what_was_not_handed_over_and_what_nobody_read() {
 }
 
 #[test]
-fn who_waits_learns_of_a_wrong_address_before_the_time_is_over() {
+fn waiting_sender_learns_of_a_wrong_address_early() {
     let kalle = Person::new("early", "kalle");
     let relay = Relay::start(&kalle.home, &[]);
     let ask = [

@@ -180,7 +180,7 @@ fn elections_come_out_as_a_second_implementation_says() {
 }
 
 #[test]
-fn what_comes_later_changes_nothing_of_what_was_before() {
+fn later_answers_do_not_change_an_earlier_count() {
     let mut dice = Dice(42);
     for _ in 0..300 {
         let options = &OPTIONS[..3];

@@ -124,7 +124,7 @@ fn a_simple_name_speaks_for_an_address_only_if_nobody_else_does() {
 }
 
 #[test]
-fn what_is_signed_is_not_put_aside_by_what_anybody_can_write() {
+fn unsigned_answer_does_not_replace_a_signed_one() {
     let asked = poll(&["ANN"], FIELDS);
     let mine = signed(&choice("ANN", 10, "A"), 1, "ann@example.com", true);
     let forged = choice("ANN", 20, "B");
@@ -327,7 +327,7 @@ fn answers_that_name_no_message_or_a_made_up_one_are_not_lost() {
 }
 
 #[test]
-fn who_declines_is_not_waited_for() {
+fn poll_does_not_wait_for_a_voter_that_declines() {
     let refusal = choice("ANN", 1, "A")
         .replace("intent: RESPOND", "intent: NACK")
         .replace("meta: vote\nChoice: A", "meta: refusal\nReason: no time");

@@ -159,7 +159,7 @@ fn each_type_says_why_nothing_comes_out() {
 }
 
 #[test]
-fn words_that_can_be_withdrawn_are_not_repeated() {
+fn words_under_a_consent_are_not_repeated() {
     let secret = "the knee hurts since the operation";
     for (meta, is_private) in [
         ("privacy\nPII: present", true),
@@ -296,7 +296,7 @@ fn secret_choices_are_not_shown_before_it_is_closed() {
 }
 
 #[test]
-fn what_is_counted_must_be_clear() {
+fn unclear_answers_are_not_counted() {
     let one = poll(&["ANN"], "Options: A | B\n");
     let other = one.replace(POLL, "01K74V8QF8570V52F7A8GSBCV2");
     let changed = one.replace("A | B", "A | C");

@@ -54,7 +54,7 @@ fn free_text_is_redacted_and_all_else_stays() {
 }
 
 #[test]
-fn what_was_said_about_privacy_is_kept() {
+fn existing_privacy_fields_are_kept() {
     let text = "[[A→B v1]]\nuser: u\nsession: s\ncontext: c\nintent: NOTE\nmeta: privacy\nScope: general\nPII: present\n\
         Redacted-Fields: address, phone\nbody: |\n  +4930901820 and a@example.com\nsig: none\n[[END]]\n";
     let redacted = redact_envelope(&strict(text), &RedactionRules::default(), false).unwrap();

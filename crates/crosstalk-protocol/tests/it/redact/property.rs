@@ -83,7 +83,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: tier::size(300, 1000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_around_stays_and_nothing_survives(text in text()) {
+    fn surrounding_text_stays_and_no_personal_data_survives(text in text()) {
         check(&text, &rules());
     }
 

@@ -214,7 +214,7 @@ fn message_that_merely_names_an_attachment_does_not_keep_it() {
 
 /// Who reads a stream slowly does not get what is withdrawn meanwhile out of the memory of the relay.
 #[test]
-fn a_slow_stream_has_little_of_what_is_withdrawn() {
+fn slow_stream_has_little_of_a_revoked_text() {
     const MESSAGES: usize = 16;
     let house = plan().open();
     let to = "agent://here.example/bot";

@@ -82,7 +82,7 @@ fn handed_out(house: &House, question: &str, digests: &[Digest]) -> Vec<(String,
 }
 
 #[test]
-fn no_path_hands_out_what_has_run_out() {
+fn no_path_hands_out_expired_messages() {
     let hold = "[[hold]]\nto = [\"agent://here.example/held\"]\npeople = true\n";
     let house = plan().config(hold).open();
     let put = |content: String| {

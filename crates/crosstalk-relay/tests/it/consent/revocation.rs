@@ -61,7 +61,7 @@ fn mallory() -> PrivateKey {
 
 /// Nobody but who granted withdraws a consent, and only with a signature that counts. What is refused changes nothing.
 #[test]
-fn a_consent_is_withdrawn_by_who_gave_it_alone() {
+fn only_the_granter_revokes_a_consent() {
     const MALLORY: &str = "human://here.example/mallory";
     let house = plan()
         .pin("mallory@here.example", &mallory(), MALLORY)
@@ -114,7 +114,7 @@ fn a_consent_is_withdrawn_by_who_gave_it_alone() {
 
 /// A key that came by first contact withdraws nothing, unless the person at this machine hands it in.
 #[test]
-fn first_contact_alone_withdraws_nothing() {
+fn first_contact_revokes_nothing() {
     let (keys, id) = (mallory(), "ann@here.example");
     let announced = |text: &str| {
         let document = Document::parse(text, Reading::Strict);

@@ -90,7 +90,7 @@ async fn failure_report_is_not_answered_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_that_nobody_answers_in_time_is_told_once() {
+async fn question_without_an_answer_in_time_is_reported_once() {
     let post = Post::start("");
     let end = Timestamp::from_millis(super::START + 60_000);
     let text = message("M1", "ANN", "bot://nobody", "REQUEST").meta(

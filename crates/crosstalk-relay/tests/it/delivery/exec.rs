@@ -62,7 +62,7 @@ async fn nothing_printed_fails_a_question_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_envelope_in_what_is_printed_is_taken_as_it_is() {
+async fn printed_envelope_is_sent_unchanged() {
     for (sender, taken) in [("bot://port", "bot://port"), ("BOT", "bot://port")] {
         let envelope = format!(
             "Sure, here:\n\n```\n[[{sender}→ANN v1]]\nuser: bot\nthread: T-M1\nparent: M1\nmessage: OWN1\ncontext: ports\nintent: NACK\nbody: |\n  No.\nsig: none\n[[END]]\n```"
@@ -424,7 +424,7 @@ async fn complaints_are_kept_short_and_harmless() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_is_not_there_is_tried_again_and_given_up() {
+async fn missing_command_is_retried_and_becomes_a_dead_letter() {
     let config = format!(
         "{QUICK}[[route]]\nto = \"bot://*\"\nby = \"exec\"\ncommand = [\"/no/such/program\"]\n"
     );

@@ -282,7 +282,7 @@ async fn program_that_fails_is_told_and_tried_again() {
 
 /// The program works until the person has replied: whoever asked gets the ERROR, not only the person.
 #[tokio::test(flavor = "multi_thread")]
-async fn failure_on_the_reply_is_told_to_whoever_asked() {
+async fn failure_on_the_reply_is_reported_to_the_asker() {
     let asks = ASKS.replace("*) echo", "*) exit 3; echo");
     let post = Post::start(&config(&asks));
     let escalation = asked(&post).await;

@@ -23,7 +23,7 @@ async fn is_in(post: &Post, folder: &str, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_taken_and_moved_away() {
+async fn files_are_accepted_and_moved_away() {
     let post = post();
     let two = format!("{}\n{}", request("M2", "BOB"), request("M3", "BOB"));
     put(&post, "one.aict", &request("M1", "BOB"));

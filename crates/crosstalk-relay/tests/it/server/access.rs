@@ -244,7 +244,7 @@ fn a_token_is_made_shown_once_and_ended() {
 
 /// A key id of a domain is not for whoever comes first: only for an address of that domain.
 #[test]
-fn key_id_of_another_domain_can_not_be_taken_over() {
+fn key_id_of_another_domain_is_rejected() {
     let mal = PrivateKey::from_seed(Algorithm::Ed25519, &[9; 32]).unwrap();
     let (ann, id) = (key(), "ann@acme.example");
     let house = Plan::default()

@@ -30,7 +30,7 @@ fn send(house: &House, who: &str, text: &str) {
 
 /// Threats 48 and 49: a wrong address is no way to find out which others there are.
 #[test]
-fn similar_address_is_told_only_to_who_may_know_of_it() {
+fn similar_address_is_named_only_to_callers_with_access() {
     for (is_listed, ann, admin) in [
         (false, Value::Null, json!(API)),
         (true, json!(API), json!(API)),

@@ -101,7 +101,7 @@ fn it_ends_in_good_order() {
 }
 
 #[test]
-fn messages_run_out_and_old_ones_are_erased() {
+fn expired_and_old_messages_are_erased() {
     let house = Plan::default().config("[retention]\ndays = 1").open();
     let soon = letter("A", "chatgpt://x/y", "M1").meta("privacy", "Consent", "explicit_yes");
     let soon = soon

@@ -104,7 +104,7 @@ fn only_who_was_asked_ends_a_wait() {
 }
 
 #[test]
-fn a_wait_that_runs_out_ends_with_the_ack() {
+fn wait_without_an_answer_ends_with_the_ack() {
     let house = House::local();
     let question = text("ANN", "claude://code/api", "M1");
     let answer = house.ask(&Ask::send(&question).header("Prefer", "wait=1"));

@@ -67,7 +67,7 @@ fn error(to: &str, id: &str, parent: &str) -> String {
 }
 
 #[test]
-fn foreign_system_forges_no_withdrawal_and_no_news() {
+fn foreign_system_forges_no_revocation_and_no_notice() {
     let scene = Scene::open();
     let withdrawal = letter("SYSTEM", ANN, "W1")
         .parent("Q1")

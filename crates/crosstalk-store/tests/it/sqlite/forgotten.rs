@@ -102,7 +102,7 @@ fn nothing_of_a_message_is_left_in_the_files() {
 }
 
 #[test]
-fn who_still_reads_keeps_the_log_and_is_named() {
+fn open_reader_keeps_the_log_and_is_named() {
     let mut made = Sqlite::new();
     made.store.set_patience(Duration::from_millis(10)).unwrap();
     made.store.accept(&[rare(1).arrival()]).unwrap();

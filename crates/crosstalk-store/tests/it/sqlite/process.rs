@@ -118,7 +118,7 @@ fn killed() {
 
 /// When the writer is killed: after a number of lines, and then some more microseconds, so that every place is hit.
 #[test]
-fn what_was_answered_for_survives_a_kill() {
+fn acknowledged_messages_survive_a_kill() {
     let made = Sqlite::on_disk();
     let home = made.place.path().to_str();
     // The rounds of a sample are spread over the places where a writer can be killed.

@@ -60,7 +60,7 @@ fn killed() {
 
 /// After a number of lines, and then some more microseconds, so that every place is hit.
 #[test]
-fn what_was_taken_is_filed_once_whenever_it_is_killed() {
+fn accepted_messages_are_indexed_once_after_a_kill() {
     let mut made = Sqlite::on_disk();
     let home = made.place.path().to_owned();
     let mut all = BTreeSet::new();
@@ -225,7 +225,7 @@ fn a_copy_is_made_while_others_write() {
 
 /// Each thing that can be wrong, one at a time.
 #[test]
-fn what_does_not_fit_together_is_found() {
+fn inconsistent_tables_are_found() {
     for (change, sentence) in [
         (
             "UPDATE progress SET seq = 99 WHERE name = 'filed'",
@@ -347,7 +347,7 @@ fn nothing_of_an_erased_message_is_left_in_the_files() {
 }
 
 #[test]
-fn what_acts_by_itself_is_found() {
+fn triggers_in_the_store_are_found() {
     let made = Sqlite::new();
     let db = Connection::open(made.store.path()).unwrap();
     db.execute_batch("CREATE TRIGGER t AFTER INSERT ON intake BEGIN DELETE FROM token; END")

@@ -60,7 +60,7 @@ fn a_damaged_index_is_noticed_and_made_again() {
 
 /// However often a consent is withdrawn, its messages are taken out of the index once.
 #[test]
-fn withdrawing_again_and_again_leaves_the_index_whole() {
+fn repeated_revocations_leave_the_index_whole() {
     let mut made = Sqlite::new();
     let body = "My blood pressure is 140 to 90.";
     let messages: Vec<_> = (0..5)

@@ -314,7 +314,7 @@ pub(crate) fn a_person_carries_the_most_urgent_first(store: &mut dyn RelayStore)
     assert_eq!(due(store, 1000, 1001, 9), ["M4"]);
 }
 
-pub(crate) fn questions_run_out_once(store: &mut dyn RelayStore) {
+pub(crate) fn questions_expire_once(store: &mut dyn RelayStore) {
     assert_eq!(store.next_deadline().unwrap(), None);
     let ask = |id: &str, by: i64| parcel(letter(id).thread("T1")).answer_by(by);
     take_and_file(

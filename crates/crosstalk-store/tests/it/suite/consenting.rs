@@ -113,7 +113,7 @@ pub(crate) fn a_consent_is_on_record(store: &mut dyn RelayStore) {
 }
 
 /// What is kept under a consent goes with it: filed or not, delivered or not; what is not under it stays.
-pub(crate) fn a_withdrawal_takes_everything_with_it(store: &mut dyn RelayStore) {
+pub(crate) fn revocation_erases_everything_under_it(store: &mut dyn RelayStore) {
     let far = [("agent://a.example/x", Handler::Relay)];
     let sent = with(letter("M1").body("plums"), yes("C1")).to(&far);
     let waits = with(letter("M2").body("plums"), yes("C1")).expires(900);
@@ -166,7 +166,7 @@ pub(crate) fn a_withdrawal_takes_everything_with_it(store: &mut dyn RelayStore) 
 }
 
 /// Everybody who has to hear of a withdrawal is owed a word, in its transaction.
-pub(crate) fn a_withdrawal_is_owed_a_word(store: &mut dyn RelayStore) {
+pub(crate) fn revocation_enqueues_notices(store: &mut dyn RelayStore) {
     take_and_file(store, &[with(letter("M1"), yes("C1"))]);
     assert_eq!(store.notices(9).unwrap(), []);
     withdrawn(store, &revoke("R1", &["C1"]));
@@ -184,7 +184,7 @@ pub(crate) fn a_withdrawal_is_owed_a_word(store: &mut dyn RelayStore) {
     assert_eq!(store.notices(9).unwrap(), owed);
 }
 
-pub(crate) fn what_was_withdrawn_stays_so(store: &mut dyn RelayStore) {
+pub(crate) fn revoked_consent_stays_revoked(store: &mut dyn RelayStore) {
     let first = with(letter("M1"), yes("C1"));
     take_and_file(store, std::slice::from_ref(&first));
     withdrawn(store, &revoke("R1", &["C1", "C7"]));

@@ -208,7 +208,7 @@ pub(crate) fn what_is_too_old_is_erased(store: &mut dyn RelayStore) {
     assert_eq!(retire(store, Some(30), 99, 9), RetiredCount::default());
 }
 
-pub(crate) fn what_has_run_out_is_erased(store: &mut dyn RelayStore) {
+pub(crate) fn expired_messages_are_erased(store: &mut dyn RelayStore) {
     let one = |id: &str| parcel(letter(id).thread("T1"));
     take_and_file(
         store,

@@ -6,7 +6,7 @@ use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::relay::{AcceptOutcome, RelayStore};
 use crosstalk_protocol::store::{Page, Search, StoreOutcome, ThreadFilter, Wait, Way};
 
-pub(crate) fn what_is_taken_is_there_before_it_is_filed(store: &mut dyn RelayStore) {
+pub(crate) fn accepted_message_is_there_before_it_is_indexed(store: &mut dyn RelayStore) {
     let one = parcel(letter("M1").thread("T1").body("A plum."));
     let places = take_new(store, std::slice::from_ref(&one));
     let filing = store.index_progress().unwrap();
