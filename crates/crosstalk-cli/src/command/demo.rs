@@ -220,7 +220,7 @@ mod tests {
     use story::chapter;
 
     fn goes_well(_: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
-        page.facts([("seen", 1.into())]);
+        page.fact("seen", 1);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Consent in the paste workflow: what is refused, what is on record, and what a withdrawal leaves behind.
+//! Consent in the paste workflow: what is refused, what is on record, and what a revocation leaves behind.
 
 use crate::run::{Ended, Home, with_end_ahead};
 use crate::schema::{assert_valid, validator};
@@ -132,11 +132,11 @@ fn revocation_leaves_nothing_of_the_text_in_the_home() {
 
     // Neither what one writes now nor a copy of what there was brings it back.
     let again = kalle(&home, &under("health", SECRET), "");
-    refused(&again, &rule::CONSENT_WITHDRAWN, "again");
+    refused(&again, &rule::CONSENT_REVOKED, "again");
     let envelope = sent["message"]["envelope"].as_str().unwrap();
     refused(
         &kalle(&home, &["paste"], envelope),
-        &rule::CONSENT_WITHDRAWN,
+        &rule::CONSENT_REVOKED,
         "pasted",
     );
     assert_eq!(files_with(&folder, SECRET), Vec::<String>::new());
@@ -317,7 +317,7 @@ fn only_the_verified_granter_revokes() {
         SECRET,
     );
     ok(&home, &["paste"], &granted);
-    // Not mine to withdraw.
+    // Not mine to revoke.
     let mine = kalle(&home, &["consent", "revoke", "ann-1"], "");
     refused(&mine, &rule::CONSENT_REVOKE_BY, "mine");
     // Somebody who calls herself ANN, with a key that nobody compared.

@@ -2595,7 +2595,7 @@ pub mod rule {
     pub const CONSENT_GRANTER: Rule = TABLE[292];
 
     /// CON-030: A revoked consent permits nothing.
-    pub const CONSENT_WITHDRAWN: Rule = TABLE[293];
+    pub const CONSENT_REVOKED: Rule = TABLE[293];
 
     /// CON-031: A REVOKE of a consent or a permission is certainly from its sender.
     pub const CONSENT_REVOKE_PROOF: Rule = TABLE[294];

@@ -218,13 +218,13 @@ impl HeldConsent {
 /// ```
 pub fn consent_state(thread: &[Record], at: Timestamp) -> ConsentState {
     let mut state = ConsentState::default();
-    let mut withdrawn = Vec::new();
+    let mut revoked = Vec::new();
     for record in thread.iter().filter(|r| super::counts(r)) {
         let document = record.document();
         let may_revoke = record.verdict == VerdictWord::Verified || record.side == Side::Mine;
         if record.meaning == Some(Intent::Revoke) && may_revoke {
             let id = document.meta("revocation", "Consent-ID");
-            withdrawn.extend(id.into_iter().flat_map(names));
+            revoked.extend(id.into_iter().flat_map(names));
         }
         read_block(&document, record, &mut state);
     }
@@ -232,7 +232,7 @@ pub fn consent_state(thread: &[Record], at: Timestamp) -> ConsentState {
         if consent.standing != ConsentStanding::Holds {
             continue;
         }
-        if withdrawn.iter().any(|w| consent.names(w)) {
+        if revoked.iter().any(|w| consent.names(w)) {
             consent.standing = ConsentStanding::Revoked;
         } else if consent.expires.is_some_and(|e| e <= at) {
             consent.standing = ConsentStanding::Expired;

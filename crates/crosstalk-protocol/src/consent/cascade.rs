@@ -8,7 +8,7 @@ use crosstalk_envelope::meta::Digest;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Why texts are erased and held messages lapse, in the log.
-const WITHDRAWN: &str = "the consent was withdrawn";
+const REVOKED: &str = "the consent was revoked";
 /// By whom, where no person decides.
 const ITSELF: &str = "relay";
 
@@ -92,9 +92,9 @@ pub struct RevocationChanges<'f> {
 
 impl RevocationChanges<'_> {
     /// Why deliveries are cancelled.
-    pub const CANCELLED: &'static str = "E-CONSENT: the consent was withdrawn";
+    pub const CANCELLED: &'static str = "E-CONSENT: the consent was revoked";
     /// Why messages lapse that are held.
-    pub const LAPSED: &'static str = WITHDRAWN;
+    pub const LAPSED: &'static str = REVOKED;
     /// Who lets them lapse.
     pub const LAPSED_BY: &'static str = ITSELF;
 }
@@ -173,7 +173,7 @@ impl<'f> RevocationChanges<'f> {
                 }
             }
         }
-        let why = EventDetail::default().with("why", WITHDRAWN);
+        let why = EventDetail::default().with("why", REVOKED);
         self.note(covered, EventKind::Erased, at, why);
         self.erased.push(covered.seq);
         self.result.erased.push(Erased {
@@ -186,7 +186,7 @@ impl<'f> RevocationChanges<'f> {
     fn lapse(&mut self, held: &'f CoveredHeld, at: Timestamp) {
         let why = EventDetail::default()
             .with("by", ITSELF)
-            .with("why", WITHDRAWN);
+            .with("why", REVOKED);
         let failed = Event {
             id: Some(&held.id),
             canonical: Some(held.digest),

@@ -49,7 +49,7 @@ pub struct Claim {
     /// The consents that it goes back to.
     pub originals: Vec<String>,
     /// The consents that it revokes, if it is a REVOKE.
-    pub withdraws: Vec<String>,
+    pub revokes: Vec<String>,
     /// The permission that it revokes, if it is a REVOKE.
     pub permission: Option<String>,
     /// Why it revokes it.
@@ -95,7 +95,7 @@ impl Claim {
         }
         let pii = privacy.pii.filter(|word| !word.is_empty());
         let consent = privacy.consent();
-        let withdraws = revocation.as_ref().and_then(|r| r.consent_id);
+        let revokes = revocation.as_ref().and_then(|r| r.consent_id);
         Some(Self {
             // A word that nobody knows does not say that there is none.
             pii: pii.map(|word| Pii::from_wire(&word.to_ascii_lowercase()).unwrap_or(Pii::Present)),
@@ -115,7 +115,7 @@ impl Claim {
                 .collect(),
             ids: privacy.consent_id.map(names).unwrap_or_default(),
             originals: privacy.original_consent_id.map(names).unwrap_or_default(),
-            withdraws: withdraws.map(names).unwrap_or_default(),
+            revokes: revokes.map(names).unwrap_or_default(),
             permission: revocation
                 .as_ref()
                 .and_then(|r| r.permission)
@@ -156,7 +156,7 @@ impl Claim {
 
     /// Every consent that a message names; `message` is its id.
     pub fn names<'c>(&'c self, message: &'c str) -> impl Iterator<Item = &'c str> {
-        let others = self.originals.iter().chain(&self.withdraws);
+        let others = self.originals.iter().chain(&self.revokes);
         self.own_names(message).chain(others.map(String::as_str))
     }
 

@@ -359,7 +359,7 @@ fn require_unrevoked(grant: &Grant) -> Result<(), Rejection> {
         return Ok(());
     };
     Err(refuse(
-        &rule::CONSENT_WITHDRAWN,
+        &rule::CONSENT_REVOKED,
         &format!(
             "The consent {} was revoked at {} by {}",
             shown(&grant.id),
@@ -536,7 +536,7 @@ pub fn plan_revocation(
     is_authority: bool,
 ) -> Result<Option<RevocationOrder>, Rejection> {
     let token = claim.permission.as_deref().map(token_of).transpose()?;
-    if !claim.is_revoke || (claim.withdraws.is_empty() && token.is_none()) {
+    if !claim.is_revoke || (claim.revokes.is_empty() && token.is_none()) {
         return Ok(None);
     }
     let is_same_key = token.is_none() && revokes_own(claim, party, known);
@@ -552,7 +552,7 @@ pub fn plan_revocation(
              record (`crosstalk trust pin ID --key FILE --sender ADDRESS`)",
         ));
     }
-    for id in &claim.withdraws {
+    for id in &claim.revokes {
         let Some(grant) = known.iter().find(|g| g.id == *id) else {
             continue;
         };
@@ -584,7 +584,7 @@ pub fn plan_revocation(
         ));
     }
     Ok(Some(RevocationOrder {
-        consents: claim.withdraws.clone(),
+        consents: claim.revokes.clone(),
         token,
         revocation: Revocation {
             at: party.at,
@@ -604,7 +604,7 @@ fn revokes_own(claim: &Claim, party: &Party<'_>, known: &[Grant]) -> bool {
             g.is_by(party.sender) && g.pkid.is_some() && g.pkid.as_deref() == party.pkid
         })
     };
-    party.proof.is_same_key && !claim.withdraws.is_empty() && claim.withdraws.iter().all(is_own)
+    party.proof.is_same_key && !claim.revokes.is_empty() && claim.revokes.iter().all(is_own)
 }
 
 /// The token that `Permission: token:NAME` names.

@@ -112,7 +112,7 @@ fn the_latest_word_of_each_consent_counts() {
     let mut thread = records(&[private(1, &yes), private(2, transfer)]);
     thread.push(revoke(3, "a", None, VerdictWord::Verified));
     assert_eq!(standing(&thread), [Revoked, Revoked]);
-    // What was withdrawn stays so under its name.
+    // What was revoked stays so under its name.
     thread.push(records(&[private(4, &yes)]).remove(0));
     assert!(standing(&thread).iter().all(|s| *s == Revoked));
 }
@@ -134,7 +134,7 @@ fn revocation_counts_if_it_is_verified_and_in_force() {
         assert_eq!(with(revoke(2, "a", None, word)), expected, "{word:?}");
     }
     assert_eq!(with(revoke(2, "b", None, VerdictWord::Verified)), Holds);
-    // A withdrawal does not wait.
+    // A revocation does not wait.
     let at = |time| with(revoke(2, "a", Some(time), VerdictWord::Verified));
     assert_eq!(at("2025-10-10T12:00Z"), Revoked);
     assert_eq!(at("9999-12-31T00:00Z"), Revoked);
@@ -397,7 +397,7 @@ fn several_consents_go_on_together_until_the_first_ends() {
             "{key}: {fields:?}"
         );
     }
-    // A withdrawal of one of them ends what they became.
+    // A revocation of one of them ends what they became.
     let mut thread = thread;
     thread.push(crate::conversation::record(3, &text).0);
     assert!(escalate(&thread).is_ok());

@@ -112,7 +112,7 @@ fn rejections_have_their_codes() {
                 "meta: privacy\nConsent: explicit_yes\nExpires: 2026-11-16T08:00:00Z\n",
             ),
             ErrorCode::Consent,
-            "ended at",
+            "expired at",
         ),
         (
             envelope(

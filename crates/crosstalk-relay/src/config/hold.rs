@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn errors_name_the_wrong_entry() {
         for (text, said) in [
-            ("", "which messages wait"),
+            ("", "which messages to hold"),
             ("people = true", "which messages wait"),
             ("by = [\"pigeon\"]", "pigeon"),
             ("intents = [\"SHOUT\"]", "SHOUT"),

@@ -1,4 +1,4 @@
-//! Consent at a relay that runs: the tables of the specification, cell by cell, and withdrawal while others read.
+//! Consent at a relay that runs: the tables of the specification, cell by cell, and revocation while others read.
 
 mod erasure;
 mod expiry;

@@ -46,10 +46,9 @@ impl ChapterPage {
         self.blocks.push(PageBlock::Poll(Box::new(collation)));
     }
 
-    /// Facts for `--json`.
-    pub(super) fn facts<const N: usize>(&mut self, facts: [(&str, Value); N]) {
-        let facts = facts.map(|(name, value)| (name.to_owned(), value));
-        self.facts.extend(facts);
+    /// A fact for `--json`.
+    pub(super) fn fact(&mut self, name: &str, value: impl Into<Value>) {
+        self.facts.insert(name.to_owned(), value.into());
     }
 
     pub(super) fn render(&self, console: &Console, columns: usize) -> String {

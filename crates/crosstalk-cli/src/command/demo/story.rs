@@ -91,7 +91,8 @@ fn tell_people(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure>
         "The relay {NAME} listens at {} and signs with a key of its own.",
         world.url
     ));
-    page.facts([("participants", json!(people)), ("relay", json!(world.url))]);
+    page.fact("participants", json!(people));
+    page.fact("relay", json!(world.url));
     Ok(())
 }
 
@@ -122,12 +123,10 @@ fn tell_question(world: &mut World, page: &mut ChapterPage) -> Result<(), Failur
     page.checked("The changed answer does not verify: Ann would be told not to act on it.");
 
     world.question = question.id;
-    page.facts([
-        ("question", json!(world.question)),
-        ("answer", json!(answer.id)),
-        ("verified", json!(true)),
-        ("forgery_found", json!(is_found)),
-    ]);
+    page.fact("question", json!(world.question));
+    page.fact("answer", answer.id);
+    page.fact("verified", true);
+    page.fact("forgery_found", is_found);
     Ok(())
 }
 
@@ -197,11 +196,11 @@ fn tell_poll(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     recount(world, page, &thread, &result.envelope)?;
 
     let counted = ["outcome", "tally", "quorum", "counted", "missing"];
-    page.facts(counted.map(|key| (key, closed.get(key).cloned().unwrap_or_default())));
-    page.facts([
-        ("read_from_prose", json!(prose)),
-        ("recounted", json!(true)),
-    ]);
+    for key in counted {
+        page.fact(key, closed.get(key).cloned().unwrap_or_default());
+    }
+    page.fact("read_from_prose", json!(prose));
+    page.fact("recounted", true);
     Ok(())
 }
 
@@ -278,11 +277,9 @@ fn tell_escalation(world: &mut World, page: &mut ChapterPage) -> Result<(), Fail
     let is_answer = read(&back.envelope).envelope().meaning() == Some(Intent::Respond);
     require(is_answer, "the decision is no answer")?;
     page.checked("Scout has a person's word for it, signed, and can show it to anybody.");
-    page.facts([
-        ("escalation", json!(escalation.id)),
-        ("history", json!(history.len())),
-        ("decided_by", json!(ANN)),
-    ]);
+    page.fact("escalation", escalation.id);
+    page.fact("history", history.len());
+    page.fact("decided_by", ANN);
     Ok(())
 }
 
@@ -355,12 +352,10 @@ fn tell_handoff(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure
     world.held = relayed(held, "there is no checkpoint")?;
     let size = world.held.lines().nth(1).unwrap_or_default();
     page.checked(format!("It covers {size} entries."));
-    page.facts([
-        ("consent", json!(GRANT)),
-        ("transferred", json!(TRANSFER)),
-        ("longer_refused_with", json!(ErrorCode::Consent.as_str())),
-        ("handoff", json!(handoff.id)),
-    ]);
+    page.fact("consent", GRANT);
+    page.fact("transferred", TRANSFER);
+    page.fact("longer_refused_with", ErrorCode::Consent.as_str());
+    page.fact("handoff", handoff.id);
     Ok(())
 }
 
@@ -383,7 +378,7 @@ fn show_grant(world: &World, page: &mut ChapterPage) -> Result<(), Failure> {
         until.as_deref().unwrap_or("nobody knows when"),
         found.assurance.as_str(),
     ));
-    page.facts([("assurance", json!(found.assurance.as_str()))]);
+    page.fact("assurance", found.assurance.as_str());
     Ok(())
 }
 
@@ -467,13 +462,11 @@ fn tell_revocation(world: &mut World, page: &mut ChapterPage) -> Result<(), Fail
     page.say(
         "A REVOKE can't reach the copies of others: the envelopes that the three keep for themselves stay with them.",
     );
-    page.facts([
-        ("erased", json!(erased)),
-        ("cancelled", json!(cancelled)),
-        ("files_with_text_before", json!(before)),
-        ("files_with_text_after", json!(0)),
-        ("refused_with", json!(ErrorCode::Consent.as_str())),
-    ]);
+    page.fact("erased", erased);
+    page.fact("cancelled", cancelled);
+    page.fact("files_with_text_before", before);
+    page.fact("files_with_text_after", 0);
+    page.fact("refused_with", ErrorCode::Consent.as_str());
     Ok(())
 }
 
@@ -557,14 +550,12 @@ fn tell_audit(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> 
         format!("the change is in {name}, and this was found: {wrong}"),
     )?;
     page.checked(format!("It was found, at its place. {wrong}"));
-    page.facts([
-        ("entries", json!(size)),
-        ("messages", json!(checked.messages)),
-        ("erased", json!(checked.erased)),
-        ("extends_held_checkpoint", json!(checked.extended == 1)),
-        ("verified_offline", json!(true)),
-        ("tampering_found_in", json!(wrong.file)),
-    ]);
+    page.fact("entries", size);
+    page.fact("messages", checked.messages);
+    page.fact("erased", checked.erased);
+    page.fact("extends_held_checkpoint", checked.extended == 1);
+    page.fact("verified_offline", true);
+    page.fact("tampering_found_in", wrong.file);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Consents at a relay: granted, listed, shown and withdrawn over the network.
+//! Consents at a relay: granted, listed, shown and revoked over the network.
 
 use super::{Person, Relay, header};
 use crate::schema::{assert_valid, validator};

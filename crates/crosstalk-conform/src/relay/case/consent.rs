@@ -114,7 +114,7 @@ fn signed(p: &Probe, key: &PrivateKey, letter: &SuiteMessage) -> CaseStep<SuiteM
 }
 
 /// Gives a consent, and revokes it. The message under it.
-async fn withdrawn(p: &Probe, name: &str) -> CaseStep<SuiteMessage> {
+async fn revoked(p: &Probe, name: &str) -> CaseStep<SuiteMessage> {
     let key = new_key()?;
     let letter = signed(p, &key, &granted(p, name)?)?;
     p.take(&letter).await?;
@@ -129,7 +129,7 @@ async fn withdrawn(p: &Probe, name: &str) -> CaseStep<SuiteMessage> {
 
 async fn ends(p: &Probe) -> CaseStep {
     let name = p.word("ends");
-    let letter = withdrawn(p, &name).await?;
+    let letter = revoked(p, &name).await?;
     let consent = object(&get(p, &name).await?, 200)?;
     same("standing", "revoked", word(&consent, "standing"))?;
     equal(&texts(&consent), &[(letter.id.clone(), false)])?;
@@ -150,7 +150,7 @@ async fn ends(p: &Probe) -> CaseStep {
 
 async fn after(p: &Probe) -> CaseStep {
     let name = p.word("after");
-    withdrawn(p, &name).await?;
+    revoked(p, &name).await?;
     let again = granted(p, &name)?;
     rejected(&p.post(again.text).await?, 403, ErrorCode::Consent).map(drop)
 }

@@ -247,7 +247,7 @@ impl Model {
     }
 
     fn take(&mut self, mut admission: Admission, at: Timestamp) -> Result<String, Rejection> {
-        admission.is_authority |= self.has(Defect::AnybodyWithdraws);
+        admission.is_authority |= self.has(Defect::AnybodyRevokes);
         let arrival = &mut admission.arrival;
         if self.has(Defect::DropsPlaceholders) {
             arrival.message.take_if(|id| is_placeholder(id));

@@ -212,7 +212,7 @@ fn message_that_merely_names_an_attachment_does_not_keep_it() {
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
 
-/// Who reads a stream slowly does not get what is withdrawn meanwhile out of the memory of the relay.
+/// Who reads a stream slowly does not get what is revoked meanwhile out of the memory of the relay.
 #[test]
 fn slow_stream_has_little_of_a_revoked_text() {
     const MESSAGES: usize = 16;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// How many messages take part; each is read, ends and is withdrawn in an order of its own.
+/// How many messages take part; each is read, ends and is revoked in an order of its own.
 fn messages() -> usize {
     tier::size(2_500, 10_000)
 }
@@ -151,7 +151,7 @@ fn nothing_is_handed_out_after_its_end_was_acknowledged() {
     }
 }
 
-/// Sends messages, withdraws consents and lets time go by, in a random order.
+/// Sends messages, revokes consents and lets time go by, in a random order.
 fn write(play: &Play) {
     let (mut dice, mut line) = (Dice(7), play.house.line());
     let mut groups: Vec<Vec<usize>> = Vec::new();

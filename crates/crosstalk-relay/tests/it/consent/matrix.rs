@@ -185,7 +185,7 @@ impl Tables {
     }
 
     /// What a message gets when it comes: `accepted`, or the rule that rejects it. An end that has passed is named before a
-    /// consent that is missing, and after one that is denied; a withdrawal last.
+    /// consent that is missing, and after one that is denied; a revocation last.
     fn at_accept(&self, cell: Cell) -> &str {
         let row = CONTENTS[cell.content].1.to_owned();
         let what = self.what[&(row, KINDS[cell.kind].to_owned())].as_str();
@@ -266,7 +266,7 @@ fn every_cell_of_the_tables_holds_over_every_way() {
         .meta("privacy", "Consent", "explicit_yes")
         .meta("privacy", "Consent-ID", "O");
     house.take(&original.build().unwrap());
-    let withdraw = |when: &str| {
+    let revoke_it = |when: &str| {
         let when = WHENS.iter().position(|w| *w == when).unwrap();
         for (way, name) in WAYS.iter().enumerate() {
             let to = format!("agent://here.example/{name}/x");
@@ -275,7 +275,7 @@ fn every_cell_of_the_tables_holds_over_every_way() {
         }
     };
 
-    withdraw("revoked before the message arrives");
+    revoke_it("revoked before the message arrives");
     let mut taken = Vec::new();
     for cell in Cell::chosen() {
         let answer = house.ask(&Ask::send(cell.text()));
@@ -288,7 +288,7 @@ fn every_cell_of_the_tables_holds_over_every_way() {
         }
     }
     let while_it_waits = "revoked before the message is handed out";
-    withdraw(while_it_waits);
+    revoke_it(while_it_waits);
     house.later(100);
     let cancelled = taken.iter().filter(|c| c.when() == while_it_waits).count();
     wait_until("those whose messages were cancelled are told", || {
@@ -329,7 +329,7 @@ fn every_cell_of_the_tables_holds_over_every_way() {
         assert!(!wanted.is_empty());
     }
 
-    withdraw("revoked after the message was handed out");
+    revoke_it("revoked after the message was handed out");
     for cell in &taken {
         let is_there = store.record(&cell.id()).unwrap().is_some();
         let wanted = tables.when(*cell, "text afterwards");

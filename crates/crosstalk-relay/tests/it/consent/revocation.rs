@@ -1,4 +1,4 @@
-//! Who withdraws what, and what they and others are told (threat 21).
+//! Who revokes what, and what they and others are told (threat 21).
 
 use super::{ANN, KEY, as_revoke, from_ann, plan, revoke};
 use crate::house::{House, Plan, START, key, letter, secret, signed};
@@ -59,7 +59,7 @@ fn mallory() -> PrivateKey {
     PrivateKey::from_seed(Algorithm::Ed25519, &[9; 32]).unwrap()
 }
 
-/// Nobody but who granted withdraws a consent, and only with a signature that counts. What is refused changes nothing.
+/// Nobody but who granted revokes a consent, and only with a signature that counts. What is refused changes nothing.
 #[test]
 fn only_the_granter_revokes_a_consent() {
     const MALLORY: &str = "human://here.example/mallory";
@@ -112,7 +112,7 @@ fn only_the_granter_revokes_a_consent() {
     assert!(!holds(&house, "C1"));
 }
 
-/// A key that came by first contact withdraws nothing, unless the person at this machine hands it in.
+/// A key that came by first contact revokes nothing, unless the person at this machine hands it in.
 #[test]
 fn first_contact_revokes_nothing() {
     let (keys, id) = (mallory(), "ann@here.example");
@@ -145,7 +145,7 @@ fn first_contact_revokes_nothing() {
     assert!(holds(&house, "C1"));
 }
 
-/// What was waiting is cancelled, its sender is told, and who withdrew it gets a confirmation.
+/// What was waiting is cancelled, its sender is told, and who revoked it gets a confirmation.
 #[test]
 fn revocation_is_confirmed_and_told() {
     let house = plan().open();
@@ -219,7 +219,7 @@ fn queued_notice_outlives_the_relay() {
     }
 }
 
-/// An authority withdraws a token, which ends before the answer comes.
+/// An authority revokes a token, which ends before the answer comes.
 #[test]
 fn a_permission_ends_at_once() {
     let house = plan()

@@ -209,7 +209,7 @@ fn a_stream_tells_each_change_until_the_end() {
     while line.line() != "0" {}
 }
 
-/// What somebody wrote under a consent is in no copy after it was withdrawn, and what came out stays what it was.
+/// What somebody wrote under a consent is in no copy after it was revoked, and what came out stays what it was.
 #[test]
 fn a_closed_poll_says_what_was_sent_after_a_ballot_was_erased() {
     let ann = "human://acme.example/ann";

@@ -69,12 +69,12 @@ fn error(to: &str, id: &str, parent: &str) -> String {
 #[test]
 fn foreign_system_forges_no_revocation_and_no_notice() {
     let scene = Scene::open();
-    let withdrawal = letter("SYSTEM", ANN, "W1")
+    let forged = letter("SYSTEM", ANN, "W1")
         .parent("Q1")
         .intent("BROADCAST")
         .meta("withdrawal", "Consents", "C1")
         .meta("withdrawal", "Erased", "12");
-    assert_eq!(scene.b_says(&withdrawal.build().unwrap()), 403);
+    assert_eq!(scene.b_says(&forged.build().unwrap()), 403);
     let note = letter("SYSTEM", ANN, "W2").parent("Q1").intent("NOTE");
     assert_eq!(scene.b_says(&note.build().unwrap()), 403);
     let request = letter("SYSTEM", ANN, "W3").build().unwrap();

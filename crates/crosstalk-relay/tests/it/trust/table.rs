@@ -138,7 +138,7 @@ impl Evidence {
             }
             "count as signed" => self.declares("medical", "CON-008"),
             "grant a consent" => self.declares("location", "CON-027"),
-            "revoke a consent" => self.withdraws(),
+            "revoke a consent" => self.can_revoke(),
             "revoke its key" => self.revokes(),
             "get a key pinned" => self.pins(),
             "speak as SYSTEM" => return self.is_system(),
@@ -166,7 +166,7 @@ impl Evidence {
         answer.status == 200
     }
 
-    fn withdraws(&self) -> bool {
+    fn can_revoke(&self) -> bool {
         let revoke = letter(&self.agent, TO, "R1").meta("revocation", "Consent-ID", "C1");
         let text = revoke.intent("BROADCAST").build().unwrap();
         self.takes(&text.replace("intent: BROADCAST", "intent: REVOKE"))

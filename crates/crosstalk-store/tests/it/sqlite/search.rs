@@ -4,7 +4,7 @@ use super::Sqlite;
 use super::forgotten::files_with;
 use crate::letter::{Letter, letter};
 use crate::parcel::{Parcel as _, file_all, parcel, take_and_file, take_new};
-use crate::suite::consenting::{revoke, under, withdrawn};
+use crate::suite::consenting::{revoke, revoke_now, under};
 use crate::{Place, again, at};
 use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_protocol::relay::{RelayStore as _, Retention, SearchProgress};
@@ -339,7 +339,7 @@ const ERASURES: [Erasure; 6] = [
         while store.retire(&what).unwrap().more {}
     }),
     ("revoke", |store| {
-        withdrawn(store, &revoke("R1", &["C1"]));
+        revoke_now(store, &revoke("R1", &["C1"]));
         file_all(store);
         while !store.scrub().unwrap() {}
     }),

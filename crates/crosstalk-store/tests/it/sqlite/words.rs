@@ -3,7 +3,7 @@
 use super::Sqlite;
 use crate::letter::letter;
 use crate::parcel::take_and_file;
-use crate::suite::consenting::{revoke, under, withdrawn};
+use crate::suite::consenting::{revoke, revoke_now, under};
 use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_protocol::relay::RelayStore as _;
 use crosstalk_protocol::store::{Page, Search, Store as _};
@@ -58,7 +58,7 @@ fn a_damaged_index_is_noticed_and_made_again() {
     }
 }
 
-/// However often a consent is withdrawn, its messages are taken out of the index once.
+/// However often a consent is revoked, its messages are taken out of the index once.
 #[test]
 fn repeated_revocations_leave_the_index_whole() {
     let mut made = Sqlite::new();
@@ -70,7 +70,7 @@ fn repeated_revocations_leave_the_index_whole() {
     take_and_file(&mut made.store, &messages);
     made.store.fill_search(3).unwrap();
     for n in 0..4 {
-        withdrawn(&mut made.store, &revoke(&format!("R{n}"), &["C1"]));
+        revoke_now(&mut made.store, &revoke(&format!("R{n}"), &["C1"]));
         crate::parcel::file_all(&mut made.store);
         while !made.store.scrub().unwrap() {}
         made.store.fill_search(2).unwrap();
@@ -79,6 +79,6 @@ fn repeated_revocations_leave_the_index_whole() {
     let search = Search::parse("pressure").unwrap();
     let found = made.store.search(&search, Page::first(9)).unwrap();
     assert_eq!(found.items.len(), 1);
-    withdrawn(&mut made.store, &revoke("R9", &["C9"]));
+    revoke_now(&mut made.store, &revoke("R9", &["C9"]));
     assert_eq!(made.store.check().unwrap(), SOUND);
 }

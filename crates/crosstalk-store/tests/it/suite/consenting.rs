@@ -27,7 +27,7 @@ fn yes(id: &str) -> Claim {
 fn no(ids: &[&str]) -> Claim {
     Claim {
         is_revoke: true,
-        withdraws: ids.iter().map(|id| (*id).to_owned()).collect(),
+        revokes: ids.iter().map(|id| (*id).to_owned()).collect(),
         ..Claim::default()
     }
 }
@@ -65,7 +65,7 @@ pub(crate) fn revoke(id: &str, consents: &[&str]) -> Admission {
     }
 }
 
-pub(crate) fn withdrawn(store: &mut dyn RelayStore, revoke: &Admission) -> RevocationResult {
+pub(crate) fn revoke_now(store: &mut dyn RelayStore, revoke: &Admission) -> RevocationResult {
     match take(store, revoke) {
         AcceptOutcome::Accepted {
             withdrawn: Some(withdrawn),
@@ -131,7 +131,7 @@ pub(crate) fn revocation_erases_everything_under_it(store: &mut dyn RelayStore) 
     let unfiled = with(letter("M5").body("plums"), yes("C1"));
     take_new(store, &[unfiled]);
 
-    let end = withdrawn(store, &revoke("R1", &["C1"]));
+    let end = revoke_now(store, &revoke("R1", &["C1"]));
     let mut consents = end.consents.clone();
     consents.sort();
     assert_eq!(consents, ["C1", "C2"]);
@@ -165,18 +165,18 @@ pub(crate) fn revocation_erases_everything_under_it(store: &mut dyn RelayStore) 
     while !store.scrub().unwrap() {}
 }
 
-/// Everybody who has to hear of a withdrawal is owed a word, in its transaction.
+/// Everybody who has to hear of a revocation is owed a word, in its transaction.
 pub(crate) fn revocation_enqueues_notices(store: &mut dyn RelayStore) {
     take_and_file(store, &[with(letter("M1"), yes("C1"))]);
     assert_eq!(store.notices(9).unwrap(), []);
-    withdrawn(store, &revoke("R1", &["C1"]));
+    revoke_now(store, &revoke("R1", &["C1"]));
     let owed = store.notices(9).unwrap();
     let parents = ["parent: M1\n", "parent: R1\n"];
     assert_eq!(owed.len(), parents.len());
     for ((_, text), parent) in owed.iter().zip(parents) {
         assert!(text.contains(parent), "{text}");
     }
-    // Who says it twice withdraws nothing anew.
+    // Who says it twice revokes nothing anew.
     assert!(matches!(
         take(store, &revoke("R1", &["C1"])),
         AcceptOutcome::Known { .. }
@@ -187,7 +187,7 @@ pub(crate) fn revocation_enqueues_notices(store: &mut dyn RelayStore) {
 pub(crate) fn revoked_consent_stays_revoked(store: &mut dyn RelayStore) {
     let first = with(letter("M1"), yes("C1"));
     take_and_file(store, std::slice::from_ref(&first));
-    withdrawn(store, &revoke("R1", &["C1", "C7"]));
+    revoke_now(store, &revoke("R1", &["C1", "C7"]));
     let ended = store.grant("C1").unwrap().unwrap().revoked.unwrap();
     assert_eq!((ended.by.as_str(), ended.message.as_str()), ("KALLE", "R1"));
     // One that nobody had used before as well.
@@ -203,7 +203,7 @@ pub(crate) fn revoked_consent_stays_revoked(store: &mut dyn RelayStore) {
     // Another REVOKE finds nothing to do.
     file_all(store);
     for id in ["R2", "R3", "R4"] {
-        let end = withdrawn(store, &revoke(id, &["C1"]));
+        let end = revoke_now(store, &revoke(id, &["C1"]));
         assert!(end.erased.is_empty() && end.cancelled.is_empty(), "{end:?}");
         file_all(store);
         while !store.scrub().unwrap() {}
@@ -284,7 +284,7 @@ pub(crate) fn a_person_keeps_by_the_same_record(store: &mut dyn RelayStore) {
     assert_eq!(store.notices(9).unwrap(), []);
 }
 
-/// A REVOKE that a person let go on withdraws as if it came then.
+/// A REVOKE that a person let go on revokes as if it came then.
 pub(crate) fn a_revoke_that_waited_counts(store: &mut dyn RelayStore) {
     take_and_file(store, &[with(letter("M1"), yes("C1"))]);
     // What is let go on is read again.

@@ -41,7 +41,7 @@ impl Model {
         let id = admission.arrival.id();
         let names = admission.claim.iter().flat_map(|c| c.names(id));
         let known = names.filter_map(|n| self.grants.get(n));
-        match self.has(Defect::ForgetsWithdrawals) {
+        match self.has(Defect::ForgetsRevocations) {
             true => known.filter(|g| g.revoked.is_none()).cloned().collect(),
             false => known.cloned().collect(),
         }
