@@ -43,7 +43,7 @@ const SLOWEST: f64 = 3.0;
 const IDLE: f64 = 15.0;
 /// The variable that names another program to compare with.
 pub const OTHER: &str = "CROSSTALK_BENCH_OTHER";
-/// How long indexing may take before the bench gives up.
+/// How long indexing may take before the bench fails.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// How much is measured.

@@ -32,7 +32,7 @@ impl Tmux {
         Self::start_with(columns, rows, &[])
     }
 
-    /// Starts a shell with more of an environment. Displays, editors and connections of whoever runs the tests are not
+    /// Starts a shell with more of an environment. Displays, editors and connections of the person who runs the tests are not
     /// in it.
     ///
     /// # Panics

@@ -113,7 +113,7 @@ pub struct DecisionView {
     /// The decision.
     #[schemars(extend("enum" = ["approved", "refused", "lapsed"]))]
     pub decision: String,
-    /// The credential of whoever decided.
+    /// The credential of the decider.
     pub by: String,
     /// When.
     #[schemars(with = "schema::Time")]

@@ -32,7 +32,7 @@ endpoints! {
         response: SuccessResponse::ok("How far this delivery is now.", &[BodyForm::json::<MessageStatus>()]),
     }
 
-    /// Deliveries that were given up
+    /// Dead letters
     ///
     /// HTP-047.
     DEAD: Dead = Get "/crosstalk/dead" for Admin in Delivery {
@@ -68,7 +68,7 @@ pub struct CarriedReport {
     pub reason: Option<String>,
 }
 
-/// A delivery that was given up.
+/// A dead letter.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 #[schemars(rename = "DeadLetter")]
 pub struct DeadLetterView {
@@ -86,14 +86,14 @@ pub struct DeadLetterView {
     pub by: String,
     /// How often it was tried.
     pub attempts: u32,
-    /// Why it was given up.
+    /// Why it is not tried any more.
     pub reason: Option<String>,
     /// When.
     #[schemars(with = "Option<schema::Time>")]
     pub failed_at: Option<String>,
 }
 
-/// Deliveries that were given up, the latest first.
+/// Dead letters, the latest first.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 pub struct DeadLetters {
     /// The deliveries.
@@ -136,7 +136,7 @@ impl Client {
             .await
     }
 
-    /// Deliveries that were given up, the latest first.
+    /// Dead letters, the latest first.
     pub async fn dead(&self, limit: usize) -> Result<Vec<DeadLetterView>, ClientError> {
         let target = RequestTarget::of(&DEAD).query(&LIMIT, limit);
         Ok(self.get::<DeadLetters>(target).await?.letters)

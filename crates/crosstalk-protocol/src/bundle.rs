@@ -80,7 +80,7 @@ pub struct Escalation<'a> {
 pub struct HandoffBundle<'a> {
     /// From whom to whom.
     pub bundle: Bundle<'a>,
-    /// Whether whoever gave a consent approved that it goes along.
+    /// Whether the granter of a consent approved that it goes along.
     pub approved: bool,
 }
 
@@ -91,7 +91,7 @@ pub struct ForwardBundle<'a> {
     pub bundle: Bundle<'a>,
     /// What the message wants: REQUEST, or BROADCAST if no answer is waited for.
     pub intent: Intent,
-    /// Whether whoever gave a consent approved that it goes along.
+    /// Whether the granter of a consent approved that it goes along.
     pub approved: bool,
 }
 

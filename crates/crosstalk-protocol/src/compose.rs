@@ -20,7 +20,7 @@ const OPENINGS: &[&str] = &[
 
 /// The intent of a text: REQUEST, unless it opens like an announcement, answers something that asks, or only says thanks
 /// ([`is_thanks`]). `answering` is
-/// the intent of the message that it answers. Whoever knows better says so; a wrong guess here is one that asks for
+/// the intent of the message that it answers. A caller that knows better says so; a wrong guess here is one that asks for
 /// an answer too many.
 ///
 /// ```

@@ -1,5 +1,5 @@
 //! Questions on the way to an answer: when an agent answers a question with an ESCALATE to a person or a REQUEST to another
-//! agent, what comes back goes to the agent, and what the agent says then goes to whoever asked first.
+//! agent, what comes back goes to the agent, and what the agent says then goes to the first asker.
 //!
 //! Everything is read from the messages that are kept, so that it does not matter what was restarted in between.
 

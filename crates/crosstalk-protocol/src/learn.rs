@@ -93,7 +93,7 @@ fn revoke(
             Box::new(verdict),
         ))
     };
-    // A revoked key may say again that it is revoked. Whoever holds a key may give it up: the key that came with the
+    // A revoked key may say again that it is revoked. The holder of a key may revoke it: the key that came with the
     // message is enough for that one key.
     let pkid = verdict.pkid().unwrap_or_default().to_owned();
     let carried = document
@@ -168,7 +168,7 @@ fn revocable(
 pub fn pin_of(verdict: &Verdict, at: Timestamp) -> Option<KnownKey> {
     let authentic = verdict.authentic.as_ref()?;
     authentic.verified()?;
-    // Whoever gives up a key does not ask to be believed by it.
+    // A holder that revokes a key does not ask for trust in it.
     if verdict.revokes.is_some() {
         return None;
     }

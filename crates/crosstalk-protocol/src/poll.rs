@@ -6,7 +6,7 @@
 //!                   └── gather ── one ballot for each who is invited ── count ──> Collation ──> JSON, envelopes
 //! ```
 //!
-//! A collation is a pure function of the envelopes and of a time: whoever has the same texts gets the same bytes. What
+//! A collation is a pure function of the envelopes and of a time: anyone who has the same texts gets the same bytes. What
 //! was found out about keys and hops is an argument, and may be left out.
 
 mod ballot;
@@ -43,7 +43,7 @@ pub struct Paper<'p> {
     pub document: &'p Document<'p>,
     /// When a relay got it, where the hop that says so was verified.
     pub hop: Option<Timestamp>,
-    /// What was found out about its signature by whoever knows keys. What must not be acted on does not count; without
+    /// What was found out about its signature by a caller that knows keys. What must not be acted on does not count; without
     /// this, only what the envelope itself proves is known.
     pub verdict: Option<VerdictWord>,
     /// Whether it came as a paste: text that names nothing where an id belongs counts as absent.

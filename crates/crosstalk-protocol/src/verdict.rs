@@ -75,7 +75,7 @@ pub enum Trusted {
     },
     /// The key id is the key.
     Did,
-    /// Whoever asked gave the key.
+    /// The caller gave the key.
     Given,
     /// Nobody: the key came with the message.
     FirstContact,

@@ -273,7 +273,7 @@ fn write_store(store: &StoreGauges, now: Timestamp, out: &mut Exposition) {
     }
 }
 
-/// Names that older versions had, and the names of today. Whoever watches a relay by an old one sees the same numbers.
+/// Names that older versions had, and the names of today. A monitor that uses an old name sees the same numbers.
 pub(crate) const DEPRECATED: [(&str, &str); 4] = [
     ("messages_taken_total", "messages_accepted_total"),
     ("messages_refused_total", "messages_rejected_total"),

@@ -12,7 +12,7 @@ use crate::permission::Guard;
 const LABEL: &str = "config.toml";
 const LIMIT: u64 = 1024 * 1024;
 
-/// The file with the settings. What its text means is the business of whoever reads it.
+/// The file with the settings. Its reader knows what its text means.
 ///
 /// ```
 /// use crosstalk_store::{ConfigFile, ConfigFileError, Home};

@@ -188,7 +188,7 @@ impl Lock {
         }
     }
 
-    /// Waits until nobody writes, if anybody ever did. Whoever may only read the folder is not kept from reading.
+    /// Waits until nobody writes, if anybody ever did. A user who may only read the folder can still read.
     pub(crate) fn share(folder: &Path, label: &str) -> Option<Self> {
         let file = File::open(lock_file(folder, label)).ok()?;
         file.lock_shared().ok()?;

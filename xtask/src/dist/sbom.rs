@@ -233,7 +233,7 @@ fn component(package: &Package, crates: &Crates, checksum: Option<&String>) -> V
     out
 }
 
-/// The source of SQLite that a crate brings: whoever looks for known faults looks for its version.
+/// The source of SQLite that a crate brings: a scanner for known faults looks for its version.
 fn sqlite(folder: &Path) -> Option<Value> {
     let header = fs::read_to_string(folder.join("sqlite3/sqlite3.h")).ok()?;
     let define = |line: &str| {

@@ -512,7 +512,7 @@ impl WatchLog {
             true => Vec::new(),
             false => match source.consistency(old.size, new.size) {
                 Ok(path) => path,
-                // Whoever rewrites a log has a reason to give no proof.
+                // A relay that rewrites a log has a reason to give no proof.
                 Err(fault) => {
                     let what = format!(
                         "the relay did not prove that it extends the one of {} entries: {fault}",

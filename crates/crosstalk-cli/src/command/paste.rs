@@ -103,7 +103,7 @@ impl Paste {
         }
         if !self.clipboard && is_piped() {
             let input = Input::read(Path::new("-"), console)?;
-            // Nothing at all in the pipe: whoever started this meant the clipboard.
+            // The pipe is empty: the person meant the clipboard.
             if !input.is_empty() {
                 return Ok(vec![input]);
             }

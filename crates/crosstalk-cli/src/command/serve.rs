@@ -200,7 +200,7 @@ impl Serve {
         let runtime = runtime(None)?;
         let relay = start(data, config, store)?;
         let result: Result<(), Failure> = runtime.block_on(async {
-            // Whoever reads that the relay listens may stop it at once.
+            // A program that reads that the relay listens may stop it at once.
             let signals = Signals::new()?;
             let config = relay.config();
             let listener = tokio::net::TcpListener::from_std(listener);

@@ -285,7 +285,7 @@ pub(crate) fn file(
     Ok(filed)
 }
 
-/// Takes what is left of erased texts out of the files. Whoever still reads an older state of them is not waited for
+/// Removes what is left of erased texts from the files. It does not wait for readers of an older state
 /// for ever, and the person is told.
 pub(crate) fn scrub(console: &mut Console, store: &mut SqliteStore) -> Result<(), Failure> {
     for turn in 0..TRIES {

@@ -411,7 +411,7 @@ impl SendOptions {
         Ok(self)
     }
 
-    /// The same, and the public key goes along if it is signed: whoever gets it can check it, and check later that what follows
+    /// The same, and the public key goes along if it is signed: the receiver can check it, and check later that what follows
     /// is signed with the same key. Only a setting that says never is respected.
     pub(crate) fn carrying_key(mut self, workspace: &Workspace) -> Self {
         self.with_key |= self.signs(workspace) && workspace.config.with_key() != When::Never;

@@ -24,7 +24,7 @@ words! {
         Refused = "refused",
         /// A message was handed to a recipient.
         Delivered = "delivered",
-        /// A message was given up for a recipient.
+        /// A delivery to a recipient became a dead letter.
         Failed = "failed",
         /// A message waits for a person.
         Held = "held",

@@ -249,7 +249,7 @@ impl Hashes for &Tree {
     fn at(&mut self, level: u32, place: u64) -> Result<Hash, Infallible> {
         let level = usize::try_from(level).ok().and_then(|l| self.0.get(l));
         let place = usize::try_from(place).ok();
-        // Whoever asks has looked at the size.
+        // The caller has checked the size.
         let hash = level.zip(place).and_then(|(l, p)| l.get(p));
         Ok(hash.copied().unwrap_or_default())
     }

@@ -133,7 +133,7 @@ pub struct CountedBallot {
     /// The key id that it names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pkid: Option<String>,
-    /// What was found out about its signature by whoever knows keys.
+    /// What was found out about its signature by a caller that knows keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<&'static str>,
     /// Whether nobody can say when it was written: it counts, whatever the deadline is.

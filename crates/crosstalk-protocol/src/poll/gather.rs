@@ -133,7 +133,7 @@ fn distinct(mut slips: Vec<Slip<'_>>) -> Vec<Slip<'_>> {
     let mut kept: Vec<Slip<'_>> = Vec::with_capacity(slips.len());
     for slip in slips {
         match kept.last_mut().filter(|last| last.digest == slip.digest) {
-            // The earliest hop is the one closest to whoever wrote it.
+            // The earliest hop is the one closest to the author.
             Some(last) => last.hop = [last.hop, slip.hop].into_iter().flatten().min(),
             None => kept.push(slip),
         }

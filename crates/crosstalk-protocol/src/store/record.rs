@@ -453,7 +453,7 @@ pub struct Listing<T> {
 }
 
 /// The messages of a thread that put the same question to several receivers: for each round, their places among the
-/// messages. They have the same sender, parent, intent and text, and a receiver each. Whoever is asked the same once more
+/// messages. They have the same sender, parent, intent and text, and a receiver each. A party that is asked the same once more
 /// is asked in another round; one message alone is no round.
 ///
 /// ```

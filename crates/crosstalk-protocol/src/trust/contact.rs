@@ -23,7 +23,7 @@ const MAX_NOTE_BYTES: usize = 200;
 /// An answer that holds shorter is asked for again and not written again.
 const MIN_TTL_SECONDS: u32 = 60;
 
-/// What the credential of whoever comes from another domain begins with.
+/// The prefix of the credential of a caller from another domain.
 pub(crate) const FOREIGN: &str = "domain:";
 
 /// How much of its bound an entry takes.

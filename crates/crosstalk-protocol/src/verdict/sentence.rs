@@ -212,7 +212,7 @@ impl Verdict {
                 VerdictDetail::LooksLike(_) => format!(
                     "Don't act on it: compare the names letter by letter; if {id} is really somebody else whom you know, pin it with `crosstalk trust pin FILE --replace`, with this message in the file."
                 ),
-                // Its help is for whoever writes the line.
+                // Its help is for the author of the line.
                 _ if self.rule == Some(&rule::SIG_MALFORMED) => {
                     "Don't act on it: copy the message again, or ask the sender to send it again.".to_owned()
                 }

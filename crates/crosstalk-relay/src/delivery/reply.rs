@@ -28,7 +28,7 @@ pub enum Reply {
 }
 
 /// The id of the answer to a job that is plain text: there is one, however often the job is done. Nobody else knows it before:
-/// whoever does could send a message with this id, which would take the place of the answer.
+/// such a program could send a message with this id, which would take the place of the answer.
 pub(super) fn answer_id(relay: &Relay, job: &DeliveryJob) -> String {
     let seed = format!("answer\n{}\n{}\n", job.record.digest, job.to);
     derived(job.record.at, &relay.keyed(&seed))

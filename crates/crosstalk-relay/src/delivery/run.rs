@@ -469,7 +469,7 @@ async fn conclude(
         } => (code, reason, public, None, Effect::Works),
     };
     let now = relay.now();
-    // Whoever lost the lease has nothing to tell: the delivery was cancelled, or somebody else tries.
+    // A worker that lost its lease has nothing to report: the delivery was cancelled, or somebody else tries.
     let since = match leased(relay, &key, lease).await {
         Ok(Some(delivery)) => delivery.queued_at,
         Ok(None) => {
@@ -541,7 +541,7 @@ async fn settle(relay: &Relay, (id, to): &Key, lease: &HeldLease, attempt: Attem
         store.attempted(&id, &to, Some(lease.at()), &attempt, now)
     };
     if let Err(error) = relay.write(write).await {
-        // The lease runs out, and it is given out again.
+        // The lease expires, and the delivery is handed out again.
         trouble(&error);
     }
 }

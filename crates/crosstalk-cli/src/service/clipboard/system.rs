@@ -124,7 +124,7 @@ fn ask() -> Result<String, ClipboardError> {
     }
 }
 
-/// Does something that may wait for another program, and gives up on it in time. What is given up on ends with the
+/// Does something that may wait for another program, and abandons it in time. Abandoned work ends with the
 /// process.
 fn within<T: Send + 'static>(
     time: Duration,
@@ -231,8 +231,8 @@ mod tests {
             let _ = stopped.recv();
             Ok(())
         };
-        let given_up = within(Duration::from_millis(1), waits).unwrap_err();
-        assert_eq!(given_up, ClipboardError::NoAnswer);
+        let fault = within(Duration::from_millis(1), waits).unwrap_err();
+        assert_eq!(fault, ClipboardError::NoAnswer);
         drop(stop);
         assert_eq!(within(Duration::from_secs(60), || Ok(7)), Ok(7));
     }

@@ -304,7 +304,7 @@ impl IntakeResult<'_> {
         Ok(())
     }
 
-    /// That nobody vouches for the key of a message that grants a consent: whoever gave it may be somebody else.
+    /// That nobody vouches for the key of a message that grants a consent: its granter may be somebody else.
     fn unproven_consent(&self) -> Option<String> {
         let claim = self.taken.said.claim()?;
         let verdict = self.taken.admitted.verdict();

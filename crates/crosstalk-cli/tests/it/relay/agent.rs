@@ -57,7 +57,7 @@ fn post(url: &str, envelope: &str) {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-/// The person replies, and whoever asked gets the answer of the agent: also if each process ends in between.
+/// The person replies, and the asker gets the answer of the agent: also if each process ends in between.
 #[test]
 fn agent_that_listens_asks_a_person_and_answers_whoever_asked() {
     let kalle = Person::new("human-loop", "kalle");
@@ -163,7 +163,7 @@ fn only_the_person_who_was_asked_closes_the_loop() {
     relay.stop();
 }
 
-/// A program that fails is tried again; whoever asked sees it, and gets an ERROR in the end.
+/// A program that fails is tried again; the asker sees it, and gets an ERROR in the end.
 #[test]
 fn failing_program_is_tried_again_and_whoever_asked_learns_of_it() {
     let kalle = Person::new("failing", "kalle");
@@ -257,7 +257,7 @@ fn failing_program_is_tried_again_and_whoever_asked_learns_of_it() {
     relay.stop();
 }
 
-/// An operator queues a message again that was given up: whoever listens gets it once more.
+/// An operator requeues a dead letter: a listener gets it once more.
 #[test]
 fn listener_gets_what_was_queued_again() {
     let kalle = Person::new("requeue", "kalle");
@@ -298,7 +298,7 @@ fn listener_gets_what_was_queued_again() {
     relay.stop();
 }
 
-/// An agent that asks another one answers whoever asked, when the reply has come.
+/// An agent that asks another one answers the asker, when the reply has come.
 #[test]
 fn agent_that_listens_asks_another_and_answers_whoever_asked() {
     let kalle = Person::new("two-agents", "kalle");
@@ -404,7 +404,7 @@ fn message_to_an_inbox_that_nobody_reads_says_so() {
     relay.stop();
 }
 
-/// A program is told what it got, and gets none of the settings of whoever started it.
+/// A program is told what it got, and gets none of the settings of its parent process.
 #[test]
 fn programs_know_the_message_and_no_setting() {
     let kalle = Person::new("variables", "kalle");

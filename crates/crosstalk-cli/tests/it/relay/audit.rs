@@ -262,7 +262,7 @@ fn ids_are_found_by_their_beginning_and_nothing_is_no_evidence() {
     }
 }
 
-/// What has run out is in no bundle, also if the relay has not erased it yet, and the bundle holds all the same.
+/// Expired messages are in no bundle, also if the relay has not erased it yet, and the bundle holds all the same.
 #[test]
 fn expired_messages_are_not_exported() {
     let kalle = Person::new("audit-over", "kalle");

@@ -211,7 +211,7 @@ fn a_program_that_fails_acknowledges_nothing() {
     relay.stop();
 }
 
-/// Whoever waits for an answer waits on when the relay restarts, however it ended.
+/// A sender that waits for an answer keeps waiting when the relay restarts, however it ended.
 #[test]
 fn waiting_continues_when_the_relay_restarts() {
     for signal in ["TERM", "KILL"] {

@@ -1,4 +1,4 @@
-//! What is given up, and what was not answered: the sender hears of it, once.
+//! Dead letters and unanswered questions: the sender is told once.
 
 use super::endpoint::{Endpoint, Say};
 use super::{Post, QUICK, eventually, message, meta, request};
@@ -43,7 +43,7 @@ async fn after_the_last_attempt_the_sender_is_told() {
             .contains("Could not deliver message to bot://port")
             && !error.text.contains("out of order")
     );
-    // Tried again and given up again: there is something new to tell.
+    // Retried, and a dead letter again: there is something new to report.
     post.later(60);
     let now = post.relay.now();
     post.relay

@@ -42,7 +42,7 @@ async fn output_of_a_command_is_the_answer() {
     post.is("M1", DeliveryState::Delivered).await;
 }
 
-/// Whoever asked waits for something: nothing is a failure. What asks for nothing is delivered.
+/// The asker waits for something: nothing is a failure. What asks for nothing is delivered.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_printed_fails_a_question_and_nothing_else() {
     let post = Post::start(&only("cat > /dev/null; echo noise >&2; echo; exit 0", ""));
@@ -118,7 +118,7 @@ async fn a_command_speaks_for_its_own_address_alone() {
     }
 }
 
-/// A signature is that of whoever made it: the answer is refused at once, and whoever asked is told.
+/// A signature is that of whoever made it: the answer is refused at once, and the asker is told.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_envelope_that_somebody_else_signed_is_refused() {
     let script = format!(
@@ -158,7 +158,7 @@ async fn a_command_may_quote_what_it_got() {
     );
 }
 
-/// A program that asks another one gets the answer, and what it prints then goes to whoever asked first.
+/// A program that asks another one gets the answer, and what it prints then goes to the first asker.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_asks_another_answers_whoever_asked() {
     let asks = "cat > input\ncase \"$CROSSTALK_MESSAGE_INTENT\" in\nREQUEST) cat <<X\n[[BOT→bot://other v1]]\nuser: bot\ncontext: ports\nintent: REQUEST\nbody: |\n  Which one is free?\nsig: none\n[[END]]\nX\n;;\n*) echo \"Take $(grep -o 'port [0-9][0-9]*' input).\";;\nesac";

@@ -1,4 +1,4 @@
-//! A program that asks a person, gets the reply, and answers whoever asked first.
+//! A program that asks a person, gets the reply, and answers the first asker.
 
 use super::exec::route;
 use super::{Post, QUICK, START, message, meta, request};
@@ -127,7 +127,7 @@ async fn reply_of_a_person_reaches_the_program_and_its_answer_whoever_asked() {
     assert_eq!(runs.lines().count(), 3);
 }
 
-/// A refusal and a failure are replies as well: whoever asked hears of them.
+/// A refusal and a failure are replies as well: the asker hears of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_and_failures_come_back_too() {
     for intent in ["NACK", "ERROR"] {
@@ -221,7 +221,7 @@ async fn a_failure_is_not_escalated_again() {
     assert!(post.inbox("ANN").await.is_empty());
 }
 
-/// A model answers the person whose text it read last: whoever asked first gets it all the same.
+/// A model answers the person whose text it read last: the first asker gets it all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn envelope_to_the_person_goes_to_whoever_asked() {
     let answer = "cat <<'X'\n[[BOT→human://localhost/queue v1]]\nuser: porter\nthread: T-M1\nparent: R1\ncontext: ports\nintent: RESPOND\nbody: |\n  Port 8080 it is.\nsig: none\n[[END]]\nX\n;;";
@@ -246,7 +246,7 @@ async fn envelope_to_the_person_goes_to_whoever_asked() {
     assert_eq!(post.inbox(QUEUE).await.len(), 1);
 }
 
-/// Whoever waits learns that the program fails: once while it is tried again, and at the end.
+/// The waiting sender learns that the program fails: once while it is tried again, and at the end.
 #[tokio::test(flavor = "multi_thread")]
 async fn program_that_fails_is_told_and_tried_again() {
     let script = "cat > /dev/null; echo x >> runs; [ $(wc -l < runs) -gt 2 ] || exit 3; echo Done.";
@@ -280,7 +280,7 @@ async fn program_that_fails_is_told_and_tried_again() {
     );
 }
 
-/// The program works until the person has replied: whoever asked gets the ERROR, not only the person.
+/// The program works until the person has replied: the asker gets the ERROR, not only the person.
 #[tokio::test(flavor = "multi_thread")]
 async fn failure_on_the_reply_is_reported_to_the_asker() {
     let asks = ASKS.replace("*) echo", "*) exit 3; echo");

@@ -178,7 +178,7 @@ async fn nothing_that_an_agent_says_decides() {
     }
 }
 
-/// What nobody decides about in time is given up, and its sender told.
+/// A held message without a decision in time becomes a dead letter, and its sender is told.
 #[tokio::test(flavor = "multi_thread")]
 async fn undecided_request_expires_at_its_deadline() {
     let post = Post::start(&house(""));

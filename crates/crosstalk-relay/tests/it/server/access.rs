@@ -242,7 +242,7 @@ fn a_token_is_made_shown_once_and_ended() {
     );
 }
 
-/// A key id of a domain is not for whoever comes first: only for an address of that domain.
+/// A key id of a domain belongs to an address of that domain, not to the first caller.
 #[test]
 fn key_id_of_another_domain_is_rejected() {
     let mal = PrivateKey::from_seed(Algorithm::Ed25519, &[9; 32]).unwrap();

@@ -187,7 +187,7 @@ fn a_person_carries_what_has_no_way() {
     assert_eq!(status.json()["deliveries"][0]["state"], "delivered");
     assert_eq!(ids(&waiting()["messages"]), ["M2"]);
     assert_eq!(carry(&house, "M1", "CHATGPT", "carried").status, 404);
-    // What could not be carried is given up, and its sender is told.
+    // A message that can't be carried becomes a dead letter, and its sender is told.
     let status = carry(&house, "M2", "gemini://x/y", "failed").json();
     let delivery = &status["deliveries"][0];
     assert_eq!(

@@ -109,7 +109,7 @@ fn a_thread_is_a_tree_a_file_and_a_document() {
 }
 
 /// However long a chain of answers is, nothing recurses with it.
-/// What has run out is not handed out, also before it is erased.
+/// Expired messages are not handed out, also before it is erased.
 #[test]
 fn nothing_is_handed_out_after_its_end() {
     const BOB: &str = "human://acme.example/bob";

@@ -56,7 +56,7 @@ fn it_says_how_it_is() {
     assert_eq!(house.get("/").header("ratelimit-policy"), None);
 }
 
-/// Whoever waits is answered, what was taken is filed, and nobody new is let in.
+/// Waiting requests are answered, accepted messages indexed, and new connections rejected.
 #[test]
 fn it_ends_in_good_order() {
     let mut house = House::local();

@@ -432,10 +432,10 @@ pub(crate) fn failures_of_a_recipient_are_counted(store: &mut dyn RelayStore) {
             .unwrap()
             .is_empty()
     );
-    let given_up = store
+    let dead = store
         .note_failure("CLAUDE", &ids[..1], true, at(5))
         .unwrap();
-    assert_eq!(given_up, ["M1"]);
+    assert_eq!(dead, ["M1"]);
     let delivery = way(store, "M1");
     assert_eq!(
         (delivery.state, delivery.attempts),

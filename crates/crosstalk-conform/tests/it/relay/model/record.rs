@@ -160,7 +160,7 @@ impl Model {
         self.stands(peer, self.find(id)?)
     }
 
-    /// Closes a poll; nothing if whoever asks may not.
+    /// Closes a poll; nothing if the caller may not.
     pub(in crate::relay) fn close_poll(&mut self, peer: &Peer, id: &str) -> Option<Value> {
         let number = self.find(id)?;
         let arrival = &self.messages[number].admission.arrival;
