@@ -63,7 +63,7 @@ impl HttpError {
     pub(super) fn missing(thing: &str) -> Self {
         let refusal = Rejection::new(
             ErrorCode::Route,
-            format!("The {thing} was not found, or you lack access."),
+            format!("There is no {thing}, or you lack access."),
             "check its name, and the credential that you use.",
         );
         refusal.with_reason(format!("There is no {thing}")).into()
