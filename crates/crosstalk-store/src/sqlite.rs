@@ -457,7 +457,7 @@ impl Store for SqliteStore {
     }
 
     fn search(&self, search: &Search, page: Page) -> Result<Listing<Record>, StoreError> {
-        self.search_all(search, page)
+        self.search_all(search, page).map(|(found, _)| found)
     }
 
     fn knows(&self, address: &str) -> Result<bool, StoreError> {
