@@ -20,10 +20,11 @@ mod hold;
 mod hop;
 mod pattern;
 mod peer;
-mod port;
+pub mod port;
 mod receipt;
 pub mod report;
 mod route;
+mod sync_port;
 mod trace;
 
 pub use accept::{
@@ -46,12 +47,12 @@ pub use hold::{
 pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, add_logged_hop, check_hop, hops_of};
 pub use pattern::{Pattern, PatternError};
 pub use peer::{KnownNames, Peer, Role, authority, is_human, is_system};
-pub use port::{
+pub use receipt::{Receipted, acknowledgement};
+pub use route::{Binding, Route, Routes};
+pub use sync_port::{
     BLOB_BYTES_LEAST, ConversationId, DeadLetter, DueDelivery, DuePoll, Errand, FilledSearch,
     HandedOut, InboxEntry, InboxQuery, IndexProgress, Lease, MAX_COUNTED, PollState, QueueDepth,
     RelayStore, Retention, RetiredCount, SearchProgress, StoreGauges, TokenCounts, TokenRecord,
     Upload,
 };
-pub use receipt::{Receipted, acknowledgement};
-pub use route::{Binding, Route, Routes};
 pub use trace::{HopSignature, HopStep, TraceFault, trace};

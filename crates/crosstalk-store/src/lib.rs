@@ -33,5 +33,5 @@ pub use fault::{DiskError, KeyFileError};
 pub use home::{Home, HomeError};
 pub use keys::{KeyHandover, KeyListing, KeyStore, StoredKey};
 pub use permission::require_own;
-pub use sqlite::{Owned, SqliteStore, StoreOpening};
+pub use sqlite::{Owned, SqliteRelay, SqliteStore, StoreOpening};
 pub use trust::{TrustFile, TrustStoreError};
