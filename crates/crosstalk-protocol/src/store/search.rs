@@ -1,5 +1,7 @@
 //! Search terms as a person types them, and the text that is searched.
 
+use super::arrival::Arrival;
+
 /// What is looked for: every term has to be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
@@ -147,6 +149,19 @@ pub fn searchable(text: &str) -> String {
         }
     }
     out
+}
+
+/// The searched text of a message: body, context, sender, receiver, intent.
+pub fn searched_texts(a: &Arrival) -> [String; 5] {
+    let two = |one: &str, other: &str| searchable(&format!("{one} {other}"));
+    let meaning = a.meaning.map_or("", |m| m.as_str());
+    [
+        searchable(&a.body),
+        searchable(a.context.as_deref().unwrap_or_default()),
+        two(&a.sender, a.user.as_deref().unwrap_or_default()),
+        searchable(&a.receiver),
+        two(a.intent.as_deref().unwrap_or_default(), meaning),
+    ]
 }
 
 /// Han, kana, Thai, Lao, Burmese, Khmer.
