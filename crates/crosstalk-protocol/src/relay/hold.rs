@@ -236,6 +236,9 @@ pub struct HeldMessage {
 }
 
 impl HoldDecision {
+    /// Why a message lapses that waited for as long as messages are kept.
+    pub const TOO_OLD: &'static str = "nobody decided for as long as messages are kept";
+
     /// A message that waits lapses by itself, and its sender is not told.
     pub fn lapse(held: &HeldMessage, reason: &str, at: Timestamp) -> Self {
         Self {
