@@ -146,7 +146,26 @@ impl SqliteRelay {
     /// # Errors
     /// If it can't be opened or made, or another relay uses it.
     pub fn open(path: impl Into<PathBuf>, context: StoreContext) -> Result<Arc<Self>, StoreError> {
-        let path = path.into();
+        Self::open_as(path.into(), context, false)
+    }
+
+    /// The same, but messages are indexed only when somebody waits for it: for tests of what holds before.
+    ///
+    /// # Errors
+    /// If it can't be opened or made, or another relay uses it.
+    #[doc(hidden)]
+    pub fn open_lazy(
+        path: impl Into<PathBuf>,
+        context: StoreContext,
+    ) -> Result<Arc<Self>, StoreError> {
+        Self::open_as(path.into(), context, true)
+    }
+
+    fn open_as(
+        path: PathBuf,
+        context: StoreContext,
+        is_lazy: bool,
+    ) -> Result<Arc<Self>, StoreError> {
         let mut store = SqliteStore::open(&path)?;
         let owned = store.own()?;
         let interrupted = store.release_leases((context.clock)())?;
@@ -163,7 +182,7 @@ impl SqliteRelay {
         let (queries, readers) = start_readers(&path)?;
         let filler = SearchFiller::start(SqliteStore::open(&path)?, Arc::clone(&shared))?;
         let (jobs, todo) = sync_channel(MAX_WAITING);
-        let writer = Writer::new(store, Arc::clone(&shared), filler)?;
+        let writer = Writer::new(store, Arc::clone(&shared), filler, is_lazy)?;
         if interrupted > 0 {
             shared.notify(StoreEvent::Interrupted(interrupted));
         }
