@@ -181,7 +181,8 @@ impl Writer {
 
     fn has_to_index(&self) -> bool {
         let is_awaited = !self.later.is_empty() || self.end.is_some();
-        self.progress.left > 0 && (is_awaited || !self.is_lazy)
+        let is_over = self.end.is_some_and(|end| Instant::now() >= end);
+        self.progress.left > 0 && !is_over && (is_awaited || !self.is_lazy)
     }
 
     fn stop(&mut self, rest: Rest) {
