@@ -27,25 +27,24 @@ mod registry;
 mod view;
 
 pub use audit::{AuditLog, LogHead, LogProof, LogRoot, NewLogEntry};
-pub use delivery::{AttemptResult, CourierQuery, DeliveryQueue, LeasedDelivery};
-pub use event::{Arrived, StoreContext, StoreEvent, StoreEvents, StoreStop};
+pub use delivery::{
+    AttemptResult, CourierQuery, DeadLetter, DeliveryQueue, DueDelivery, Errand, Lease,
+    LeasedDelivery,
+};
+pub use event::{Arrived, IndexProgress, StoreContext, StoreEvent, StoreEvents, StoreStop};
 pub use ledger::{ConsentLedger, GrantQuery};
 pub use mailbox::{
-    Cursor, InboxEntry, InboxQuery, Mailbox, MailboxAction, MailboxChange, SettledNotice,
+    Cursor, HandedOut, InboxEntry, InboxQuery, Mailbox, MailboxAction, MailboxChange, SettledNotice,
 };
-pub use maintenance::{Maintenance, MaintenanceResult, MaintenanceTask, NextTimes, PollQueue};
+pub use maintenance::{
+    DuePoll, MAX_COUNTED, Maintenance, MaintenanceResult, MaintenanceTask, NextTimes, PollQueue,
+    PollState, QueueDepth, Retention, StoreGauges,
+};
 pub use registry::{
-    BlobIndex, BlobQuery, BlobUse, Registry, RegistryChange, RegistrySnapshot, RegistryVersion,
-    Upload,
+    BLOB_BYTES_LEAST, BlobIndex, BlobQuery, BlobUse, Registry, RegistryChange, RegistrySnapshot,
+    RegistryVersion, TokenRecord, Upload,
 };
-pub use view::{MessageViews, RecordQuery, SearchQuery};
-
-// Data that both ports have.
-pub use super::sync_port::{
-    BLOB_BYTES_LEAST, ConversationId, DeadLetter, DueDelivery, DuePoll, Errand, FilledSearch,
-    HandedOut, IndexProgress, Lease, MAX_COUNTED, PollState, QueueDepth, Retention, StoreGauges,
-    TokenRecord,
-};
+pub use view::{FilledSearch, MessageViews, RecordQuery, SearchQuery};
 
 use super::accept::AcceptOutcome;
 use super::admit::Admission;
