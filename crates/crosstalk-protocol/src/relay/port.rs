@@ -27,30 +27,31 @@ mod registry;
 mod view;
 
 pub use audit::{AuditLog, LogHead, LogProof, LogRoot, NewLogEntry};
-pub use delivery::{AttemptResult, CourierQuery, DeliveryQueue, LeasedDelivery};
-pub use event::{Arrived, StoreContext, StoreEvent, StoreEvents, StoreStop};
+pub use delivery::{
+    AttemptResult, CourierQuery, DeadLetter, DeliveryQueue, DueDelivery, Errand, Lease,
+    LeasedDelivery,
+};
+pub use event::{Arrived, IndexProgress, StoreContext, StoreEvent, StoreEvents, StoreStop};
 pub use ledger::{ConsentLedger, GrantQuery};
 pub use mailbox::{
-    Cursor, InboxEntry, InboxQuery, Mailbox, MailboxAction, MailboxChange, SettledNotice,
+    Cursor, HandedOut, InboxEntry, InboxQuery, Mailbox, MailboxAction, MailboxChange, SettledNotice,
 };
-pub use maintenance::{Maintenance, MaintenanceResult, MaintenanceTask, NextTimes, PollQueue};
+pub use maintenance::{
+    DuePoll, MAX_COUNTED, Maintenance, MaintenanceResult, MaintenanceTask, NextTimes, PollQueue,
+    PollState, QueueDepth, Retention, StoreGauges,
+};
 pub use registry::{
-    BlobIndex, BlobQuery, BlobUse, Registry, RegistryChange, RegistrySnapshot, RegistryVersion,
-    Upload,
+    BLOB_BYTES_LEAST, BlobIndex, BlobQuery, BlobUse, Registry, RegistryChange, RegistrySnapshot,
+    RegistryVersion, TokenRecord, Upload,
 };
-pub use view::{MessageViews, RecordQuery, SearchQuery};
-
-// Data that both ports have.
-pub use super::sync_port::{
-    BLOB_BYTES_LEAST, ConversationId, DeadLetter, DueDelivery, DuePoll, Errand, FilledSearch,
-    HandedOut, IndexProgress, Lease, MAX_COUNTED, PollState, QueueDepth, Retention, StoreGauges,
-    TokenRecord,
-};
+pub use view::{FilledSearch, MessageViews, RecordQuery, SearchQuery};
 
 use super::accept::AcceptOutcome;
 use super::admit::Admission;
+use super::delivery::Delivery;
 use super::hold::{HeldMessage, HoldDecision, Ruling};
-use crate::store::StoreError;
+use crate::consent::Grant;
+use crate::store::{Record, StoreError};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use std::pin::Pin;
@@ -93,8 +94,44 @@ impl<S> RelayStore for S where
 {
 }
 
-// A relay holds its store as a trait object.
-const _: fn(&dyn RelayStore) = |_| ();
+/// What many ask for: one of its kind.
+impl dyn RelayStore {
+    /// The message with an id, indexed or not.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn record(&self, id: &str) -> Result<Option<Record>, StoreError> {
+        let ids = RecordQuery::Ids(vec![id.to_owned()]);
+        Ok(self.records(ids).await?.pop())
+    }
+
+    /// The deliveries of a message.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn deliveries_of(&self, id: &str) -> Result<Vec<Delivery>, StoreError> {
+        let of_each = self.deliveries(vec![id.to_owned()]).await?;
+        Ok(of_each.into_iter().flatten().collect())
+    }
+
+    /// The message with an id that is or was held.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn held_message(&self, id: &str) -> Result<Option<HeldMessage>, StoreError> {
+        Ok(self.held(HeldQuery::Id(id.to_owned())).await?.pop())
+    }
+
+    /// The consent with a name.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn grant(&self, name: &str) -> Result<Option<Grant>, StoreError> {
+        let names = GrantQuery::Named(vec![name.to_owned()]);
+        let mut named = self.grants(names).await?.into_iter();
+        Ok(named.find(|grant| grant.id == name))
+    }
+}
 
 /// Accepts messages.
 pub trait Intake {

@@ -5,17 +5,19 @@
 //! larger batches, exactly once. [`RelayStore::fill_search`] makes its words searchable some time later. Everything that
 //! [`Admission::rule`](super::Admission::rule) asks for is answered from accepted and from indexed messages.
 
-use super::accept::AcceptOutcome;
+use super::accept::{AcceptOutcome, ConversationId};
 use super::admit::Admission;
 use super::delivery::{Attempt, Delivery, DeliveryState, Handler};
 use super::hold::HoldStore;
-use super::peer::Role;
-use crate::audit::{Event, EventDetail, EventKind, LogStore};
+use super::port::{
+    DeadLetter, DueDelivery, DuePoll, Errand, FilledSearch, HandedOut, IndexProgress, Lease,
+    PollState, Retention, StoreGauges, TokenRecord,
+};
+use crate::audit::LogStore;
 use crate::consent::LedgerStore;
-use crate::store::{Listing, Page, Record, Search, Store, StoreError};
+use crate::store::{Page, Record, Search, Store, StoreError};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::registry::Priority;
 use std::collections::BTreeSet;
 
 /// The part of a store that only a relay needs.
@@ -179,7 +181,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     /// Notes when tokens were last used, by the hash of their secret. An earlier time changes nothing.
     fn note_token_uses(&mut self, uses: &[(Digest, Timestamp)]) -> Result<(), StoreError>;
 
-    /// What waits, and how large the store is, for monitoring. It counts up to [`MAX_COUNTED`] of each kind,
+    /// What waits, and how large the store is, for monitoring. It counts up to [`MAX_COUNTED`](super::MAX_COUNTED) of each kind,
     /// so that it costs little however much waits.
     fn gauges(&self) -> Result<StoreGauges, StoreError>;
 
@@ -194,7 +196,7 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     fn add_blob(&mut self, upload: &Upload<'_>, at: Timestamp) -> Result<(), StoreError>;
 
     /// How many bytes of attachments a credential has at the relay, besides one: each counts at least
-    /// [`BLOB_BYTES_LEAST`].
+    /// [`BLOB_BYTES_LEAST`](super::BLOB_BYTES_LEAST).
     fn uploaded_bytes(&self, by: &str, besides: Digest) -> Result<u64, StoreError>;
 
     /// Whether a credential, or any if none is named, uploaded an attachment and has not referred to it in a message.
@@ -245,9 +247,6 @@ pub trait RelayStore: Store + LogStore + LedgerStore + HoldStore {
     fn retire(&mut self, what: &Retention) -> Result<RetiredCount, StoreError>;
 }
 
-/// What an attachment counts at least, in bytes: a file takes up a block of the disk.
-pub const BLOB_BYTES_LEAST: u64 = 4096;
-
 /// An attachment that a credential uploaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Upload<'a> {
@@ -257,26 +256,6 @@ pub struct Upload<'a> {
     pub size: u64,
     /// The name of the credential.
     pub by: &'a str,
-}
-
-/// A poll that has to be counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DuePoll {
-    /// Its id.
-    pub id: String,
-    /// The place of the last message to it that was not counted.
-    pub touched: Option<u64>,
-}
-
-/// How a poll stands after it was counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PollState {
-    /// It is open, until this time if it ends by itself.
-    Open(Option<Timestamp>),
-    /// It was closed: answers before this time counted.
-    Closed(Timestamp),
-    /// This relay does not count it.
-    Elsewhere,
 }
 
 /// A query for an inbox.
@@ -305,30 +284,6 @@ pub struct InboxEntry {
     pub record: Record,
 }
 
-/// Messages that were handed out to an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HandedOut {
-    /// For whom.
-    pub address: String,
-    /// Their ids.
-    pub ids: Vec<String>,
-    /// When.
-    pub at: Timestamp,
-}
-
-/// How far indexing is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IndexProgress {
-    /// The place of the last message that is indexed.
-    pub through: u64,
-    /// How many are not, at most; nothing is left exactly if this is 0.
-    pub left: u64,
-    /// How many were indexed by this call.
-    pub filed: usize,
-    /// How many messages could not be indexed and are kept apart.
-    pub quarantined: u64,
-}
-
 /// How far the search index is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SearchProgress {
@@ -336,154 +291,6 @@ pub struct SearchProgress {
     pub through: u64,
     /// How many indexed messages are not, at most; nothing is left exactly if this is 0.
     pub left: u64,
-}
-
-/// What a search found in the search index.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FilledSearch {
-    /// The messages.
-    pub found: Listing<Record>,
-    /// The place of the last message whose words are in the index.
-    pub through: u64,
-}
-
-/// What a CLOSE ends.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ConversationId {
-    /// A thread.
-    Thread(String),
-    /// A session, where no thread is named.
-    Session(String),
-}
-
-/// A delivery that a handler has to carry out.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DueDelivery {
-    /// To whom.
-    pub to: String,
-    /// How.
-    pub by: Handler,
-    /// How often it was tried before.
-    pub attempts: u32,
-    /// Since when it is leased: the time tells the lease from the ones before.
-    pub leased_at: Timestamp,
-    /// How urgent it is.
-    pub priority: Priority,
-    /// The message.
-    pub record: Record,
-}
-
-/// A lease of a delivery: whoever holds it may end or renew it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lease {
-    /// The id of the message.
-    pub id: String,
-    /// To whom.
-    pub to: String,
-    /// Since when it is leased.
-    pub at: Timestamp,
-}
-
-/// What is known about a message that waits for a person to carry it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Errand {
-    /// From whom.
-    pub sender: String,
-    /// Where to.
-    pub to: String,
-    /// Who sent the message that it answers.
-    pub asker: Option<String>,
-    /// Whether that message answers one that was carried to the same destination: the chat there asked back.
-    pub asker_is_carried: bool,
-}
-
-/// A delivery that is a dead letter.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DeadLetter {
-    /// The message.
-    pub id: String,
-    /// From whom.
-    pub from: String,
-    /// The delivery.
-    pub delivery: Delivery,
-}
-
-/// A token as it is kept: not the secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenRecord {
-    /// Its name.
-    pub name: String,
-    /// The SHA-256 of the secret.
-    pub hash: Digest,
-    /// What it is for.
-    pub role: Role,
-    /// For which addresses, as patterns.
-    pub addresses: Vec<String>,
-    /// To whom it may carry messages of others, as patterns.
-    pub courier: Vec<String>,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// When it ends.
-    pub expires_at: Option<Timestamp>,
-    /// When it was revoked.
-    pub revoked_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
-    pub last_used_at: Option<Timestamp>,
-}
-
-impl TokenRecord {
-    /// What the log says about its creation (AUD-003): its name and what it is good for, never the secret or its hash.
-    pub fn created(&self, by: &str) -> Event<'static> {
-        let mut detail = EventDetail::default()
-            .with("token", &self.name)
-            .with("by", by)
-            .with("role", self.role.as_str());
-        for (name, addresses) in [("for", &self.addresses), ("courier", &self.courier)] {
-            if !addresses.is_empty() {
-                detail = detail.with(name, &addresses.join(","));
-            }
-        }
-        if let Some(end) = self.expires_at {
-            detail = detail.with("expires", &end.to_string());
-        }
-        Event {
-            detail: Some(detail),
-            ..Event::new(EventKind::Granted, self.created_at)
-        }
-    }
-
-    /// What the log says about the revocation of a token that no REVOKE asked for (AUD-003).
-    pub fn revoked(name: &str, by: &str, at: Timestamp) -> Event<'static> {
-        Event {
-            detail: Some(EventDetail::default().with("token", name).with("by", by)),
-            ..Event::new(EventKind::Revoked, at)
-        }
-    }
-}
-
-/// How many of one kind [`RelayStore::gauges`] counts at most.
-pub const MAX_COUNTED: u64 = 100_000;
-
-/// A queue: how many wait in it, and since when the oldest does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueDepth {
-    /// How many wait, up to [`MAX_COUNTED`].
-    pub count: u64,
-    /// Since when the oldest waits.
-    pub oldest: Option<Timestamp>,
-}
-
-/// What waits in the store of a relay, and how large the store is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoreGauges {
-    /// Deliveries that are queued, for each handler but the inbox.
-    pub deliveries: Vec<(Handler, QueueDepth)>,
-    /// Messages that wait for a person's decision.
-    pub held: QueueDepth,
-    /// Dead letters, up to [`MAX_COUNTED`].
-    pub dead_letters: u64,
-    /// The size of the files of the store.
-    pub bytes: u64,
 }
 
 /// How many tokens were made and revoked: a version of the list of tokens.
@@ -505,19 +312,6 @@ impl TokenCounts {
             revoked: count(revoked.count()),
         }
     }
-}
-
-/// Which messages are too old to be kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retention {
-    /// Messages that came before this time; none if nothing is said.
-    pub before: Option<Timestamp>,
-    /// Messages whose `Expires` is not after this time.
-    pub now: Timestamp,
-    /// Sensitive messages that may not be kept for long: those that came before this time and that everybody has.
-    pub brief_before: Option<Timestamp>,
-    /// How many at most.
-    pub limit: usize,
 }
 
 /// How many messages were erased.

@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::{oneshot, watch};
 
@@ -74,7 +74,8 @@ impl std::fmt::Debug for SqliteRelay {
 /// What the threads share.
 struct Shared {
     context: StoreContext,
-    stopped: OnceLock<StoreStop>,
+    /// Why nothing is written any more, once that is so.
+    stopped: watch::Sender<Option<StoreStop>>,
     /// How often this process has written what an agent says it can do.
     declarations: AtomicU64,
 }
@@ -85,13 +86,13 @@ impl Shared {
     }
 
     fn stop(&self, why: StoreStop) {
-        let why = self.stopped.get_or_init(|| why);
-        self.notify(StoreEvent::Stopped(why.clone()));
+        self.stopped.send_replace(Some(why.clone()));
+        self.notify(StoreEvent::Stopped(why));
     }
 
     /// What a caller is told whose command or query nobody answers.
     fn gone(&self) -> StoreError {
-        match self.stopped.get() {
+        match &*self.stopped.borrow() {
             Some(StoreStop::Failed(error)) => error.clone(),
             _ => StoreError::new(StoreFault::Busy, "the relay is shutting down", ""),
         }
@@ -146,13 +147,32 @@ impl SqliteRelay {
     /// # Errors
     /// If it can't be opened or made, or another relay uses it.
     pub fn open(path: impl Into<PathBuf>, context: StoreContext) -> Result<Arc<Self>, StoreError> {
-        let path = path.into();
+        Self::open_as(path.into(), context, false)
+    }
+
+    /// The same, but messages are indexed only when somebody waits for it: for tests of what holds before.
+    ///
+    /// # Errors
+    /// If it can't be opened or made, or another relay uses it.
+    #[doc(hidden)]
+    pub fn open_lazy(
+        path: impl Into<PathBuf>,
+        context: StoreContext,
+    ) -> Result<Arc<Self>, StoreError> {
+        Self::open_as(path.into(), context, true)
+    }
+
+    fn open_as(
+        path: PathBuf,
+        context: StoreContext,
+        is_lazy: bool,
+    ) -> Result<Arc<Self>, StoreError> {
         let mut store = SqliteStore::open(&path)?;
         let owned = store.own()?;
         let interrupted = store.release_leases((context.clock)())?;
         let shared = Arc::new(Shared {
             context,
-            stopped: OnceLock::new(),
+            stopped: watch::Sender::new(None),
             declarations: AtomicU64::new(0),
         });
         let registry = RegistryReader {
@@ -163,7 +183,7 @@ impl SqliteRelay {
         let (queries, readers) = start_readers(&path)?;
         let filler = SearchFiller::start(SqliteStore::open(&path)?, Arc::clone(&shared))?;
         let (jobs, todo) = sync_channel(MAX_WAITING);
-        let writer = Writer::new(store, Arc::clone(&shared), filler)?;
+        let writer = Writer::new(store, Arc::clone(&shared), filler, is_lazy)?;
         if interrupted > 0 {
             shared.notify(StoreEvent::Interrupted(interrupted));
         }
@@ -249,7 +269,15 @@ impl SqliteRelay {
         Box::pin(async move {
             let (tell, told) = oneshot::channel();
             self.enqueue(&self.jobs, job(tell))?;
-            told.await.map_err(|_| self.shared.gone())?
+            match told.await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    // The writer ends, and is about to say why. The sender lives as long as this handle.
+                    let mut stopped = self.shared.stopped.subscribe();
+                    let _ = stopped.wait_for(Option::is_some).await;
+                    Err(self.shared.gone())
+                }
+            }
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::admit::Admission;
 use super::super::delivery::{DeliveryState, Handler};
-use super::super::port::ConversationId;
+use super::ConversationId;
 use super::is_accepted_after_close;
 use crate::consent::Grant;
 use crate::poll::may_be_ballot;

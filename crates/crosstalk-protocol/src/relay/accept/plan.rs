@@ -4,7 +4,7 @@
 
 use super::super::admit::Admission;
 use super::super::delivery::{DeliveryState, Handler};
-use super::super::port::ConversationId;
+use super::ConversationId;
 use super::changes::{
     AcceptPlan, DisplacedMessage, ImprovedMessage, NewHeld, NewMessage, PlannedEvent,
     PlannedOutcome, PlannedPlace, ReportedDelivery,

@@ -2,13 +2,13 @@
 
 use super::StoreFuture;
 use super::mailbox::InboxEntry;
-use super::{DeadLetter, DueDelivery, Lease};
 use crate::relay::admit::RelayRules;
-use crate::relay::delivery::{Attempt, Delivery, DeliveryState};
+use crate::relay::delivery::{Attempt, Delivery, DeliveryState, Handler};
 use crate::relay::peer::Peer;
 use crate::store::Record;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::name::same_name;
+use crosstalk_envelope::registry::Priority;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +44,17 @@ pub trait DeliveryQueue {
 
     /// Queues the deliveries of a message that are dead letters again. How many.
     fn requeue(&self, id: &str, at: Timestamp) -> StoreFuture<'_, u64>;
+}
+
+/// A lease of a delivery: whoever holds it may end or renew it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The id of the message.
+    pub id: String,
+    /// To whom.
+    pub to: String,
+    /// Since when it is leased.
+    pub at: Timestamp,
 }
 
 impl Lease {
@@ -90,4 +101,45 @@ pub struct CourierQuery {
     pub caller: Arc<Peer>,
     /// How many at most.
     pub limit: usize,
+}
+
+/// A delivery that a handler has to carry out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DueDelivery {
+    /// To whom.
+    pub to: String,
+    /// How.
+    pub by: Handler,
+    /// How often it was tried before.
+    pub attempts: u32,
+    /// Since when it is leased: the time tells the lease from the ones before.
+    pub leased_at: Timestamp,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// The message.
+    pub record: Record,
+}
+
+/// What is known about a message that waits for a person to carry it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errand {
+    /// From whom.
+    pub sender: String,
+    /// Where to.
+    pub to: String,
+    /// Who sent the message that it answers.
+    pub asker: Option<String>,
+    /// Whether that message answers one that was carried to the same destination: the chat there asked back.
+    pub asker_is_carried: bool,
+}
+
+/// A delivery that is a dead letter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeadLetter {
+    /// The message.
+    pub id: String,
+    /// From whom.
+    pub from: String,
+    /// The delivery.
+    pub delivery: Delivery,
 }

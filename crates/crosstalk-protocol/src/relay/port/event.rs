@@ -1,6 +1,5 @@
 //! What a store reports to the relay, and what it is given when it is opened.
 
-use super::IndexProgress;
 use crate::relay::admit::Admission;
 use crate::relay::delivery::Recipient;
 use crate::store::StoreError;
@@ -98,4 +97,17 @@ pub enum StoreStop {
     Told,
     /// The store can't be relied on.
     Failed(StoreError),
+}
+
+/// How far indexing is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexProgress {
+    /// The place of the last message that is indexed.
+    pub through: u64,
+    /// How many are not, at most; nothing is left exactly if this is 0.
+    pub left: u64,
+    /// How many were indexed by this call.
+    pub filed: usize,
+    /// How many messages could not be indexed and are kept apart.
+    pub quarantined: u64,
 }

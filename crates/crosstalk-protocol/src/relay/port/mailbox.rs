@@ -1,6 +1,6 @@
 //! Mailboxes: what waits for an address, and what its recipient did with it.
 
-use super::{HandedOut, StoreFuture};
+use super::StoreFuture;
 use crate::relay::delivery::{DeliveryState, Handler};
 use crate::store::Record;
 use crosstalk_envelope::Timestamp;
@@ -136,4 +136,15 @@ pub struct SettledNotice {
     pub address: String,
     /// Its id.
     pub id: String,
+}
+
+/// Messages that were handed out to an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandedOut {
+    /// For whom.
+    pub address: String,
+    /// Their ids.
+    pub ids: Vec<String>,
+    /// When.
+    pub at: Timestamp,
 }

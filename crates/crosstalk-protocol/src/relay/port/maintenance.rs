@@ -1,6 +1,7 @@
 //! Work that a relay does from time to time: polls, notices, deadlines, erasure; and what it measures.
 
-use super::{DuePoll, PollState, Retention, StoreFuture, StoreGauges};
+use super::StoreFuture;
+use crate::relay::delivery::Handler;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 
@@ -36,7 +37,7 @@ pub trait Maintenance {
     /// Removes notices that were sent.
     fn drop_notices(&self, sent: Vec<u64>) -> StoreFuture<'_, ()>;
 
-    /// What waits, and how large the store is, for monitoring. It counts up to [`MAX_COUNTED`](super::MAX_COUNTED) of each kind,
+    /// What waits, and how large the store is, for monitoring. It counts up to [`MAX_COUNTED`] of each kind,
     /// so that it costs little however much waits.
     fn gauges(&self) -> StoreFuture<'_, StoreGauges>;
 
@@ -92,4 +93,62 @@ pub struct MaintenanceResult {
     pub more: bool,
     /// The attachments that were forgotten.
     pub blobs: Vec<Digest>,
+}
+
+/// A poll that has to be counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuePoll {
+    /// Its id.
+    pub id: String,
+    /// The place of the last message to it that was not counted.
+    pub touched: Option<u64>,
+}
+
+/// How a poll stands after it was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PollState {
+    /// It is open, until this time if it ends by itself.
+    Open(Option<Timestamp>),
+    /// It was closed: answers before this time counted.
+    Closed(Timestamp),
+    /// This relay does not count it.
+    Elsewhere,
+}
+
+/// How many of one kind [`Maintenance::gauges`] counts at most.
+pub const MAX_COUNTED: u64 = 100_000;
+
+/// A queue: how many wait in it, and since when the oldest does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueDepth {
+    /// How many wait, up to [`MAX_COUNTED`].
+    pub count: u64,
+    /// Since when the oldest waits.
+    pub oldest: Option<Timestamp>,
+}
+
+/// What waits in the store of a relay, and how large the store is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreGauges {
+    /// Deliveries that are queued, for each handler but the inbox.
+    pub deliveries: Vec<(Handler, QueueDepth)>,
+    /// Messages that wait for a person's decision.
+    pub held: QueueDepth,
+    /// Dead letters, up to [`MAX_COUNTED`].
+    pub dead_letters: u64,
+    /// The size of the files of the store.
+    pub bytes: u64,
+}
+
+/// Which messages are too old to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Messages that came before this time; none if nothing is said.
+    pub before: Option<Timestamp>,
+    /// Messages whose `Expires` is not after this time.
+    pub now: Timestamp,
+    /// Sensitive messages that may not be kept for long: those that came before this time and that everybody has.
+    pub brief_before: Option<Timestamp>,
+    /// How many at most.
+    pub limit: usize,
 }

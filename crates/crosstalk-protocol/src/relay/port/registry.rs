@@ -1,8 +1,9 @@
 //! Tokens, declared agents, and attachments.
 
 use super::StoreFuture;
+use crate::audit::{Event, EventDetail, EventKind};
 use crate::relay::capability::Agent;
-use crate::relay::sync_port::TokenRecord;
+use crate::relay::peer::Role;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use std::collections::BTreeSet;
@@ -72,7 +73,7 @@ pub trait BlobIndex {
     fn add_blob(&self, upload: Upload, at: Timestamp) -> StoreFuture<'_, ()>;
 
     /// How many bytes of attachments a credential has at the relay, besides one: each counts at least
-    /// [`BLOB_BYTES_LEAST`](super::BLOB_BYTES_LEAST).
+    /// [`BLOB_BYTES_LEAST`].
     fn uploaded_bytes(&self, by: &str, besides: Digest) -> StoreFuture<'_, u64>;
 
     /// Who has to do with an attachment.
@@ -111,4 +112,60 @@ pub struct BlobUse {
     /// Who sent and who got the latest messages whose reference grants access, of those that are indexed and whose time is
     /// not over.
     pub parties: BTreeSet<String>,
+}
+
+/// What an attachment counts at least, in bytes: a file takes up a block of the disk.
+pub const BLOB_BYTES_LEAST: u64 = 4096;
+
+/// A token as it is kept: not the secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenRecord {
+    /// Its name.
+    pub name: String,
+    /// The SHA-256 of the secret.
+    pub hash: Digest,
+    /// What it is for.
+    pub role: Role,
+    /// For which addresses, as patterns.
+    pub addresses: Vec<String>,
+    /// To whom it may carry messages of others, as patterns.
+    pub courier: Vec<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl TokenRecord {
+    /// What the log says about its creation (AUD-003): its name and what it is good for, never the secret or its hash.
+    pub fn created(&self, by: &str) -> Event<'static> {
+        let mut detail = EventDetail::default()
+            .with("token", &self.name)
+            .with("by", by)
+            .with("role", self.role.as_str());
+        for (name, addresses) in [("for", &self.addresses), ("courier", &self.courier)] {
+            if !addresses.is_empty() {
+                detail = detail.with(name, &addresses.join(","));
+            }
+        }
+        if let Some(end) = self.expires_at {
+            detail = detail.with("expires", &end.to_string());
+        }
+        Event {
+            detail: Some(detail),
+            ..Event::new(EventKind::Granted, self.created_at)
+        }
+    }
+
+    /// What the log says about the revocation of a token that no REVOKE asked for (AUD-003).
+    pub fn revoked(name: &str, by: &str, at: Timestamp) -> Event<'static> {
+        Event {
+            detail: Some(EventDetail::default().with("token", name).with("by", by)),
+            ..Event::new(EventKind::Revoked, at)
+        }
+    }
 }

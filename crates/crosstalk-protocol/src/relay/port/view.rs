@@ -1,6 +1,6 @@
 //! Messages and threads as readers see them.
 
-use super::{FilledSearch, StoreFuture};
+use super::StoreFuture;
 use crate::store::{Listing, Page, Record, Search, Thread, ThreadFilter};
 use crosstalk_envelope::meta::Digest;
 
@@ -61,4 +61,13 @@ pub struct SearchQuery {
     pub page: Page,
     /// Whether messages that are not searchable yet are made so first. That may take long.
     pub is_complete: bool,
+}
+
+/// What a search found in the search index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilledSearch {
+    /// The messages.
+    pub found: Listing<Record>,
+    /// The place of the last message whose words are in the index.
+    pub through: u64,
 }

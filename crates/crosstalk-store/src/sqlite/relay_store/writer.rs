@@ -81,6 +81,8 @@ pub(super) struct Writer {
     search: SearchFiller,
     /// Until when it goes on, once it was told to stop.
     end: Option<Instant>,
+    /// Whether it indexes only when somebody waits for it.
+    is_lazy: bool,
 }
 
 impl Writer {
@@ -88,6 +90,7 @@ impl Writer {
         store: SqliteStore,
         shared: Arc<Shared>,
         search: SearchFiller,
+        is_lazy: bool,
     ) -> Result<Self, StoreError> {
         let progress = store.index_progress()?;
         shared.notify(StoreEvent::Indexed(progress));
@@ -102,6 +105,7 @@ impl Writer {
             handed_out: Vec::new(),
             handed_out_since: None,
             end: None,
+            is_lazy,
         })
     }
 
@@ -159,7 +163,7 @@ impl Writer {
         if is_idle || self.end.is_some() || self.handed_out_since.is_some_and(is_late) {
             self.note_handed_out();
         }
-        if self.progress.left > 0 {
+        if self.has_to_index() {
             self.index(is_idle, self.last_accepted - before)?;
         }
         self.change_indexed();
@@ -169,10 +173,16 @@ impl Writer {
     /// How long to wait for the next job: not at all while messages are to be indexed.
     fn patience(&self) -> Duration {
         match self.handed_out_since {
-            _ if self.progress.left > 0 || self.end.is_some() => Duration::ZERO,
+            _ if self.has_to_index() || self.end.is_some() => Duration::ZERO,
             Some(since) => HANDED_OUT_DELAY.saturating_sub(since.elapsed()),
             None => FOREVER,
         }
+    }
+
+    fn has_to_index(&self) -> bool {
+        let is_awaited = !self.later.is_empty() || self.end.is_some();
+        let is_over = self.end.is_some_and(|end| Instant::now() >= end);
+        self.progress.left > 0 && !is_over && (is_awaited || !self.is_lazy)
     }
 
     fn stop(&mut self, rest: Rest) {
