@@ -212,7 +212,7 @@ pub fn escalation(thread: &[Record], request: &Escalation<'_>) -> Result<Builder
 /// };
 /// let refused = handoff(&[], &HandoffBundle { bundle, approved: false }).unwrap_err();
 /// assert_eq!(refused.code, ErrorCode::Format);
-/// assert_eq!(refused.help, "name a capability, or say in a note what is to be done");
+/// assert_eq!(refused.explanation.help, "name a capability, or say in a note what is to be done");
 /// ```
 pub fn handoff(thread: &[Record], request: &HandoffBundle<'_>) -> Result<Builder, BundleError> {
     let bundle = &request.bundle;
@@ -257,7 +257,7 @@ pub fn handoff(thread: &[Record], request: &HandoffBundle<'_>) -> Result<Builder
 ///     elsewhere: &[],
 /// };
 /// let request = ForwardBundle { bundle, intent: Intent::Request, approved: false };
-/// assert!(forward(&[], &[], &request).unwrap_err().what.contains("no message"));
+/// assert!(forward(&[], &[], &request).unwrap_err().explanation.what.contains("no message"));
 /// ```
 pub fn forward(
     thread: &[Record],
@@ -313,7 +313,7 @@ pub fn forward(
 ///     outcome: Some("released"),
 ///     note: Some("Thank you, that was all."),
 /// };
-/// assert!(closing(&[], &request).unwrap_err().what.contains("no message"));
+/// assert!(closing(&[], &request).unwrap_err().explanation.what.contains("no message"));
 /// ```
 pub fn closing(thread: &[Record], request: &BundleClosing<'_>) -> Result<Builder, BundleError> {
     let parties = (request.sender, request.receiver, request.user);

@@ -5,8 +5,8 @@
 //! ```
 
 use crate::dns::{AddressAnswer, Dnssec};
-use crosstalk_envelope::Address;
 use crosstalk_envelope::name::same_name;
+use crosstalk_envelope::{Address, Explanation};
 
 /// How many names may stand for another name, one after the other.
 const CHAIN: usize = 8;
@@ -27,16 +27,27 @@ pub struct NameTable {
 
 /// Why a name can't be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.explanation())]
 pub enum NameError {
     /// What was to be the name is none: why.
-    #[error("{0}")]
-    Name(String),
+    Name(Explanation),
     /// What was to be the address is none: why.
-    #[error("{0}")]
-    Address(String),
+    Address(Explanation),
     /// The name would stand for itself, by way of these names.
-    #[error("the name would stand for itself: {}", .0.join(" → "))]
     Loop(Vec<String>),
+}
+
+impl NameError {
+    /// What happened, and what to do.
+    pub fn explanation(&self) -> Explanation {
+        match self {
+            Self::Name(explanation) | Self::Address(explanation) => explanation.clone(),
+            Self::Loop(way) => Explanation::fact(format!(
+                "the name would stand for itself: {}",
+                way.join(" → ")
+            )),
+        }
+    }
 }
 
 impl NameTable {
@@ -131,22 +142,25 @@ enum NameWalk<'n> {
 
 fn check_entry(name: &str, address: &str) -> Result<(), NameError> {
     match Address::parse(name) {
-        Err(fault) => Err(NameError::Name(format!("`{name}` is no name: {fault}"))),
-        Ok(read) if !read.is_name() => Err(NameError::Name(format!(
-            "`{name}` is a URL, which needs no name: give a simple name such as CLAUDE first"
+        Err(fault) => Err(NameError::Name(Explanation::fact(format!(
+            "`{name}` is no name: {fault}"
+        )))),
+        Ok(read) if !read.is_name() => Err(NameError::Name(Explanation::new(
+            format!("`{name}` is a URL, which needs no name"),
+            "give a simple name such as CLAUDE first",
         ))),
-        Ok(_) if name.trim() != name => Err(NameError::Name(format!(
+        Ok(_) if name.trim() != name => Err(NameError::Name(Explanation::fact(format!(
             "`{name}` begins or ends with a space: a simple name does not"
-        ))),
+        )))),
         Ok(_) => Ok(()),
     }?;
     match Address::parse(address) {
-        Err(fault) => Err(NameError::Address(format!(
+        Err(fault) => Err(NameError::Address(Explanation::fact(format!(
             "`{address}` is no address: {fault}"
-        ))),
-        Ok(_) if address.trim() != address => Err(NameError::Address(format!(
+        )))),
+        Ok(_) if address.trim() != address => Err(NameError::Address(Explanation::fact(format!(
             "`{address}` begins or ends with a space: an address does not"
-        ))),
+        )))),
         Ok(_) => Ok(()),
     }
 }

@@ -1,6 +1,7 @@
 //! The URLs that are called: `http` and `https`, with nothing in them that could be read in two ways.
 
 use crate::dns::host_fault;
+use crosstalk_envelope::Explanation;
 use fluent_uri::Uri;
 use fluent_uri::component::{self, Authority};
 use std::fmt;
@@ -47,33 +48,51 @@ impl fmt::Display for Host {
 
 /// Why a text is no URL that can be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.explanation())]
 pub enum UrlError {
     /// The text has more than 2,048 bytes.
-    #[error("the URL is too long")]
     TooLong,
     /// The text has characters that a URL writes as `%XX` or, in a host, as `xn--`.
-    #[error(
-        "the URL has characters in it that are not visible ASCII: write a host in its `xn--` form, and %XX for others"
-    )]
     NotAscii,
     /// Another scheme than `http` and `https`, or none.
-    #[error("a URL begins with https:// or http://")]
     Scheme,
     /// A user or a password stands before the host.
-    #[error("a URL has no user and no password in it: use `token_file` for a credential")]
     User,
     /// A part that is only for browsers.
-    #[error("a URL has no `#` here")]
     Fragment,
     /// The grammar of RFC 3986 ends at this byte.
-    #[error("the URL is not valid from character {} on", .0 + 1)]
     Malformed(usize),
     /// The port is empty, zero or too large.
-    #[error("the port is no number from 1 to 65535")]
     Port,
     /// The host is neither a name nor an address.
-    #[error("the host is no name with letters, digits and hyphens, and no IP address")]
     Host,
+}
+
+impl UrlError {
+    /// What happened, and what to do.
+    pub fn explanation(&self) -> Explanation {
+        match self {
+            Self::TooLong => Explanation::fact("the URL is too long"),
+            Self::NotAscii => Explanation::new(
+                "the URL has characters in it that are not visible ASCII",
+                "write a host in its `xn--` form, and %XX for others",
+            ),
+            Self::Scheme => Explanation::fact("a URL begins with https:// or http://"),
+            Self::User => Explanation::new(
+                "a URL has no user and no password in it",
+                "use `token_file` for a credential",
+            ),
+            Self::Fragment => Explanation::fact("a URL has no `#` here"),
+            Self::Malformed(byte) => Explanation::fact(format!(
+                "the URL is not valid from character {} on",
+                byte + 1
+            )),
+            Self::Port => Explanation::fact("the port is no number from 1 to 65535"),
+            Self::Host => Explanation::fact(
+                "the host is no name with letters, digits and hyphens, and no IP address",
+            ),
+        }
+    }
 }
 
 impl Url {

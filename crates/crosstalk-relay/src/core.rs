@@ -384,7 +384,20 @@ impl Relay {
         &self,
         ask: impl FnOnce(&dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.shared.readers.ask(ask).await
+        let answer = self.shared.readers.ask(ask).await;
+        self.stop_if_fatal(&answer);
+        answer
+    }
+
+    /// Stops the relay after an answer of a reader that says that the store can't be relied on. The writer alone would
+    /// not notice as long as no request comes as far as to it.
+    pub(crate) fn stop_if_fatal<T>(&self, answer: &Result<T, StoreError>) {
+        if let Err(error) = answer
+            && handle::is_fatal(error)
+        {
+            // A writer with too much to do finds out by itself.
+            let _ = self.jobs.try_send(Job::Fail(error.clone()));
+        }
     }
 
     /// A handle of the store for a reader that reads often and little, without a turn.

@@ -1,13 +1,14 @@
 //! Why somebody could not be called.
 
+use crosstalk_envelope::Explanation;
 use std::net::IpAddr;
 use std::time::Duration;
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.explanation())]
 pub enum OutboundError {
     /// The look-up of the host failed.
-    #[error("the address of {host} can't be looked up now: {reason}")]
     Lookup {
         /// The host.
         host: String,
@@ -15,12 +16,8 @@ pub enum OutboundError {
         reason: String,
     },
     /// The host has no address.
-    #[error("there is no host {0}")]
     Unknown(String),
     /// An address of the host is not public.
-    #[error(
-        "{host} is at {address}, which is not public ({what}): set `allow_private`, if that is meant"
-    )]
     NotPublic {
         /// The host.
         host: String,
@@ -30,7 +27,6 @@ pub enum OutboundError {
         what: &'static str,
     },
     /// No connection could be made.
-    #[error("{url} can't be reached: {reason}")]
     Unreachable {
         /// Where to.
         url: String,
@@ -38,7 +34,6 @@ pub enum OutboundError {
         reason: String,
     },
     /// The connection broke, or what came is not HTTP.
-    #[error("the connection to {url} broke: {reason}")]
     Broken {
         /// Where to.
         url: String,
@@ -48,12 +43,8 @@ pub enum OutboundError {
         was_sent: bool,
     },
     /// There was no answer in time.
-    #[error("there was no answer within {} s", .0.as_secs())]
     Late(Duration),
     /// It wants to be called elsewhere, which is not done.
-    #[error(
-        "{url} answers {status} and points to `{to}`; redirects are not followed: configure the right URL"
-    )]
     Redirect {
         /// The URL.
         url: String,
@@ -63,7 +54,6 @@ pub enum OutboundError {
         to: String,
     },
     /// The answer is too large.
-    #[error("the answer of {url} has more than {most} bytes")]
     TooLarge {
         /// The URL.
         url: String,
@@ -71,11 +61,43 @@ pub enum OutboundError {
         most: u64,
     },
     /// The request can't be made at all.
-    #[error("{0}")]
     Refused(String),
 }
 
 impl OutboundError {
+    /// What happened, and what to do.
+    pub fn explanation(&self) -> Explanation {
+        let help = match self {
+            Self::NotPublic { .. } => "set `allow_private`, if that is meant",
+            Self::Redirect { .. } => "configure the right URL",
+            _ => "",
+        };
+        let what = match self {
+            Self::Lookup { host, reason } => {
+                format!("the address of {host} can't be looked up now: {reason}")
+            }
+            Self::Unknown(host) => format!("there is no host {host}"),
+            Self::NotPublic {
+                host,
+                address,
+                what,
+            } => format!("{host} is at {address}, which is not public ({what})"),
+            Self::Unreachable { url, reason } => format!("{url} can't be reached: {reason}"),
+            Self::Broken { url, reason, .. } => {
+                format!("the connection to {url} broke: {reason}")
+            }
+            Self::Late(limit) => format!("there was no answer within {} s", limit.as_secs()),
+            Self::Redirect { url, status, to } => format!(
+                "{url} answers {status} and points to `{to}`, and redirects are not followed"
+            ),
+            Self::TooLarge { url, most } => {
+                format!("the answer of {url} has more than {most} bytes")
+            }
+            Self::Refused(reason) => reason.clone(),
+        };
+        Explanation::new(what, help)
+    }
+
     /// Whether another attempt may work without any change of the configuration.
     pub fn is_temporary(&self) -> bool {
         match self {

@@ -172,10 +172,12 @@ impl PinKey {
     fn messages(&self, console: &mut Console, rooms: &KeysAndTrust) -> Result<Exit, Failure> {
         let path = PathBuf::from(&self.what);
         if self.what != "-" && !Path::new(&self.what).exists() && is_key_id(&self.what) {
-            return Err(Failure::usage(format!(
-                "there is no file `{0}`: give the file with the message, or the key: crosstalk trust pin {0} --key FILE",
-                self.what
-            )));
+            return Err(
+                Failure::usage(format!("there is no file `{}`", self.what)).help(format!(
+                    "give the file with the message, or the key: crosstalk trust pin {} --key FILE",
+                    self.what
+                )),
+            );
         }
         let input = Input::read(&path, console)?;
         each_message(console, &input, |console, document| {

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::service::clipboard::Choice;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Address, Schemes};
+use crosstalk_envelope::{Address, Explanation, Schemes};
 use crosstalk_protocol::NameTable;
 use crosstalk_protocol::consent::Policy;
 use crosstalk_protocol::relay::Pattern;
@@ -362,9 +362,10 @@ pub(crate) fn set(console: &mut Console, target: &Target, value: &Value) -> Resu
         if let (Some(name), Value::Text(address)) = (target.name(), value) {
             // A table that leads in a circle is not made.
             let mut names = names_in(text, file.path(), target.profile.as_deref())?;
-            names
-                .set(name, address)
-                .map_err(|fault| Failure::usage(fault.to_string()))?;
+            names.set(name, address).map_err(|fault| {
+                let Explanation { what, help } = fault.explanation();
+                Failure::usage(what).help(help)
+            })?;
         }
         let after = put(text, target, value)?;
         check(&after, file.path())?;

@@ -221,3 +221,15 @@ fn the_check_sees_what_is_lost_doubled_refused_or_made_up() {
     assert_eq!(check(&["A", "B", "R"]), ["R was refused and is there"]);
     assert_eq!(check(&["A", "B", "X"]), ["X is there and was never sent"]);
 }
+
+#[test]
+fn a_relay_whose_readers_find_the_store_damaged_stops() {
+    let mut relay = relay().start();
+    let store = rusqlite::Connection::open(relay.store()).unwrap();
+    store.execute_batch("DROP TABLE token").unwrap();
+    // Who asks has to be known first: no request gets as far as to the writer.
+    let answer = relay.connect().receive(&letter("UNREAD-1", 1));
+    assert!(answer.map_or(true, |answer| answer.status == 503));
+    let ended = relay.wait_for_end();
+    assert!(!ended.success(), "{ended:?}\n{}", relay.log());
+}

@@ -1,5 +1,6 @@
 //! Addresses by pattern: `claude://*`, `human://acme.example/*`, `CHATGPT`, `*`.
 
+use crosstalk_envelope::Explanation;
 use crosstalk_envelope::name::{begins_with, same_name};
 use std::fmt;
 
@@ -21,13 +22,27 @@ pub struct Pattern {
 
 /// Why a text is no pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.explanation())]
 pub enum PatternError {
     /// There is nothing.
-    #[error("there is no address: write one, or the beginning of some and `*`, or `*` for all")]
     Empty,
     /// A `*` stands elsewhere than at the end.
-    #[error("a `*` stands at the end, for anything that follows, and nowhere else")]
     Star,
+}
+
+impl PatternError {
+    /// What happened, and what to do.
+    pub fn explanation(self) -> Explanation {
+        match self {
+            Self::Empty => Explanation::new(
+                "there is no address",
+                "write one, or the beginning of some and `*`, or `*` for all",
+            ),
+            Self::Star => Explanation::fact(
+                "a `*` stands at the end, for anything that follows, and nowhere else",
+            ),
+        }
+    }
 }
 
 impl Pattern {

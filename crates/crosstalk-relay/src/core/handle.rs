@@ -68,6 +68,8 @@ pub(super) enum Job {
     ChangeIndexed(Change),
     /// Record that messages were handed out. No caller waits for it.
     HandedOut(HandedOut),
+    /// Stop at once: a reader found that the store can't be relied on.
+    Fail(StoreError),
     /// Index the rest, as far as there is time, and stop.
     Stop,
 }
@@ -226,6 +228,7 @@ impl Writer {
                     self.handed_out.push(handed);
                     self.handed_out_since.get_or_insert_with(Instant::now);
                 }
+                Job::Fail(error) => return Err(error),
                 Job::Stop => self.stop(),
                 Job::Decide(decision, answer) => {
                     self.accept(&mut batch, &mut answers)?;
@@ -422,7 +425,7 @@ impl Writer {
 }
 
 /// Whether the store can't be relied on after this error: acknowledged messages may not be on disk.
-fn is_fatal(error: &StoreError) -> bool {
+pub(super) fn is_fatal(error: &StoreError) -> bool {
     matches!(
         error.fault,
         StoreFault::Unavailable | StoreFault::Damaged | StoreFault::Newer
@@ -495,7 +498,7 @@ impl Readers {
         self: &Arc<Self>,
         ask: impl FnOnce(&dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let gone = |_| StoreError::new(StoreFault::Unavailable, "the relay is shutting down", "");
+        let gone = |_| StoreError::new(StoreFault::Busy, "the relay is shutting down", "");
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         let turn = turn.map_err(|e| gone(e.to_string()))?;
         let readers = Arc::clone(self);
@@ -503,7 +506,14 @@ impl Readers {
             // The caller may be gone before the work is done: the permit belongs to the work.
             let _turn = turn;
             let idle = readers.lock().pop();
-            let handle = idle.map_or_else(&readers.open, Ok)?;
+            let handle = match idle {
+                Some(handle) => handle,
+                // What is open goes on: there may be too many open files.
+                None => (readers.open)().map_err(|e| StoreError {
+                    fault: StoreFault::Busy,
+                    ..e
+                })?,
+            };
             let answer = ask(handle.as_ref());
             readers.lock().push(handle);
             answer

@@ -106,6 +106,12 @@ impl Credentials {
 
     /// The tokens now. One looks at a time, so that an older list never takes the place of a newer one.
     fn known(&self) -> Result<KnownTokens, StoreError> {
+        let known = self.look();
+        self.relay.stop_if_fatal(&known);
+        known
+    }
+
+    fn look(&self) -> Result<KnownTokens, StoreError> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if cache.store.token_counts()? != cache.counts {
             let tokens = cache.store.tokens()?;

@@ -444,8 +444,8 @@ impl VerifyBundle {
         };
         let text = read(&self.path)?;
         let Some(file) = &self.message else {
-            let message = "a receipt is checked against its message: give it with --message FILE";
-            return Err(Failure::usage(message));
+            return Err(Failure::usage("a receipt is checked against its message")
+                .help("give it with --message FILE"));
         };
         let message = read(file)?;
         let broken = |what: String| Wrong {

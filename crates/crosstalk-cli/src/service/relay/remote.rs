@@ -462,6 +462,9 @@ impl fmt::Display for RelayError {
                     "{url} (E-ROUTE): {fault}. If it speaks TLS there, write https:// instead of http://"
                 );
             }
+            ClientError::Outbound(fault) if !fault.explanation().help.is_empty() => {
+                return write!(f, "{url} (E-ROUTE): {fault}");
+            }
             ClientError::Outbound(fault) => {
                 return write!(
                     f,

@@ -148,6 +148,15 @@ impl Drop for Disk {
     }
 }
 
+/// Ends the load.
+struct StopOnDrop<'s>(&'s AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Load, a cut in the midst of it, and what is wrong afterwards. The relay runs again then.
 fn cut(disk: &Disk, relay: &mut Relay, round: usize) -> Vec<String> {
     let (stop, dark) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -155,6 +164,8 @@ fn cut(disk: &Disk, relay: &mut Relay, round: usize) -> Vec<String> {
     let address = relay.address();
     let told: Told = std::thread::scope(|scope| {
         let senders = scope.spawn(|| load(address, round, &stop, &dark, &taken));
+        // Senders end, too, when this thread panics.
+        let end = StopOnDrop(&stop);
         wait_until("the first answers", || {
             assert!(!senders.is_finished(), "{}", relay.log());
             taken.load(Ordering::Relaxed) >= FEW
@@ -163,7 +174,7 @@ fn cut(disk: &Disk, relay: &mut Relay, round: usize) -> Vec<String> {
         disk.cut(&dark);
         // A relay that can't be sure of the disk any more stops, and says so.
         let ended = relay.wait_for_end();
-        stop.store(true, Ordering::Relaxed);
+        drop(end);
         let told = senders.join().unwrap();
         assert!(!ended.success(), "{ended:?}\n{}", relay.log());
         told
