@@ -229,8 +229,21 @@ impl SqliteRelay {
                 }
             };
             self.enqueue(&self.queries, ReaderJob::Answer(Box::new(answer)))?;
-            told.await.map_err(|_| self.shared.gone())?
+            let answer = told.await.map_err(|_| self.shared.gone())?;
+            self.stop_if_fatal(&answer);
+            answer
         })
+    }
+
+    /// Stops the writer after an answer that says that the store can't be relied on, whoever gave it. The writer alone would
+    /// not notice as long as it accepts nothing.
+    fn stop_if_fatal<T>(&self, answer: &Result<T, StoreError>) {
+        if let Err(error) = answer
+            && writer::is_fatal(error)
+        {
+            // A writer with too much to do finds out by itself.
+            let _ = self.jobs.try_send(Job::Fail(error.clone()));
+        }
     }
 
     /// Changes something, on the thread that writes.
@@ -270,7 +283,10 @@ impl SqliteRelay {
             let (tell, told) = oneshot::channel();
             self.enqueue(&self.jobs, job(tell))?;
             match told.await {
-                Ok(answer) => answer,
+                Ok(answer) => {
+                    self.stop_if_fatal(&answer);
+                    answer
+                }
                 Err(_) => {
                     // The writer ends, and is about to say why. The sender lives as long as this handle.
                     let mut stopped = self.shared.stopped.subscribe();

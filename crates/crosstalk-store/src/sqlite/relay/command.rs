@@ -14,6 +14,9 @@ use super::{delivery, hold, inbox, keep, poll, queue};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::sql::{Sql as _, value};
 
+/// Everything of the registry.
+pub(in crate::sqlite) type TokensAndAgents = (Vec<TokenRecord>, Vec<Agent>);
+
 impl SqliteStore {
     /// Whether there was ever a message at the position that a cursor stands for.
     pub(in crate::sqlite) fn has_cursor(&self, cursor: &Cursor) -> Result<bool, StoreError> {
@@ -124,7 +127,7 @@ impl SqliteStore {
     pub(in crate::sqlite) fn registry_unless(
         &self,
         known: Option<TokenCounts>,
-    ) -> Result<Option<(Vec<TokenRecord>, Vec<Agent>)>, StoreError> {
+    ) -> Result<Option<TokensAndAgents>, StoreError> {
         self.read(|db| {
             if known.is_some() && known == Some(keep::token_counts(db)?) {
                 return Ok(None);

@@ -271,11 +271,13 @@ impl Registry for SqliteRelay {
     ) -> StoreFuture<'_, Option<RegistrySnapshot>> {
         // A look at an index that is in memory: shorter than it takes to wake another thread.
         Box::pin(async move {
-            let mut reader = self.registry_reader();
-            let reader = reader.as_mut().ok_or_else(|| self.shared.gone())?;
             // Counted after the change is durable, so that a later call sees what this one missed.
             let declarations = self.shared.declarations.load(Ordering::Acquire);
-            reader.read(known, declarations)
+            let mut reader = self.registry_reader();
+            let reader = reader.as_mut().ok_or_else(|| self.shared.gone())?;
+            let answer = reader.read(known, declarations);
+            self.stop_if_fatal(&answer);
+            answer
         })
     }
 

@@ -52,6 +52,8 @@ pub(super) enum Job {
     ChangeIndexed(Change),
     /// Note that messages were handed out. No caller waits for it.
     HandedOut(HandedOut),
+    /// Stop at once: a reader found that the store can't be relied on.
+    Fail(StoreError),
     /// Stop when nothing is left to do.
     Stop(Rest),
 }
@@ -142,6 +144,7 @@ impl Writer {
                     self.handed_out.push(handed);
                     self.handed_out_since.get_or_insert_with(Instant::now);
                 }
+                Job::Fail(error) => return Err(error),
                 Job::Stop(rest) => self.stop(rest),
                 Job::Decide(decision, reply) => {
                     self.accept(&mut batch, &mut replies)?;
@@ -339,11 +342,19 @@ impl Writer {
     }
 }
 
-/// The error, if the store can't be relied on after it: acknowledged messages may not be on disk.
+/// Whether the store can't be relied on after this error: acknowledged messages may not be on disk.
+pub(super) fn is_fatal(error: &StoreError) -> bool {
+    matches!(
+        error.fault,
+        StoreFault::Unavailable | StoreFault::Damaged | StoreFault::Newer
+    )
+}
+
+/// The error, if the store can't be relied on after it.
 fn if_fatal(error: &StoreError) -> Result<(), StoreError> {
-    match error.fault {
-        StoreFault::Unavailable | StoreFault::Damaged | StoreFault::Newer => Err(error.clone()),
-        _ => Ok(()),
+    match is_fatal(error) {
+        true => Err(error.clone()),
+        false => Ok(()),
     }
 }
 

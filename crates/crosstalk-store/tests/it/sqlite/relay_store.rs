@@ -7,12 +7,13 @@ use crate::{Place, at};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::port::{
-    Intake as _, Maintenance as _, MessageViews as _, RecordQuery, Retention, StoreContext,
-    StoreEvent, StoreEvents, StoreFuture, StoreStop,
+    ConsentLedger as _, GrantQuery, Intake as _, Maintenance as _, MessageViews as _, RecordQuery,
+    Registry as _, Retention, StoreContext, StoreEvent, StoreEvents, StoreFuture, StoreStop,
 };
 use crosstalk_protocol::relay::{Attempt, Handler, RelayStore as _, Role, TokenRecord};
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use crosstalk_store::{SqliteRelay, SqliteStore};
+use crosstalk_testing::wait::wait_until;
 use rusqlite::Connection;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -233,6 +234,44 @@ fn a_writer_that_panics_says_so() {
     let of_id = RecordQuery::Ids(vec!["M1".to_owned()]);
     assert_eq!(wait_for(store.records(of_id)).unwrap().len(), 1);
     wait_for(store.stop()).unwrap();
+}
+
+/// Nothing is accepted any more after a query, a command or a look at the tokens has found that the store is broken.
+#[test]
+fn a_store_that_is_found_damaged_stops() {
+    type Ask = fn(&SqliteRelay) -> Result<(), StoreError>;
+    let asks: [(&str, Ask); 3] = [
+        ("token", |store| wait_for(store.registry(None)).map(drop)),
+        ("consent", |store| {
+            wait_for(store.grants(GrantQuery::Named(vec!["G".to_owned()]))).map(drop)
+        }),
+        ("owed", |store| {
+            wait_for(store.drop_notices(vec![1])).map(drop)
+        }),
+    ];
+    for (table, ask) in asks {
+        let place = Place::new();
+        let events = Arc::new(Panics::default());
+        let context = StoreContext {
+            events: Arc::clone(&events) as Arc<dyn StoreEvents>,
+            clock: Arc::new(|| at(0)),
+        };
+        let store = SqliteRelay::open(place.home().store(), context).unwrap();
+        ask(&store).unwrap();
+        let other = Connection::open(place.home().store()).unwrap();
+        other
+            .execute_batch(&format!(
+                "PRAGMA foreign_keys = OFF; DROP TABLE \"{table}\""
+            ))
+            .unwrap();
+        assert_eq!(ask(&store).unwrap_err().fault, StoreFault::Damaged);
+        wait_until("the store stops", || events.0.lock().unwrap().is_some());
+        let why = events.0.lock().unwrap().clone();
+        assert!(
+            matches!(why, Some(StoreStop::Failed(_))),
+            "{table}: {why:?}"
+        );
+    }
 }
 
 /// Tokens that a person makes in another process count at once.
