@@ -95,7 +95,7 @@ impl<S> RelayStore for S where
 }
 
 /// What many ask for: one of its kind.
-impl dyn RelayStore {
+impl dyn RelayStore + '_ {
     /// The message with an id, indexed or not.
     ///
     /// # Errors
