@@ -20,18 +20,19 @@ mod hold;
 mod hop;
 mod pattern;
 mod peer;
-mod port;
+pub mod port;
 mod receipt;
 pub mod report;
 mod route;
+mod sync_port;
 mod trace;
 
 pub use accept::{
     AcceptChanges, AcceptFacts, AcceptNeeds, AcceptNumbers, AcceptOutcome, AcceptPlan,
-    ConversationParties, DeliveryFacts, DisplacedMessage, HeldFacts, ImprovedMessage, KnownFacts,
-    LoggedFacts, NewHeld, NewMessage, ParentFacts, ParentNeeds, PendingParties, PlannedEvent,
-    PlannedOutcome, PlannedPlace, PollFacts, ReportedDelivery, SessionFacts, Surroundings,
-    id_conflict, is_accepted_after_close, plan_accept,
+    ConversationId, ConversationParties, DeliveryFacts, DisplacedMessage, HeldFacts,
+    ImprovedMessage, KnownFacts, LoggedFacts, NewHeld, NewMessage, ParentFacts, ParentNeeds,
+    PendingParties, PlannedEvent, PlannedOutcome, PlannedPlace, PollFacts, ReportedDelivery,
+    SessionFacts, Surroundings, id_conflict, is_accepted_after_close, plan_accept,
 };
 pub use admit::{Admission, AdmissionCandidate, RelayRules, admit};
 pub use capability::{ANY, Agent, Directory};
@@ -47,11 +48,12 @@ pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, add_logged_hop, check_hop, h
 pub use pattern::{Pattern, PatternError};
 pub use peer::{KnownNames, Peer, Role, authority, is_human, is_system};
 pub use port::{
-    BLOB_BYTES_LEAST, ConversationId, DeadLetter, DueDelivery, DuePoll, Errand, FilledSearch,
-    HandedOut, InboxEntry, InboxQuery, IndexProgress, Lease, MAX_COUNTED, PollState, QueueDepth,
-    RelayStore, Retention, RetiredCount, SearchProgress, StoreGauges, TokenCounts, TokenRecord,
-    Upload,
+    BLOB_BYTES_LEAST, DeadLetter, DueDelivery, DuePoll, Errand, FilledSearch, HandedOut,
+    IndexProgress, Lease, MAX_COUNTED, PollState, QueueDepth, Retention, StoreGauges, TokenRecord,
 };
 pub use receipt::{Receipted, acknowledgement};
 pub use route::{Binding, Route, Routes};
+pub use sync_port::{
+    InboxEntry, InboxQuery, RelayStore, RetiredCount, SearchProgress, TokenCounts, Upload,
+};
 pub use trace::{HopSignature, HopStep, TraceFault, trace};

@@ -38,7 +38,7 @@ pub use record::{
     ReferenceMatch, StoreOutcome, Thread, ThreadFilter, ThreadPosition, ThreadState, rounds,
 };
 pub use relocation::{Link, Moved, Placement, Relocation, plan_relocation};
-pub use search::{Field, Search, SearchError, Term, searchable};
+pub use search::{Field, Search, SearchError, Term, searchable, searched_texts};
 
 /// Where messages are kept.
 ///

@@ -3,18 +3,18 @@
 pub(crate) mod access;
 mod answer;
 mod decide;
-mod handle;
 mod inbox;
 mod notary;
 mod notice;
 pub(crate) mod poll;
 mod receive;
+pub(crate) mod registry;
 mod rejection;
+mod signal;
 mod verification;
 
 pub(crate) use access::Access;
 pub use decide::Wish;
-pub use handle::OpenStore;
 pub use poll::PollStatus;
 pub use receive::{Received, unread};
 
@@ -22,34 +22,33 @@ use crate::config::{Config, Reload};
 use crate::delivery::lane::{self, Lanes};
 use crate::metrics::Metrics;
 use crate::port::{Keyring, Resolver};
-use answer::Answers;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::{Intent, PrivateKey, Timestamp};
+use crosstalk_envelope::{PrivateKey, Timestamp};
 use crosstalk_protocol::Trust;
-use crosstalk_protocol::relay::{
-    Admission, Binding, Delivery, HopKey, IndexProgress, Recipient, RelayRules, RelayStore,
-    add_logged_hop,
+use crosstalk_protocol::relay::port::{
+    IndexProgress, RelayStore, StoreContext, StoreFuture, StoreStop,
 };
+use crosstalk_protocol::relay::{Delivery, HopKey, RelayRules, add_logged_hop};
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
-use handle::{Change, Job, Readers};
-use inbox::{InboxNotifier, ReadInboxes};
+use inbox::ReadInboxes;
 use rejection::RejectionLog;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
-use std::thread::JoinHandle;
-use tokio::sync::{Notify, oneshot, watch};
+use signal::Signals;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use tokio::sync::{Notify, watch};
 use verification::{TrustSnapshot, Verifier};
 
 /// Tells the time.
-pub type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Opens the store of a relay.
+pub type OpenStore =
+    Box<dyn FnOnce(StoreContext) -> StoreFuture<'static, Arc<dyn RelayStore>> + Send>;
 
 /// What a relay is made of.
 pub struct Setup {
     /// What was configured.
     pub config: Config,
-    /// The handle of the store that writes.
-    pub writer: Box<dyn RelayStore + Send>,
-    /// Makes handles that read.
+    /// Opens the store, which reports to the relay from then on.
     pub open: OpenStore,
     /// Looks up the DNS records of domains; without it, the relay asks no name server.
     pub resolver: Option<Arc<dyn Resolver>>,
@@ -64,20 +63,22 @@ pub struct Setup {
 }
 
 /// Makes a command line for the operator of this relay: `token list` becomes one that works when it is copied.
-pub type CommandLine = Box<dyn Fn(&str) -> String + Send + Sync>;
+pub type CommandLine = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 /// A relay: a handle, which can be cloned.
 #[derive(Clone)]
 pub struct Relay {
     shared: Arc<Shared>,
-    jobs: mpsc::SyncSender<Job>,
-    writer: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
 /// What every part of the relay sees.
 pub(crate) struct Shared {
+    store: Arc<dyn RelayStore>,
+    /// What the events of the store change.
+    signals: Arc<Signals>,
     config: RwLock<Arc<Config>>,
     rules: RwLock<Arc<RelayRules>>,
+    registry: registry::Registry,
     trust_snapshot: Arc<TrustSnapshot>,
     verifier: Verifier,
     resolver: Option<Arc<dyn Resolver>>,
@@ -86,11 +87,7 @@ pub(crate) struct Shared {
     secret: Digest,
     clock: Clock,
     command: CommandLine,
-    metrics: Metrics,
-    readers: Arc<Readers>,
-    inbox_notifier: InboxNotifier,
-    answers: Answers,
-    polls: poll::Polls,
+    polls: poll::PollCache,
     inboxes: ReadInboxes,
     /// What waits for which destination, and which of them are left alone.
     lanes: Mutex<Lanes>,
@@ -98,26 +95,12 @@ pub(crate) struct Shared {
     rejections: RejectionLog,
     /// Rejections that have a line in the log of the program.
     logged: RejectionLog,
-    /// Messages were indexed: there may be work for handlers.
-    work: Notify,
-    filing: watch::Sender<IndexProgress>,
-    /// The last message that can be searched for.
-    searchable: watch::Sender<u64>,
-    /// Why the writer stopped, once it has.
-    stopped: watch::Sender<Option<Stopped>>,
     /// A consent was revoked: there are traces to be erased.
     revocation: Notify,
     /// The relay has something to say by itself.
     notices: Notify,
-}
-
-/// Why nothing is written any more.
-#[derive(Clone, Debug)]
-pub enum Stopped {
-    /// It was told to.
-    Told,
-    /// The store can't be relied on.
-    Failed(StoreError),
+    /// One sends notices at a time.
+    notice_turn: tokio::sync::Mutex<()>,
 }
 
 impl Shared {
@@ -126,38 +109,11 @@ impl Shared {
         Arc::clone(&config.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A message was accepted: readers and senders that wait for it are woken.
-    fn notify_waiting(&self, seq: u64, admission: &Admission) {
-        Metrics::count(&self.metrics.accepted);
-        for Recipient { address, .. } in &admission.recipients {
-            self.inbox_notifier.notify(address);
-        }
-        let arrival = &admission.arrival;
-        self.polls.came(arrival);
-        // An ACK says that the question came; the answer follows.
-        let is_reply = |meaning: Intent| meaning.answers() && meaning != Intent::Ack;
-        let is_reply = arrival.meaning.is_some_and(is_reply);
-        if let Some(id) = arrival.answered().filter(|_| is_reply) {
-            self.answers.came(id, admission, seq);
-        }
-    }
-
-    fn note_indexed(&self, filing: &IndexProgress) {
-        let filed = u64::try_from(filing.filed).unwrap_or(0);
-        self.metrics.indexed.fetch_add(filed, Ordering::Relaxed);
-        self.metrics.backlog.store(filing.left, Ordering::Relaxed);
-        let quarantined = &self.metrics.quarantined;
-        if quarantined.swap(filing.quarantined, Ordering::Relaxed) < filing.quarantined {
-            tracing::error!(
-                quarantined = filing.quarantined,
-                "messages can't be indexed and are quarantined; `{}` lists them",
-                (self.command)("fsck")
-            );
-        }
-        self.filing.send_replace(*filing);
-        if filing.filed > 0 {
-            self.work.notify_one();
-        }
+    /// Changes what the relay goes by.
+    fn change_rules(&self, change: impl FnOnce(&mut RelayRules)) {
+        let rules = self.rules.write();
+        let mut rules = rules.unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut rules));
     }
 }
 
@@ -174,37 +130,29 @@ fn secret_of(key: Option<&PrivateKey>) -> Digest {
     }
 }
 
-/// The rules of a relay: its configuration, with the agents and tokens of the store and the keys that it trusts.
-fn rules_of(
-    config: &Config,
-    store: &dyn RelayStore,
-    trust: &Trust,
-) -> Result<RelayRules, StoreError> {
-    let mut rules = config.rules();
-    for agent in store.agents()? {
-        rules.directory.declare(agent);
-    }
-    let tokens = store.tokens()?;
-    rules.listed.set_pins(trust);
-    rules.listed.set_tokens(&tokens);
-    rules.routes.bindings = Binding::of(&tokens);
-    Ok(rules)
-}
-
 impl Relay {
-    /// Starts the writer. Messages that were accepted before and are not indexed are indexed in the background; readers see them
-    /// already.
+    /// Starts a relay on its store. Messages that were accepted before and are not indexed are indexed in the background; readers
+    /// see them already.
     ///
     /// # Errors
     /// If the store or the trust data can't be read.
-    pub fn start(setup: Setup) -> Result<Self, StoreError> {
+    pub async fn start(setup: Setup) -> Result<Self, StoreError> {
         let trust_snapshot = TrustSnapshot::open(setup.keyring)
             .map_err(|what| StoreError::new(StoreFault::Unavailable, what, ""))?;
-        let rules = rules_of(&setup.config, setup.writer.as_ref(), &trust_snapshot.now())?;
-        let filing = setup.writer.index_progress()?;
+        let signals = Arc::new(Signals::new(Arc::clone(&setup.command)));
+        let context = StoreContext {
+            events: Arc::clone(&signals) as _,
+            clock: Arc::clone(&setup.clock),
+        };
+        let store = (setup.open)(context).await?;
+        let snapshot = registry::read_registry(store.as_ref()).await?;
+        let rules = registry::rules_of(&setup.config, &snapshot, &trust_snapshot.now());
         let lanes = Lanes::new(&setup.config.retry);
-        let shared = Arc::new(Shared {
+        let shared = Shared {
+            store,
+            signals,
             rules: RwLock::new(Arc::new(rules)),
+            registry: registry::Registry::new(&snapshot),
             config: RwLock::new(Arc::new(setup.config)),
             trust_snapshot: Arc::new(trust_snapshot),
             verifier: Verifier::default(),
@@ -213,52 +161,23 @@ impl Relay {
             key: setup.key,
             clock: setup.clock,
             command: setup.command,
-            metrics: Metrics::default(),
-            readers: Arc::new(Readers::new(setup.open)),
-            inbox_notifier: InboxNotifier::default(),
-            answers: Answers::default(),
-            polls: poll::Polls::default(),
+            polls: poll::PollCache::default(),
             inboxes: ReadInboxes::default(),
             lanes: Mutex::new(lanes),
             rejections: RejectionLog::default(),
             logged: RejectionLog::default(),
-            work: Notify::new(),
-            filing: watch::Sender::new(filing),
-            searchable: watch::Sender::new(0),
-            stopped: watch::Sender::new(None),
             revocation: Notify::new(),
             notices: Notify::new(),
-        });
-        shared.note_indexed(&filing);
-        let (jobs, todo) = mpsc::sync_channel(handle::MAX_JOBS);
-        let (store, seen) = (setup.writer, Arc::clone(&shared));
-        let write = move || {
-            let shared = Arc::clone(&seen);
-            let run = move || handle::run(store, shared, todo);
-            // Nothing of the writer is used after a panic: its transaction is rolled back with its store.
-            let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
-            let end = match ran.unwrap_or_else(|_| Err(handle::panicked())) {
-                Ok(()) => Stopped::Told,
-                Err(error) => {
-                    tracing::error!(reason = %error, "the store can't be relied on any more");
-                    Stopped::Failed(error)
-                }
-            };
-            seen.stopped.send_replace(Some(end));
-            seen.inbox_notifier.notify_all();
+            notice_turn: tokio::sync::Mutex::default(),
         };
-        let writer = std::thread::Builder::new()
-            .name("writer".into())
-            .spawn(write)
-            .map_err(|e| {
-                let what = format!("the writer could not be started: {e}");
-                StoreError::new(StoreFault::Unavailable, what, "")
-            })?;
         Ok(Self {
-            shared,
-            jobs,
-            writer: Arc::new(Mutex::new(Some(writer))),
+            shared: Arc::new(shared),
         })
+    }
+
+    /// What the relay keeps.
+    pub fn store(&self) -> &dyn RelayStore {
+        self.shared.store.as_ref()
     }
 
     /// What is configured now.
@@ -270,15 +189,17 @@ impl Relay {
     ///
     /// # Errors
     /// If the store can't be read: everything stays as it was.
-    pub fn reload(&self, new: Config) -> Result<Reload, StoreError> {
-        let store = self.open_store()?;
-        // The lock keeps others from changing the rules: tokens that another thread has seen are not forgotten again.
+    pub async fn reload(&self, new: Config) -> Result<Reload, StoreError> {
+        // Tokens that another caller has seen are not forgotten again.
+        let _turn = self.shared.registry.turn().await;
+        let snapshot = self.read_registry().await?;
         let rules = self.shared.rules.write();
         let mut rules = rules.unwrap_or_else(PoisonError::into_inner);
         let reload = self.config().reload(new);
-        *rules = Arc::new(rules_of(&reload.config, store.as_ref(), &self.trust())?);
+        *rules = Arc::new(registry::rules_of(&reload.config, &snapshot, &self.trust()));
         let config = self.shared.config.write();
         *config.unwrap_or_else(PoisonError::into_inner) = Arc::new(reload.config.clone());
+        self.shared.set_registry(&snapshot);
         Ok(reload)
     }
 
@@ -286,13 +207,6 @@ impl Relay {
     pub fn rules(&self) -> Arc<RelayRules> {
         let rules = self.shared.rules.read();
         Arc::clone(&rules.unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Changes what the relay goes by.
-    pub fn change_rules(&self, change: impl FnOnce(&mut RelayRules)) {
-        let rules = self.shared.rules.write();
-        let mut rules = rules.unwrap_or_else(PoisonError::into_inner);
-        change(Arc::make_mut(&mut rules));
     }
 
     /// What waits for which destination.
@@ -319,7 +233,7 @@ impl Relay {
 
     /// What was counted.
     pub fn metrics(&self) -> &Metrics {
-        &self.shared.metrics
+        &self.shared.signals.metrics
     }
 
     /// Looks up the DNS records of domains.
@@ -350,122 +264,42 @@ impl Relay {
         self.shared.trust_snapshot.now()
     }
 
-    /// How far filing is; changes can be waited for.
+    /// How far indexing is; changes can be waited for.
     pub fn indexing(&self) -> watch::Receiver<IndexProgress> {
-        self.shared.filing.subscribe()
+        self.shared.signals.indexed.subscribe()
     }
 
     /// The last message that can be searched for; changes can be waited for.
     pub(crate) fn searchable(&self) -> watch::Receiver<u64> {
-        self.shared.searchable.subscribe()
+        self.shared.signals.searchable.subscribe()
     }
 
     /// Why nothing is written any more; changes can be waited for.
-    pub fn stopped(&self) -> watch::Receiver<Option<Stopped>> {
-        self.shared.stopped.subscribe()
+    pub fn stopped(&self) -> watch::Receiver<Option<StoreStop>> {
+        self.shared.signals.stopped.subscribe()
     }
 
-    /// Waits until messages were indexed since the last call: there may be work for handlers.
+    /// Waits until there may be work for handlers that came since the last call.
     pub async fn work(&self) {
-        self.shared.work.notified().await;
+        self.shared.signals.work.notified().await;
     }
 
-    /// Wakes the handlers, though nothing was indexed: a dead letter was queued again, or the clock was set.
+    /// Wakes the handlers, though nothing came: a dead letter was queued again, or the clock was set.
     pub fn wake(&self) {
-        self.shared.work.notify_one();
-        self.shared.polls.wake();
-    }
-
-    /// Asks the store something.
-    ///
-    /// # Errors
-    /// What the store says.
-    pub async fn read<T: Send + 'static>(
-        &self,
-        ask: impl FnOnce(&dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let answer = self.shared.readers.ask(ask).await;
-        self.stop_if_fatal(&answer);
-        answer
-    }
-
-    /// Stops the relay after an answer of a reader that says that the store can't be relied on. The writer alone would
-    /// not notice as long as no request comes as far as to it.
-    pub(crate) fn stop_if_fatal<T>(&self, answer: &Result<T, StoreError>) {
-        if let Err(error) = answer
-            && handle::is_fatal(error)
-        {
-            // A writer with too much to do finds out by itself.
-            let _ = self.jobs.try_send(Job::Fail(error.clone()));
-        }
-    }
-
-    /// A handle of the store for a reader that reads often and little, without a turn.
-    ///
-    /// # Errors
-    /// What the store says.
-    pub(crate) fn open_store(&self) -> Result<Box<dyn RelayStore + Send>, StoreError> {
-        self.shared.readers.open()
-    }
-
-    /// Changes something in the store, on the thread that writes.
-    ///
-    /// # Errors
-    /// What the store says.
-    pub async fn write<T: Send + 'static>(
-        &self,
-        change: impl FnOnce(&mut dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.submit(change, Job::Change).await
-    }
-
-    /// The same, after every message is indexed that was accepted before.
-    ///
-    /// # Errors
-    /// What the store says.
-    pub async fn write_indexed<T: Send + 'static>(
-        &self,
-        change: impl FnOnce(&mut dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.submit(change, Job::ChangeIndexed).await
-    }
-
-    async fn submit<T: Send + 'static>(
-        &self,
-        change: impl FnOnce(&mut dyn RelayStore) -> Result<T, StoreError> + Send + 'static,
-        job: fn(Change) -> Job,
-    ) -> Result<T, StoreError> {
-        let (tell, told) = oneshot::channel();
-        let job = job(Box::new(move |store| {
-            // The caller may be gone; the change is made anyway.
-            let _ = tell.send(change(store));
-        }));
-        self.enqueue(job)?;
-        told.await.map_err(|_| self.gone())?
-    }
-
-    /// Gives the writer something to do. A writer that is too far behind gets nothing more: the caller tries again later.
-    fn enqueue(&self, job: Job) -> Result<(), StoreError> {
-        self.jobs.try_send(job).map_err(|refused| match refused {
-            mpsc::TrySendError::Disconnected(_) => self.gone(),
-            mpsc::TrySendError::Full(_) => StoreError::new(
-                StoreFault::Busy,
-                "the relay has too much to write",
-                "try again later",
-            ),
-        })
+        self.shared.signals.work.notify_one();
+        self.shared.signals.polls.wake();
     }
 
     fn gone(&self) -> StoreError {
-        match &*self.shared.stopped.borrow() {
-            Some(Stopped::Failed(error)) => error.clone(),
+        match &*self.shared.signals.stopped.borrow() {
+            Some(StoreStop::Failed(error)) => error.clone(),
             _ => StoreError::new(StoreFault::Busy, "the relay is shutting down", ""),
         }
     }
 
     /// Whether nothing is written any more.
     pub fn is_stopping(&self) -> bool {
-        self.shared.stopped.borrow().is_some()
+        self.shared.signals.stopped.borrow().is_some()
     }
 
     /// A message as it leaves this relay: with the trace that it was here. Nothing from its end on (CON-005): whoever
@@ -492,20 +326,8 @@ impl Relay {
         if let Err(error) = self.tend_log().await {
             tracing::warn!(reason = %error, "the log ends without a checkpoint");
         }
-        let jobs = self.jobs.clone();
-        // A full queue is waited for. If the writer is gone, there is nothing to stop.
-        let _ = tokio::task::spawn_blocking(move || jobs.send(Job::Stop)).await;
-        let mut stopped = self.stopped();
-        // The sender lives as long as this handle.
-        let _ = stopped.wait_for(Option::is_some).await;
-        let writer = self
-            .writer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(writer) = writer {
-            // It has said that it ended; what is left is to close the store.
-            let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+        if let Err(error) = self.store().stop().await {
+            tracing::warn!(reason = %error, "the store was not closed");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Delivery: leases the deliveries that are due, hands them to handlers, and records the results.
 //!
 //! ```text
-//! RelayStore::due ──> lanes, one per destination ──> DeliveryHandler ──> AttemptOutcome ──> attempted
-//!                     urgent first, a few at          │                     │
-//!                     once, paused after              └─ an answer ──> accepted as a message
-//!                     failures                                              └─ dead letter ──> ERROR to the sender
+//! lease ──> lanes, one per destination ──> DeliveryHandler ──> AttemptOutcome ──> finish
+//!           urgent first, a few at          │                     │
+//!           once, paused after              └─ an answer ──> accepted as a message
+//!           failures                                              └─ dead letter ──> ERROR to the sender
 //! ```
 //!
 //! A slow destination keeps its own lane busy and no other. A crash loses nothing: the lease expires, and the delivery is
@@ -22,8 +22,6 @@ mod watch;
 
 pub use missing::{Missing, can_run, missing};
 pub use reply::Reply;
-pub(crate) use reply::find_follow_up;
-pub(crate) use run::settle_retry_notice;
 
 use crate::config::RouteEntry;
 use crate::core::Relay;

@@ -42,10 +42,11 @@ pub use probe::{ProbeError, probe};
 pub use tls::{ServerTls, TlsError, tls};
 
 use crate::config::Config;
-use crate::core::{Relay, Stopped};
+use crate::core::Relay;
 use crate::metrics::{Metrics, RequestSeconds};
 use crate::rate::{RateKey, RateLimiter};
 use credential::{Caller, Credentials};
+use crosstalk_protocol::relay::port::StoreStop;
 use crosstalk_protocol::store::StoreError;
 use gate::Gate;
 use http::HeaderValue;
@@ -54,7 +55,7 @@ use response::HttpError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -108,8 +109,9 @@ pub(crate) struct Server {
     tls: Option<ServerTls>,
     request_seconds: RequestSeconds,
     measured: operation::Gauges,
-    /// The seq of the last message that was there at the start: the relay is ready when it is indexed.
-    ready_at: u64,
+    /// How many messages waited for their index at the start: the relay is ready when they are indexed.
+    left_before: u64,
+    is_ready: AtomicBool,
     shutdown: watch::Sender<bool>,
 }
 
@@ -171,15 +173,18 @@ impl Server {
     }
 
     /// Checks that the credential of a caller still counts after something took its time.
-    fn check_credential(&self, caller: &Caller) -> Result<(), HttpError> {
-        self.credentials.check_credential(caller, self.relay.now())
+    async fn check_credential(&self, caller: &Caller) -> Result<(), HttpError> {
+        let known = self.relay.registry().await?;
+        self.credentials
+            .check_credential(&known, caller, self.relay.now())
     }
 
-    /// Waits until accepted messages are indexed, so that requests find them. Not for ever: a disk may be full.
+    /// Waits until everything that came before is indexed, and deliveries by the inbox are recorded, so that requests find them.
+    /// Not for ever: a disk may be full.
     async fn wait_for_index(&self) {
-        if self.relay.metrics().backlog.load(Ordering::Relaxed) > 0 {
-            self.wait_for_writes().await;
-        }
+        let caught_up = self.relay.store().caught_up();
+        // After that, requests see what is there.
+        let _ = tokio::time::timeout(MAX_INDEX_WAIT, caught_up).await;
     }
 
     /// Waits until indexed messages can be searched for, unless that takes long because the search index is made again.
@@ -191,13 +196,6 @@ impl Server {
             let filled = searchable.wait_for(|through| *through >= indexed);
             let _ = tokio::time::timeout(MAX_INDEX_WAIT, filled).await;
         }
-    }
-
-    /// The same, until deliveries by the inbox are recorded as well.
-    async fn wait_for_writes(&self) {
-        let filed = self.relay.write_indexed(|_| Ok(()));
-        // After that, requests see the messages that are indexed.
-        let _ = tokio::time::timeout(MAX_INDEX_WAIT, filed).await;
     }
 
     /// Waits until the server is told to stop.
@@ -235,8 +233,9 @@ pub async fn serve<F: Future<Output = ()>>(
 ) -> Result<(), ServeError> {
     let listen = listener.local_addr()?;
     let config = relay.config();
-    let credentials = Credentials::new(listen.ip().is_loopback(), relay.clone())?;
-    if credentials.is_empty()? && !config.holds.is_empty() {
+    let credentials = Credentials::new(listen.ip().is_loopback());
+    let known = relay.registry().await?;
+    if known.tokens.is_empty() && !config.holds.is_empty() {
         tracing::warn!(
             "messages wait for a person, and without tokens every program on this machine counts \
              as one: create a token for each person who decides (`{}`) and for each agent (`{}`)",
@@ -244,10 +243,10 @@ pub async fn serve<F: Future<Output = ()>>(
             relay.command("token create NAME --role agent --for ADDRESS"),
         );
     }
-    if credentials.locks_everyone_out()? {
+    if credentials.locks_everyone_out(&known) {
         return Err(ServeError::NoCredentials(listen));
     }
-    let filing = *relay.indexing().borrow();
+    let left_before = relay.indexing().borrow().left;
     let server = Arc::new(Server {
         listen,
         policy: RwLock::new(Arc::new(HttpPolicy::new(config, listen))),
@@ -257,15 +256,18 @@ pub async fn serve<F: Future<Output = ()>>(
         tls: options.tls,
         request_seconds: RequestSeconds::default(),
         measured: operation::Gauges::default(),
-        ready_at: filing.through + filing.left,
+        left_before,
+        is_ready: AtomicBool::new(left_before == 0),
         shutdown: watch::Sender::new(false),
         relay,
     });
     let keeping = tokio::spawn(housekeeping::run(Arc::clone(&server)));
+    let readying = tokio::spawn(operation::become_ready(Arc::clone(&server)));
     let saying = tokio::spawn(server.relay.clone().run_notice_queue());
     let ended = accept(&server, listener, options.shutdown).await;
     keeping.abort();
     saying.abort();
+    readying.abort();
     if let Err(error) = housekeeping::note_uses(&server).await {
         tracing::warn!(reason = %error, "the store did not record the last use of tokens");
     }
@@ -324,9 +326,9 @@ async fn accept<F: Future<Output = ()>>(
     ended
 }
 
-fn failure(stopped: Option<&Option<Stopped>>) -> Result<(), ServeError> {
+fn failure(stopped: Option<&Option<StoreStop>>) -> Result<(), ServeError> {
     match stopped {
-        Some(Some(Stopped::Failed(error))) => Err(ServeError::Store(error.clone())),
+        Some(Some(StoreStop::Failed(error))) => Err(ServeError::Store(error.clone())),
         _ => Ok(()),
     }
 }

@@ -6,6 +6,7 @@
 //!   TrustFile           trusted keys, changed by one process at a time
 //!   ConfigFile          the settings, as text
 //!   SqliteStore         messages, threads, inboxes and deliveries
+//! MemoryRelay           the store of a relay in memory, the model of the port
 //! import(text)          a key out of a backup, or out of another program
 //! ```
 //!
@@ -20,6 +21,7 @@ mod facts;
 mod fault;
 mod home;
 mod keys;
+mod memory;
 mod name;
 mod pem;
 mod permission;
@@ -32,6 +34,7 @@ pub use facts::{KeyFacts, KeyRetirement, KeyRevocation, KeyRotation};
 pub use fault::{DiskError, KeyFileError};
 pub use home::{Home, HomeError};
 pub use keys::{KeyHandover, KeyListing, KeyStore, StoredKey};
+pub use memory::MemoryRelay;
 pub use permission::require_own;
-pub use sqlite::{Owned, SqliteStore, StoreOpening};
+pub use sqlite::{Owned, SqliteRelay, SqliteStore, StoreOpening};
 pub use trust::{TrustFile, TrustStoreError};

@@ -28,6 +28,7 @@ mod quarantine;
 mod query;
 mod reference;
 mod relay;
+mod relay_store;
 mod relocate;
 mod room;
 mod schema;
@@ -37,6 +38,7 @@ mod words;
 
 pub use migrate::StoreOpening;
 pub use relay::Owned;
+pub use relay_store::SqliteRelay;
 
 use crosstalk_protocol::relay::Quarantined;
 use crosstalk_protocol::store::{
@@ -455,7 +457,7 @@ impl Store for SqliteStore {
     }
 
     fn search(&self, search: &Search, page: Page) -> Result<Listing<Record>, StoreError> {
-        self.search_all(search, page)
+        self.search_all(search, page).map(|(found, _)| found)
     }
 
     fn knows(&self, address: &str) -> Result<bool, StoreError> {

@@ -189,8 +189,7 @@ impl Serve {
                 false => console.warning(&change)?,
             }
         }
-        let mut store = data.open()?;
-        let owned = store.own()?;
+        let store = data.open()?;
         let tokens = count_active_tokens(&store)?;
         require_credentials(&config, tokens, &self.data.command(NARROW_TOKEN))?;
         let tls = config.tls.as_ref().map(server::tls).transpose();
@@ -198,7 +197,7 @@ impl Serve {
         let listener = bind(config.listen)?;
         drop_privileges();
         let runtime = runtime(None)?;
-        let relay = start(data, config, store)?;
+        let relay = runtime.block_on(start(data, config, store))?;
         let result: Result<(), Failure> = runtime.block_on(async {
             // A program that reads that the relay listens may stop it at once.
             let signals = Signals::new()?;
@@ -239,7 +238,7 @@ impl Serve {
         }
         // Tasks that still wait for something must not keep the process.
         runtime.shutdown_background();
-        drop((owned, running));
+        drop(running);
         result.map(|()| Exit::SUCCESS)
     }
 }

@@ -257,6 +257,27 @@ pub struct GrantFilter {
     pub limit: usize,
 }
 
+impl GrantFilter {
+    /// Whether a consent is wanted.
+    pub fn fits(&self, grant: &Grant) -> bool {
+        let holds =
+            |at: Timestamp| grant.revoked.is_none() && grant.expires.is_none_or(|end| end > at);
+        let is_granter = |granter: &String| grant.granter == *granter;
+        self.granter.as_ref().is_none_or(is_granter) && self.holding_at.is_none_or(holds)
+    }
+}
+
+impl Grant {
+    /// Whether a signed message granted it under a name of its own, and it holds: then the message is the proof, and is kept.
+    pub fn is_proved_by(&self, message: &str, now: Timestamp) -> bool {
+        self.message == message
+            && self.id != self.message
+            && self.pkid.is_some()
+            && self.revoked.is_none()
+            && self.expires.is_none_or(|end| end > now)
+    }
+}
+
 /// Where consents are on record.
 pub trait LedgerStore {
     /// The consent with a name.

@@ -189,3 +189,12 @@ fn perm(what: impl Into<String>, help: &str) -> Rejection {
 pub(super) fn shown(address: &str) -> String {
     crosstalk_envelope::unicode::escape(address).into_owned()
 }
+
+/// What a CLOSE ends.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ConversationId {
+    /// A thread.
+    Thread(String),
+    /// A session, where no thread is named.
+    Session(String),
+}

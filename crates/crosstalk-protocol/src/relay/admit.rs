@@ -1,5 +1,6 @@
 //! Admission of a message from a peer to its recipients: the rules that depend on the message alone.
 
+use super::accept::ConversationId;
 use super::accept::shown;
 use super::capability::{ANY, Directory};
 use super::delivery::{Handler, Recipient};
@@ -7,7 +8,6 @@ use super::hold::{self, Hold, HoldReason, Looked};
 use super::hop::HOPS;
 use super::peer::KnownNames;
 use super::peer::{Peer, is_human, is_system};
-use super::port::ConversationId;
 use super::receipt::generated_ids;
 use super::route::Routes;
 use crate::consent::{self, Backing, Claim, ConsentContext, Policy, Proof};

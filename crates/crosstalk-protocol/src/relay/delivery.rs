@@ -1,6 +1,6 @@
 //! Delivery of one message to one recipient: handler, state, attempts and retries.
 
-use crate::audit::EventKind;
+use crate::audit::{Event, EventDetail, EventKind};
 use crosstalk_envelope::words;
 use std::time::Duration;
 
@@ -169,9 +169,125 @@ impl Delivery {
             acknowledged_at: None,
             failed_at: None,
             reason: None,
-            next_at: None,
+            next_at: by.is_active().then_some(at),
             leased_at: None,
         }
+    }
+
+    /// Writes a state, whatever the present one is.
+    pub fn set_state(&mut self, state: DeliveryState, at: Timestamp, reason: Option<&str>) {
+        match state {
+            DeliveryState::Queued | DeliveryState::Held | DeliveryState::Quarantined => return,
+            DeliveryState::Delivered => {}
+            DeliveryState::Read => self.read_at = Some(at),
+            DeliveryState::Acknowledged => self.acknowledged_at = Some(at),
+            DeliveryState::Failed => self.failed_at = Some(at),
+        }
+        if state != DeliveryState::Failed {
+            self.delivered_at.get_or_insert(at);
+        }
+        self.state = state;
+        (self.next_at, self.leased_at) = (None, None);
+        self.reason = reason.map(str::to_owned);
+    }
+
+    /// Brings it into a state, if that may follow the present one. What goes into the log about its message.
+    pub fn reach(
+        &mut self,
+        state: DeliveryState,
+        at: Timestamp,
+        reason: Option<&str>,
+    ) -> Option<Event<'static>> {
+        let before = self.state;
+        if !state.follows(before) {
+            return None;
+        }
+        self.set_state(state, at, reason);
+        // Not why: the words of a NACK go when it is erased, and what is in the log stays.
+        let detail = EventDetail::default()
+            .with("to", &self.to)
+            .with("by", self.by.as_str());
+        Some(Event {
+            detail: Some(detail),
+            ..Event::new(state.event_after(before)?, at)
+        })
+    }
+
+    /// Whether it can be leased: a handler carries it out, and its time has come.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        self.is_scheduled() && self.next_at.is_some_and(|next| next <= now)
+    }
+
+    /// Whether a handler carries it out, now or later.
+    pub fn is_scheduled(&self) -> bool {
+        self.state == DeliveryState::Queued && self.by.is_active()
+    }
+
+    /// Leases it. The name of the lease is a time that no earlier lease has, even if the clock was set back.
+    pub fn lease(&mut self, now: Timestamp, until: Timestamp) -> Timestamp {
+        let after = |at: Timestamp| Timestamp::from_millis(at.as_millis().saturating_add(1));
+        let leased_at = self.leased_at.map_or(now, |before| now.max(after(before)));
+        (self.next_at, self.leased_at) = (Some(until), Some(leased_at));
+        leased_at
+    }
+
+    /// Whether it is under the lease of this name.
+    pub fn is_leased(&self, leased_at: Timestamp) -> bool {
+        self.state == DeliveryState::Queued && self.leased_at == Some(leased_at)
+    }
+
+    /// Ends its lease, to be leased again at a time.
+    pub fn release(&mut self, at: Timestamp) {
+        (self.next_at, self.leased_at) = (Some(at), None);
+    }
+
+    /// Whether the result of an attempt counts that was made under this lease.
+    pub fn counts_attempt(&self, leased_at: Option<Timestamp>) -> bool {
+        self.state == DeliveryState::Queued && self.leased_at == leased_at
+    }
+
+    /// Records the result of an attempt that counts. What goes into the log about its message.
+    pub fn finish(&mut self, attempt: &Attempt, at: Timestamp) -> Option<Event<'static>> {
+        self.attempts = self.attempts.saturating_add(1);
+        match attempt {
+            Attempt::Delivered => self.reach(DeliveryState::Delivered, at, None),
+            Attempt::Failed { reason } => self.reach(DeliveryState::Failed, at, Some(reason)),
+            Attempt::Later { at: next, reason } => {
+                self.next_at = self.by.is_active().then_some(*next);
+                self.leased_at = None;
+                self.reason = Some(reason.clone());
+                None
+            }
+        }
+    }
+
+    /// Records that the program of its recipient failed on it, if it [is in hand](Self::is_in_hand). What goes into the log
+    /// about its message.
+    pub fn note_failure(&mut self, is_final: bool, at: Timestamp) -> Option<Event<'static>> {
+        let reason = program_failure(is_final);
+        let state = match is_final {
+            true => DeliveryState::Failed,
+            false => DeliveryState::Delivered,
+        };
+        self.attempts = self.attempts.saturating_add(1);
+        self.reason = Some(reason.clone());
+        self.reach(state, at, Some(&reason))
+    }
+
+    /// Queues it again, if it is a dead letter. False if it is none.
+    pub fn requeue(&mut self, at: Timestamp) -> bool {
+        if self.state != DeliveryState::Failed {
+            return false;
+        }
+        *self = Self::queued(std::mem::take(&mut self.to), self.by, at);
+        true
+    }
+
+    /// Whether its recipient gets it from the inbox. A program on a route can't acknowledge: what it has processed would come
+    /// again to anyone who listens later.
+    pub fn is_in_inbox(&self) -> bool {
+        self.state < DeliveryState::Acknowledged
+            && (self.by != Handler::Exec || self.state == DeliveryState::Queued)
     }
 
     /// Whether its recipient fetches it here and has neither read it nor given it up: then the recipient may say that it

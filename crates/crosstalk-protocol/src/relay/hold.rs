@@ -16,7 +16,8 @@ use super::delivery::{Delivery, DeliveryState, Handler, Recipient};
 use super::pattern::Pattern;
 use super::peer::{Peer, is_human};
 use super::route::Routes;
-use crate::consent::{Claim, Pii, is_same_scope, is_sensitive, legible, scopes};
+use crate::audit::{Event, EventDetail, EventKind};
+use crate::consent::{Claim, Pii, RevocationChanges, is_same_scope, is_sensitive, legible, scopes};
 use crate::store::{Record, StoreError};
 use crate::verdict::VerdictWord;
 use crosstalk_envelope::meta::Digest;
@@ -234,6 +235,55 @@ pub struct HeldMessage {
     pub decided: Option<HoldDecided>,
 }
 
+impl HoldDecision {
+    /// Why a message lapses that waited for as long as messages are kept.
+    pub const TOO_OLD: &'static str = "nobody decided for as long as messages are kept";
+
+    /// A message that waits lapses by itself, and its sender is not told.
+    pub fn lapse(held: &HeldMessage, reason: &str, at: Timestamp) -> Self {
+        Self {
+            id: held.record.id.clone(),
+            digest: held.record.digest,
+            raw: held.raw,
+            choice: HoldChoice::Lapse,
+            reason: Some(reason.to_owned()),
+            by: RevocationChanges::LAPSED_BY.to_owned(),
+            at,
+            report: None,
+        }
+    }
+
+    /// What goes into the log.
+    pub fn event(&self) -> Event<'_> {
+        let detail = EventDetail::default().with("by", &self.by);
+        Event {
+            kind: match self.choice {
+                HoldChoice::Approve => EventKind::Approved,
+                HoldChoice::Refuse => EventKind::Declined,
+                HoldChoice::Lapse => EventKind::Failed,
+            },
+            at: self.at,
+            id: Some(&self.id),
+            canonical: Some(self.digest),
+            raw: Some(self.raw),
+            detail: Some(match &self.reason {
+                Some(reason) => detail.with("why", reason),
+                None => detail,
+            }),
+        }
+    }
+
+    /// What stays on record.
+    pub fn decided(&self) -> HoldDecided {
+        HoldDecided {
+            choice: self.choice,
+            by: self.by.clone(),
+            at: self.at,
+            reason: self.reason.clone(),
+        }
+    }
+}
+
 impl HeldMessage {
     /// Whether it waits for a decision.
     pub fn is_waiting(&self) -> bool {
@@ -336,6 +386,7 @@ impl HeldMessage {
             state,
             failed_at: failed.map(|d| d.at),
             reason: Some(reason.clone()),
+            next_at: None,
             ..Delivery::queued(&r.address, r.by, self.record.at)
         };
         self.recipients.iter().map(one).collect()

@@ -206,6 +206,31 @@ pub struct AnsweredQuestion {
     pub failure: Option<String>,
 }
 
+impl AnsweredQuestion {
+    /// How a question ended by an answer with this text. Whoever votes in a poll was asked themselves, and whoever answers a
+    /// question that is not there, too.
+    pub fn of(
+        question: Option<(Option<Intent>, &str)>,
+        (sender, meaning): (&str, Option<Intent>),
+        text: &str,
+    ) -> Self {
+        let of = match question {
+            None | Some((Some(Intent::Poll), _)) => sender,
+            Some((_, receiver)) => receiver,
+        };
+        let failed = meaning.filter(|m| matches!(m, Intent::Error | Intent::Nack));
+        let failure = failed.map(|meaning| {
+            let document = Document::parse(text, Reading::Strict);
+            let code = document.envelope().error().and_then(|e| e.code);
+            code.map_or(meaning.as_str(), |c| c.as_str()).to_owned()
+        });
+        Self {
+            of: of.to_owned(),
+            failure,
+        }
+    }
+}
+
 /// A question that ended in an ERROR or a NACK, and was not answered since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedAnswer {

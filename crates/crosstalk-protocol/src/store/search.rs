@@ -1,5 +1,7 @@
 //! Search terms as a person types them, and the text that is searched.
 
+use super::arrival::Arrival;
+
 /// What is looked for: every term has to be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
@@ -134,6 +136,45 @@ fn field(name: &str) -> Option<Field> {
         .map(|(_, f)| f)
 }
 
+impl Search {
+    /// Whether every term is found in a message. Words are compared without their case; an adapter with an index may also
+    /// find words that differ in accents.
+    pub fn finds(&self, arrival: &Arrival) -> bool {
+        let texts = searched_texts(arrival).map(|text| split(&text));
+        let [_, context, sender, receiver, intent] = &texts;
+        let is_found = |term: &Term| match term.field {
+            None => texts.iter().any(|words| term.is_in(words)),
+            Some(Field::From) => term.is_in(sender),
+            Some(Field::To) => term.is_in(receiver),
+            Some(Field::Context) => term.is_in(context),
+            Some(Field::Intent) => term.is_in(intent),
+        };
+        !self.terms.is_empty() && self.terms.iter().all(is_found)
+    }
+}
+
+impl Term {
+    fn is_in(&self, words: &[String]) -> bool {
+        let wanted = split(&self.words.join(" "));
+        let Some((last, before)) = wanted.split_last() else {
+            return false;
+        };
+        words.windows(wanted.len()).any(|found| {
+            found.split_last().is_some_and(|(end, begin)| {
+                let is_last = end == last || (self.prefix && end.starts_with(last.as_str()));
+                begin == before && is_last
+            })
+        })
+    }
+}
+
+/// The words of a text, without their case.
+fn split(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
+}
+
 /// A text as it is searched: characters of scripts that write no spaces between words stand alone.
 pub fn searchable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -147,6 +188,19 @@ pub fn searchable(text: &str) -> String {
         }
     }
     out
+}
+
+/// The searched text of a message: body, context, sender, receiver, intent.
+pub fn searched_texts(a: &Arrival) -> [String; 5] {
+    let two = |one: &str, other: &str| searchable(&format!("{one} {other}"));
+    let meaning = a.meaning.map_or("", |m| m.as_str());
+    [
+        searchable(&a.body),
+        searchable(a.context.as_deref().unwrap_or_default()),
+        two(&a.sender, a.user.as_deref().unwrap_or_default()),
+        searchable(&a.receiver),
+        two(a.intent.as_deref().unwrap_or_default(), meaning),
+    ]
 }
 
 /// Han, kana, Thai, Lao, Burmese, Khmer.

@@ -9,6 +9,7 @@
     reason = "a test may fail"
 )]
 
+mod accept;
 mod archive;
 mod audit;
 mod bundle;

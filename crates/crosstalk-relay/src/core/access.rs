@@ -7,9 +7,8 @@ use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::consent::{self, Claim};
-use crosstalk_protocol::relay::{
-    Delivery, Handler, HeldMessage, Peer, Recipient, RelayRules, RelayStore,
-};
+use crosstalk_protocol::relay::port::{BlobQuery, GrantQuery, HeldQuery, RecordQuery, RelayStore};
+use crosstalk_protocol::relay::{Delivery, Handler, HeldMessage, Peer, Recipient, RelayRules};
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,21 +42,22 @@ pub(crate) struct Handover {
 
 impl Handover {
     /// What one ESCALATE or HANDOFF brings along.
-    pub(crate) fn of(store: &dyn RelayStore, record: &Record) -> Result<Self, StoreError> {
+    pub(crate) async fn of(store: &dyn RelayStore, record: &Record) -> Result<Self, StoreError> {
         let mut handover = Self::default();
-        handover.add(store, record)?;
+        handover.add(store, record).await?;
         Ok(handover)
     }
 
-    fn add(&mut self, store: &dyn RelayStore, record: &Record) -> Result<(), StoreError> {
+    async fn add(&mut self, store: &dyn RelayStore, record: &Record) -> Result<(), StoreError> {
         self.place = record.seq;
-        let to = store.deliveries(&record.id)?.into_iter().map(|d| d.to);
-        self.to.extend(to);
+        let deliveries = store.deliveries_of(&record.id).await?;
+        self.to.extend(deliveries.into_iter().map(|d| d.to));
         let claim = Claim::of(&Document::parse(&record.text, Reading::Strict));
         let transfers = |c: &Claim| c.kind == Some(ConsentKind::Transferred);
         if let Some(claim) = claim.filter(transfers) {
             // With those that they go back to.
-            for grant in store.known(&claim, &record.id)? {
+            let names = claim.names(&record.id).map(str::to_owned).collect();
+            for grant in store.grants(GrantQuery::Named(names)).await? {
                 self.consents.insert(grant.id, record.seq);
             }
         }
@@ -66,7 +66,7 @@ impl Handover {
 
     /// Whether an earlier message goes along (HTP-027): not if it must stay inside and they are not, and what needs a consent
     /// only if that was given to them or is transferred.
-    pub(crate) fn brings(
+    pub(crate) async fn brings(
         &self,
         store: &dyn RelayStore,
         rules: &RelayRules,
@@ -85,7 +85,7 @@ impl Handover {
         let Some(claim) = Claim::of(&document).filter(|c| c.needs().next().is_some()) else {
             return Ok(true);
         };
-        let mut parties = recipients(store, earlier)?;
+        let mut parties = recipients(store, earlier).await?;
         parties.push(earlier.sender.clone());
         let all_of = |addresses: &[String]| {
             let is_one = |to: &String| {
@@ -102,15 +102,13 @@ impl Handover {
             names.push(earlier.id.clone());
         }
         names.extend(claim.originals);
-        for name in &names {
-            if self.consents.get(name) > Some(&earlier.seq) {
-                return Ok(true);
-            }
-            if store.grant(name)?.is_some_and(|grant| all_of(&grant.to)) {
-                return Ok(true);
-            }
+        let is_transferred = |name: &String| self.consents.get(name) > Some(&earlier.seq);
+        if names.iter().any(is_transferred) {
+            return Ok(true);
         }
-        Ok(false)
+        let grants = store.grants(GrantQuery::Named(names.clone())).await?;
+        let mut named = grants.iter().filter(|grant| names.contains(&grant.id));
+        Ok(named.any(|grant| all_of(&grant.to)))
     }
 }
 
@@ -125,30 +123,34 @@ impl Access {
     /// Whether an attachment can be read (HTP-051): this credential uploaded it and has not referred to it yet, or a message
     /// that is seen, and whose time is not over, refers to it so that it grants access. Only so many of the latest references
     /// are looked at: a caller without access must not make the relay read them all.
-    pub(crate) fn can_read_blob(
+    pub(crate) async fn can_read_blob(
         &self,
         store: &dyn RelayStore,
         digest: Digest,
         now: Timestamp,
         most: usize,
     ) -> Result<bool, StoreError> {
-        let by = (!self.is_admin()).then_some(self.peer.name.as_str());
-        if store.is_unused(digest, by)? {
-            return Ok(true);
-        }
-        let parties = store.referring_parties(digest, now, most)?;
-        if parties.iter().any(|a| self.reads_for(a)) {
+        let query = BlobQuery {
+            digest,
+            by: (!self.is_admin()).then(|| self.peer.name.clone()),
+            now,
+            limit: most,
+        };
+        let usage = store.blob_use(query).await?;
+        if usage.is_unused || usage.parties.iter().any(|a| self.reads_for(a)) {
             return Ok(true);
         }
         // Threads that were handed over, and what waits to be carried.
-        let few = (most / PORTION).max(1);
-        let some = store.referring(digest, few)?;
+        let limit = (most / PORTION).max(1);
+        let some = store
+            .records(RecordQuery::Referring { digest, limit })
+            .await?;
         for record in some.iter().filter(|r| !r.is_expired(now)) {
-            if self.can_find(store, record)? || self.can_carry(store, record)? {
+            if self.can_find(store, record).await? || self.can_carry(store, record).await? {
                 return Ok(true);
             }
         }
-        let held = store.held_referring(digest, few)?;
+        let held = store.held(HeldQuery::Referring { digest, limit }).await?;
         let is_shown = |h: &HeldMessage| h.text(now).is_some() && self.is_sender_of(h);
         Ok(held.iter().any(is_shown))
     }
@@ -175,7 +177,7 @@ impl Access {
     }
 
     /// Whether a message is seen.
-    pub(crate) fn can_read(
+    pub(crate) async fn can_read(
         &self,
         store: &dyn RelayStore,
         record: &Record,
@@ -183,51 +185,54 @@ impl Access {
         if self.is_admin() || self.reads_for(&record.sender) {
             return Ok(true);
         }
-        self.receives(store, record)
+        let all = recipients(store, record).await?;
+        Ok(all.iter().any(|a| self.reads_for(a)))
     }
 
     /// Whether a message is seen, by itself or because its thread was handed over.
-    pub(crate) fn can_find(
+    pub(crate) async fn can_find(
         &self,
         store: &dyn RelayStore,
         record: &Record,
     ) -> Result<bool, StoreError> {
-        if self.can_read(store, record)? {
+        if self.can_read(store, record).await? {
             return Ok(true);
         }
         // Only what was handed over later shows it.
-        let shown = self.handovers_after(store, &record.thread, record.seq)?;
-        let seen = self.filter_readable(store, vec![record.clone()], &shown)?;
+        let shown = self
+            .handovers_after(store, &record.thread, record.seq)
+            .await?;
+        let record = vec![record.clone()];
+        let seen = self.filter_readable(store, record, &shown).await?;
         Ok(!seen.is_empty())
     }
 
     /// Whether a message waits for this person to carry it.
-    pub(crate) fn can_carry(
+    pub(crate) async fn can_carry(
         &self,
         store: &dyn RelayStore,
         record: &Record,
     ) -> Result<bool, StoreError> {
         let is_errand = |d: &Delivery| self.rules.is_errand_of(&self.peer, record, d);
-        Ok(self.peer.is_person() && store.deliveries(&record.id)?.iter().any(is_errand))
-    }
-
-    /// Whether this credential reads for a recipient of a message.
-    fn receives(&self, store: &dyn RelayStore, record: &Record) -> Result<bool, StoreError> {
-        Ok(recipients(store, record)?.iter().any(|a| self.reads_for(a)))
+        if !self.peer.is_person() {
+            return Ok(false);
+        }
+        let deliveries = store.deliveries_of(&record.id).await?;
+        Ok(deliveries.iter().any(is_errand))
     }
 
     /// What a thread shows besides the messages that are seen anyway.
-    pub(crate) fn handovers_in(
+    pub(crate) async fn handovers_in(
         &self,
         store: &dyn RelayStore,
         thread: &str,
     ) -> Result<Handovers, StoreError> {
-        self.handovers_after(store, thread, 0)
+        self.handovers_after(store, thread, 0).await
     }
 
     /// The same, by what was handed over after a place. The cost is that of the ESCALATEs and HANDOFFs alone: whoever is
     /// denied a message must not make the relay read its thread.
-    fn handovers_after(
+    async fn handovers_after(
         &self,
         store: &dyn RelayStore,
         thread: &str,
@@ -238,7 +243,7 @@ impl Access {
             return Ok(shown);
         }
         loop {
-            let some = store.handovers(thread, after, PORTION)?;
+            let some = store.handovers(thread, after, PORTION).await?;
             let Some((last, _)) = some.last() else {
                 return Ok(shown);
             };
@@ -246,30 +251,38 @@ impl Access {
             let own = some
                 .iter()
                 .filter(|(_, to)| to.iter().any(|a| self.reads_for(a)));
-            let places: Vec<u64> = own.map(|(seq, _)| *seq).collect();
-            for record in store.records_at(&places)? {
+            let own = RecordQuery::Seqs(own.map(|(seq, _)| *seq).collect());
+            for record in store.records(own).await? {
                 let sender = self.rules.routes.named(&record.sender);
                 let handover = shown.entry(sender.to_owned()).or_default();
-                handover.add(store, &record)?;
+                handover.add(store, &record).await?;
             }
         }
     }
 
     /// Those of some messages that are seen.
-    pub(crate) fn filter_readable(
+    pub(crate) async fn filter_readable(
         &self,
         store: &dyn RelayStore,
         records: Vec<Record>,
         shown: &Handovers,
     ) -> Result<Vec<Record>, StoreError> {
         let routes = &self.rules.routes;
+        let is_sender = |r: &Record| self.is_admin() || self.reads_for(&r.sender);
+        let others = records.iter().filter(|r| !is_sender(r));
+        let others: Vec<String> = others.map(|r| r.id.clone()).collect();
+        let deliveries = match others.is_empty() {
+            true => Vec::new(),
+            false => store.deliveries(others).await?,
+        };
+        let mut deliveries = deliveries.into_iter();
         let mut out = Vec::with_capacity(records.len());
         for record in records {
-            if self.is_admin() || self.reads_for(&record.sender) {
+            if is_sender(&record) {
                 out.push(record);
                 continue;
             }
-            let all = recipients(store, &record)?;
+            let all = recipients_by(&record, deliveries.next().unwrap_or_default());
             let has_part = |who: &str| {
                 let mut parties = std::iter::once(&record.sender).chain(&all);
                 parties.any(|a| is_same_party(routes.named(a), who))
@@ -277,7 +290,7 @@ impl Access {
             let mut is_seen = all.iter().any(|a| self.reads_for(a));
             let later = shown.iter().filter(|(_, h)| h.place > record.seq);
             for (_, handover) in later.filter(|(who, _)| has_part(who)) {
-                is_seen = is_seen || handover.brings(store, &self.rules, &record)?;
+                is_seen = is_seen || handover.brings(store, &self.rules, &record).await?;
             }
             if is_seen {
                 out.push(record);
@@ -296,17 +309,13 @@ impl Access {
         &self.rules
     }
 
-    /// Whether an address sent or received a message.
-    pub(crate) fn took_part(
-        &self,
-        store: &dyn RelayStore,
-        who: &str,
-        record: &Record,
-    ) -> Result<bool, StoreError> {
+    /// Whether an address sent or received a message, by the deliveries of the message.
+    pub(crate) fn took_part(&self, who: &str, record: &Record, deliveries: Vec<Delivery>) -> bool {
         let routes = &self.rules.routes;
         let who = routes.named(who);
         let is_same = |a: &str| is_same_party(routes.named(a), who);
-        Ok(is_same(&record.sender) || recipients(store, record)?.iter().any(|a| is_same(a)))
+        let mut all = recipients_by(record, deliveries).into_iter();
+        is_same(&record.sender) || all.any(|a| is_same(&a))
     }
 }
 
@@ -316,13 +325,19 @@ pub(crate) fn is_handover(record: &Record) -> bool {
 }
 
 /// The recipients of a message: the receiver, its targets, and the addresses that it was routed to.
-fn recipients(store: &dyn RelayStore, record: &Record) -> Result<Vec<String>, StoreError> {
+async fn recipients(store: &dyn RelayStore, record: &Record) -> Result<Vec<String>, StoreError> {
+    let deliveries = store.deliveries_of(&record.id).await?;
+    Ok(recipients_by(record, deliveries))
+}
+
+/// The same, by the deliveries of the message.
+fn recipients_by(record: &Record, deliveries: Vec<Delivery>) -> Vec<String> {
     let mut all = vec![record.receiver.clone()];
-    all.extend(store.deliveries(&record.id)?.into_iter().map(|d| d.to));
+    all.extend(deliveries.into_iter().map(|d| d.to));
     if matches!(record.meaning, Some(Intent::Poll | Intent::Broadcast)) {
         let document = Document::parse(&record.text, Reading::Strict);
         let routing = document.envelope().routing();
         all.extend(routing.target_list().into_iter().map(|t| t.into_owned()));
     }
-    Ok(all)
+    all
 }

@@ -1,6 +1,6 @@
 //! Senders that wait for the answer to their message.
 
-use crosstalk_protocol::relay::Admission;
+use crosstalk_protocol::relay::port::Arrived;
 use crosstalk_protocol::store::is_same_party;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,7 +55,10 @@ impl Answers {
     }
 
     /// Notifies senders of a message that may be the answer to theirs.
-    pub(super) fn came(&self, id: &str, answer: &Admission, seq: u64) {
+    pub(super) fn came(&self, answer: &Arrived<'_>) {
+        let Some(id) = answer.answers else {
+            return;
+        };
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
@@ -63,12 +66,11 @@ impl Answers {
         let Some(line) = waiting.get_mut(id) else {
             return;
         };
-        let is_meant = |(asked, _): &mut InLine| {
-            asked.is_answered_by(&answer.speaker, &answer.arrival.receiver)
-        };
+        let is_meant =
+            |(asked, _): &mut InLine| asked.is_answered_by(answer.speaker, answer.receiver);
         for (_, tell) in line.extract_if(.., is_meant) {
             // A sender that gave up meanwhile finds it in the inbox.
-            let _ = tell.send(seq);
+            let _ = tell.send(answer.seq);
         }
         if line.is_empty() {
             waiting.remove(id);

@@ -1,14 +1,12 @@
 //! Decisions about messages that are held for a person.
 
 use super::Relay;
-use super::handle::Job;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Intent, Reading};
 use crosstalk_protocol::relay::{HeldMessage, HoldChoice, HoldDecision, Peer, Ruling, report};
 use crosstalk_protocol::store::{StoreError, StoreFault};
-use tokio::sync::oneshot;
 
 /// A decision that a person wants to make, about a message as they have seen it.
 #[derive(Clone, Debug)]
@@ -85,9 +83,7 @@ impl Relay {
             return Ok(());
         }
         // Once it is decided, its text is that of the message that was taken.
-        let id = held.record.id.clone();
-        let taken = self.read(move |store| store.record(&id)).await?;
-        let Some(taken) = taken else {
+        let Some(taken) = self.store().record(&held.record.id).await? else {
             return Ok(());
         };
         let document = Document::parse(&taken.text, Reading::Strict);
@@ -137,10 +133,7 @@ impl Relay {
         refusal: Option<Rejection>,
     ) -> Result<Ruling, StoreError> {
         decision.report = refusal.and_then(|refusal| report::declined(&held.record, &refusal));
-        let (tell, told) = oneshot::channel();
-        let job = Job::Decide(Box::new(decision), tell);
-        self.enqueue(job)?;
-        let ruling = told.await.map_err(|_| self.gone())??;
+        let ruling = self.store().decide(Box::new(decision)).await?;
         if let Err(error) = self.send_notices().await {
             tracing::warn!(reason = %error, "the sender is told later");
         }

@@ -1,12 +1,10 @@
 //! Inboxes: their messages; which of them are read; readers that wait for the next message.
 
 use super::Relay;
-use super::handle::Job;
 use crosstalk_protocol::nearest_address;
 use crosstalk_protocol::poll::is_correction;
-use crosstalk_protocol::relay::{
-    Delivery, DeliveryState, HandedOut, Handler, InboxEntry, InboxQuery, Pattern, Peer, RelayStore,
-};
+use crosstalk_protocol::relay::port::{Cursor, HandedOut, InboxEntry, InboxQuery};
+use crosstalk_protocol::relay::{Delivery, DeliveryState, Handler, Pattern, Peer};
 use crosstalk_protocol::store::{Record, StoreError, party};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -54,9 +52,8 @@ impl Relay {
     }
 
     /// Whether a message waits in an inbox that was never read.
-    pub(crate) fn is_never_read(
+    pub(crate) async fn is_never_read(
         &self,
-        store: &dyn RelayStore,
         record: &Record,
         delivery: &Delivery,
     ) -> Result<bool, StoreError> {
@@ -68,10 +65,11 @@ impl Relay {
             return Ok(false);
         }
         let to = delivery.to.as_str();
-        if self.shared.inboxes.has(to) || store.was_handed_out(to, to)? {
+        if self.shared.inboxes.has(to) {
             return Ok(false);
         }
-        Ok(!store.was_handed_out(to, &record.receiver)?)
+        let names = [to, record.receiver.as_str()];
+        Ok(!self.store().was_handed_out(to, &names).await?)
     }
 
     /// The address that a caller may have mistyped. Only among those that this caller knows of: the directory,
@@ -99,34 +97,31 @@ impl Relay {
     pub async fn inbox(
         &self,
         address: &str,
-        after: Option<u64>,
+        after: Option<&Cursor>,
         limit: usize,
     ) -> Result<Vec<InboxEntry>, StoreError> {
-        let address = self.rules().routes.named(address).to_owned();
-        let ask = move |store: &dyn RelayStore| {
-            store.inbox_of(&InboxQuery {
-                address: &address,
-                after,
-                limit,
-            })
+        let query = InboxQuery {
+            address: self.rules().routes.named(address).to_owned(),
+            after: after.cloned(),
+            limit,
         };
-        self.read(ask).await
+        self.store().inbox(query).await
     }
 
-    /// What an address has got after a place; if nothing, waits for the next message until a time.
+    /// What an address has got after a position; if nothing, waits for the next message until a time.
     ///
     /// # Errors
     /// What the store says.
     pub async fn next(
         &self,
         address: &str,
-        after: Option<u64>,
+        after: Option<&Cursor>,
         most: usize,
         until: Instant,
     ) -> Result<Vec<InboxEntry>, StoreError> {
         let address = self.rules().routes.named(address).to_owned();
         loop {
-            let Some(signal) = self.shared.inbox_notifier.signal_of(&address) else {
+            let Some(signal) = self.shared.signals.inboxes.signal_of(&address) else {
                 return self.inbox(&address, after, most).await;
             };
             let woken = signal.notified();
@@ -144,13 +139,11 @@ impl Relay {
 
     /// Records that messages were handed out to an address. No caller waits for it: if it is lost, they are handed out again.
     pub fn handed_out(&self, address: &str, ids: Vec<String>) {
-        let handed = HandedOut {
+        self.store().hand_out(HandedOut {
             address: address.to_owned(),
             ids,
             at: self.now(),
-        };
-        // A relay that stops, or has too much to write, notes nothing.
-        let _ = self.enqueue(Job::HandedOut(handed));
+        });
     }
 }
 

@@ -3,7 +3,6 @@
 
 use super::{Received, Relay};
 use crosstalk_protocol::consent::RevocationResult;
-use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::StoreError;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -39,8 +38,10 @@ impl Relay {
     /// # Errors
     /// What the store says.
     pub(crate) async fn send_notices(&self) -> Result<(), StoreError> {
+        // Others find the queue empty, instead of sending the same notices.
+        let _turn = self.shared.notice_turn.lock().await;
         loop {
-            let owed = self.read(|store| store.notices(BATCH)).await?;
+            let owed = self.store().notices(BATCH).await?;
             if owed.is_empty() {
                 return Ok(());
             }
@@ -51,11 +52,8 @@ impl Relay {
             }
             let said = saying.join_all().await;
             let is_all = said.iter().all(Option::is_some);
-            let settle = move |store: &mut dyn RelayStore| {
-                let said: Vec<u64> = said.into_iter().flatten().collect();
-                store.drop_notices(&said)
-            };
-            self.write(settle).await?;
+            let said: Vec<u64> = said.into_iter().flatten().collect();
+            self.store().drop_notices(said).await?;
             if !is_all {
                 return Ok(());
             }

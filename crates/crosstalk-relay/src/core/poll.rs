@@ -10,8 +10,8 @@ use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::poll::{
     Collation, Paper, PollCall, Proofs, VoterNames, collate_named, is_result, may_be_ballot,
 };
-use crosstalk_protocol::relay::{DuePoll, PollState, RelayStore};
-use crosstalk_protocol::store::{Arrival, Page, Record, Search, StoreError, StoreFault, party};
+use crosstalk_protocol::relay::port::{Arrived, DuePoll, NextTimes, PollState, SearchQuery};
+use crosstalk_protocol::store::{Page, Record, Search, StoreError, StoreFault, party};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
@@ -26,14 +26,25 @@ const SUMMARIES: usize = 1024;
 
 /// Who is told that something came to a poll. Which polls have to be counted is known to the store.
 #[derive(Default)]
-pub(super) struct Polls {
+pub(super) struct PollSignals {
     /// Ids and threads of polls that are watched, and by how many.
     watched: Mutex<HashMap<String, usize>>,
     bell: Notify,
     changes: watch::Sender<u64>,
+}
+
+/// What is remembered of polls that were counted.
+#[derive(Default)]
+pub(super) struct PollCache {
     counted: Mutex<HashMap<String, Counted>>,
     /// Verdicts about answers, from one count to the next.
     proofs: Arc<Proofs>,
+}
+
+impl PollCache {
+    fn counted(&self) -> MutexGuard<'_, HashMap<String, Counted>> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A poll as it was counted, and the state of its thread then.
@@ -43,23 +54,19 @@ struct Counted {
     summary: PollSummary,
 }
 
-impl Polls {
+impl PollSignals {
     fn watched(&self) -> MutexGuard<'_, HashMap<String, usize>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn counted(&self) -> MutexGuard<'_, HashMap<String, Counted>> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes an accepted message that is a poll, or may be an answer to one.
-    pub(super) fn came(&self, arrival: &Arrival) {
+    pub(super) fn came(&self, arrived: &Arrived<'_>) {
         let is_of_poll = |meaning: Intent| meaning == Intent::Poll || may_be_ballot(meaning);
-        if !arrival.meaning.is_some_and(is_of_poll) {
+        if !arrived.meaning.is_some_and(is_of_poll) {
             return;
         }
         self.bell.notify_one();
-        let names = [arrival.answered(), arrival.thread.as_deref()];
+        let names = [arrived.answers, arrived.thread];
         let watched = self.watched();
         let is_watched = names.iter().flatten().any(|n| watched.contains_key(*n));
         drop(watched);
@@ -99,7 +106,7 @@ impl PollWatch {
 
 impl Drop for PollWatch {
     fn drop(&mut self) {
-        let mut watched = self.relay.shared.polls.watched();
+        let mut watched = self.relay.shared.signals.polls.watched();
         for name in &self.names {
             if let Some(count) = watched.get_mut(name) {
                 *count -= 1;
@@ -177,14 +184,49 @@ impl Relay {
         at: Option<Timestamp>,
     ) -> Result<Option<PollStatus>, StoreError> {
         // Messages that were accepted before count, indexed or not.
-        self.write_indexed(|_| Ok(())).await?;
-        let (id, within) = (id.to_owned(), self.poll_within());
-        let (rules, proofs) = (self.rules(), Arc::clone(&self.shared.polls.proofs));
-        self.read(move |store| {
-            let names = &rules.routes.names;
-            standing(store, &id, at, (within, names, &proofs))
-        })
-        .await
+        self.store().caught_up().await?;
+        let poll = self.store().record(id).await?;
+        let Some(poll) = poll.filter(|r| r.meaning == Some(Intent::Poll)) else {
+            return Ok(None);
+        };
+        let (rules, within) = (self.rules(), self.poll_within());
+        let names = rules.routes.names.clone();
+        let Some(call) = call_of(&poll, &names) else {
+            return Ok(None);
+        };
+        let said = self.said_to(&poll, &call).await?;
+        let proofs = Arc::clone(&self.shared.polls.proofs);
+        // Signatures are checked: not on a thread that serves requests.
+        let counted = tokio::task::spawn_blocking(move || {
+            standing(poll, said, at, (within, &names, &proofs))
+        });
+        counted.await.map_err(|_| self.gone())
+    }
+
+    /// Everything of the thread of a poll, as whoever counts from its files has it: an answer to another question is none to
+    /// the poll. Nobody keeps the answers of others from being counted by sending many.
+    async fn said_to(&self, poll: &Record, call: &PollCall) -> Result<Vec<Record>, StoreError> {
+        let mut said = Vec::new();
+        let (mut after, mut heard) = (None, HashMap::<String, usize>::new());
+        loop {
+            let listing = self.store().messages(&poll.thread, after, PORTION).await?;
+            after = listing.items.last().map(|r| r.seq);
+            for answer in listing.items.into_iter().filter(|r| r.id != poll.id) {
+                let speaker = match call.heeds(&answer.sender) {
+                    true => party(&answer.sender),
+                    false => String::new(),
+                };
+                let is_told = same_name(&answer.sender, SYSTEM);
+                let number = heard.entry(speaker).or_default();
+                *number += usize::from(!is_told);
+                if *number <= ANSWERS || is_told {
+                    said.push(answer);
+                }
+            }
+            if !listing.more || after.is_none() {
+                return Ok(said);
+            }
+        }
     }
 
     /// Closes a poll if its time has come: its result is sent, once. How it stands then.
@@ -250,9 +292,9 @@ impl Relay {
             id: id.to_owned(),
             touched: None,
         };
-        self.write(move |store| store.count_poll(&closed, PollState::Closed(at)))
-            .await?;
-        self.shared.polls.ring();
+        let state = PollState::Closed(at);
+        self.store().count_poll(closed, state).await?;
+        self.shared.signals.polls.ring();
         Ok(Some(standing))
     }
 
@@ -264,13 +306,14 @@ impl Relay {
         let Ok(search) = Search::parse("intent:poll") else {
             return Ok((Vec::new(), false));
         };
-        let find = move |store: &dyn RelayStore| {
-            let listing = store.search(&search, page)?;
-            Ok((listing.items, listing.more))
+        let query = SearchQuery {
+            search,
+            page,
+            is_complete: true,
         };
-        let (mut records, more) = self.read(find).await?;
-        records.retain(|r| r.meaning == Some(Intent::Poll));
-        Ok((records, more))
+        let mut listing = self.store().search(query).await?.found;
+        listing.items.retain(|r| r.meaning == Some(Intent::Poll));
+        Ok((listing.items, listing.more))
     }
 
     /// A poll in a list. It is counted only if its thread has changed since it was counted last; nothing if this relay does
@@ -279,8 +322,7 @@ impl Relay {
     /// # Errors
     /// What the store says.
     pub async fn poll_summary(&self, record: &Record) -> Result<Option<PollSummary>, StoreError> {
-        let thread = record.thread.clone();
-        let thread = self.read(move |store| store.thread(&thread)).await?;
+        let thread = self.store().thread(&record.thread).await?;
         let (messages, last) = thread.map_or((0, String::new()), |t| (t.messages, t.last));
         let polls = &self.shared.polls;
         let is_same = |c: &&Counted| c.messages == messages && c.last == last;
@@ -327,9 +369,7 @@ impl Relay {
     /// What the store says.
     pub(crate) async fn settle_polls(&self, most: usize) -> Result<usize, StoreError> {
         let (now, within) = (self.now(), self.poll_within());
-        let due = self
-            .read(move |store| store.due_polls(now, within, most))
-            .await?;
+        let due = self.store().due_polls(now, within, most).await?;
         let (count, mut trouble) = (due.len(), None);
         for poll in due {
             // One that can't be counted does not keep the others waiting.
@@ -349,60 +389,63 @@ impl Relay {
                 None => PollState::Open(standing.ends_at),
             },
         };
-        let poll = poll.clone();
-        self.write(move |store| store.count_poll(&poll, state))
-            .await
+        self.store().count_poll(poll.clone(), state).await
     }
 
-    /// When the next open poll ends.
+    /// When something has to be done next.
     ///
     /// # Errors
     /// What the store says.
-    pub(crate) async fn next_poll_end(&self) -> Result<Option<Timestamp>, StoreError> {
-        let within = self.poll_within();
-        self.read(move |store| store.next_poll_end(within)).await
+    pub(crate) async fn next_times(&self) -> Result<NextTimes, StoreError> {
+        self.store().next_times(self.poll_within()).await
     }
 
     /// Waits until something comes to a poll.
     pub(crate) async fn poll_signal(&self) {
-        self.shared.polls.bell.notified().await;
+        self.shared.signals.polls.bell.notified().await;
     }
 
     /// Watches a poll: for what comes to it, and for its end.
     pub(crate) fn watch_poll(&self, standing: &PollStatus) -> PollWatch {
         let record = &standing.record;
         let names = [record.id.clone(), record.thread.clone()];
-        let mut watched = self.shared.polls.watched();
+        let mut watched = self.shared.signals.polls.watched();
         for name in &names {
             *watched.entry(name.clone()).or_default() += 1;
         }
         drop(watched);
         PollWatch {
-            changes: self.shared.polls.changes.subscribe(),
+            changes: self.shared.signals.polls.changes.subscribe(),
             relay: self.clone(),
             names,
         }
     }
 }
 
-/// How a poll stands, or stood at a time.
+/// The question of a poll that this relay counts.
+fn call_of(poll: &Record, names: &VoterNames) -> Option<PollCall> {
+    let document = Document::parse(&poll.text, Reading::Strict);
+    let is_own = poll.carries_id && document.envelope().hops().next().is_none();
+    is_own.then(|| PollCall::read(&document, &poll.id, Some(names)))
+}
+
+/// How a poll stands, or stood at a time, by what was said to it.
 fn standing(
-    store: &dyn RelayStore,
-    id: &str,
+    record: Record,
+    said: Vec<Record>,
     at: Option<Timestamp>,
     (within, names, proofs): (Option<i64>, &VoterNames, &Proofs),
-) -> Result<Option<PollStatus>, StoreError> {
-    let Some(record) = store
-        .record(id)?
-        .filter(|r| r.meaning == Some(Intent::Poll))
-    else {
-        return Ok(None);
-    };
+) -> Option<PollStatus> {
+    let id = record.id.as_str();
     let poll = Document::parse(&record.text, Reading::Strict);
-    if poll.envelope().hops().next().is_some() || !record.carries_id {
-        return Ok(None);
+    let (mut records, mut results) = (Vec::new(), Vec::new());
+    for answer in &said {
+        let document = Document::parse(&answer.text, Reading::Strict);
+        match own_result(&document, answer, id) {
+            true => results.push(Told::of(&document, &answer.id)),
+            false => records.push((document, answer.at)),
+        }
     }
-    let Said { records, results } = said(store, &record, &PollCall::read(&poll, id, Some(names)))?;
     // The latest result is the one that counts: an earlier one was made before everything was known.
     let told = results.iter().rev().find(|r| r.at.is_some());
     let closed_at = told.and_then(|r| r.at);
@@ -413,9 +456,7 @@ fn standing(
         ..Paper::of(document)
     }));
     let counted = collate_named(&papers, Some(id), at.or(closed_at), Some(names), proofs);
-    let Ok(mut collation) = counted else {
-        return Ok(None);
-    };
+    let mut collation = counted.ok()?;
     let deadline = collation.call().deadline;
     let ends_at = deadline.or_else(|| {
         let millis = record.at.as_millis().saturating_add(within?);
@@ -436,21 +477,14 @@ fn standing(
     if let Some(told) = told.filter(|_| is_past) {
         (collation.outcome, collation.reason) = (told.outcome.clone(), told.reason.clone());
     }
-    Ok(Some(PollStatus {
-        record,
+    Some(PollStatus {
         collation,
         closed_at,
         ends_at,
         is_outdated: lacks_one && !is_past,
         is_past,
-    }))
-}
-
-/// What was said to a poll.
-struct Said {
-    /// With the time at which each came.
-    records: Vec<(Document<'static>, Timestamp)>,
-    results: Vec<Told>,
+        record,
+    })
 }
 
 /// A result that was sent.
@@ -463,44 +497,15 @@ struct Told {
     answers: Option<usize>,
 }
 
-/// Everything of the thread, as whoever counts from its files has it: an answer to another question is none to the poll.
-/// Nobody keeps the answers of others from being counted by sending many.
-fn said(store: &dyn RelayStore, poll: &Record, call: &PollCall) -> Result<Said, StoreError> {
-    let mut said = Said {
-        records: Vec::new(),
-        results: Vec::new(),
-    };
-    let (mut after, mut heard) = (None, HashMap::<String, usize>::new());
-    loop {
-        let listing = store.messages(&poll.thread, after, PORTION)?;
-        after = listing.items.last().map(|r| r.seq);
-        for answer in listing.items.into_iter().filter(|r| r.id != poll.id) {
-            let speaker = match call.heeds(&answer.sender) {
-                true => party(&answer.sender),
-                false => String::new(),
-            };
-            let is_told = same_name(&answer.sender, SYSTEM);
-            let number = heard.entry(speaker).or_default();
-            *number += usize::from(!is_told);
-            if *number > ANSWERS && !is_told {
-                continue;
-            }
-            let document = Document::parse(&answer.text, Reading::Strict).into_owned();
-            if own_result(&document, &answer, &poll.id) {
-                let meta = |key| document.meta("collation", key);
-                said.results.push(Told {
-                    at: meta("At").and_then(Timestamp::parse),
-                    outcome: meta("Outcome").map(str::to_owned),
-                    reason: meta("Reason").map(str::to_owned),
-                    answers: meta("Answers").and_then(|n| n.parse().ok()),
-                    id: answer.id,
-                });
-            } else {
-                said.records.push((document, answer.at));
-            }
-        }
-        if !listing.more || after.is_none() {
-            return Ok(said);
+impl Told {
+    fn of(document: &Document<'_>, id: &str) -> Self {
+        let meta = |key| document.meta("collation", key);
+        Self {
+            id: id.to_owned(),
+            at: meta("At").and_then(Timestamp::parse),
+            outcome: meta("Outcome").map(str::to_owned),
+            reason: meta("Reason").map(str::to_owned),
+            answers: meta("Answers").and_then(|n| n.parse().ok()),
         }
     }
 }

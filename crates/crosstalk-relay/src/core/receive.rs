@@ -2,25 +2,24 @@
 
 use super::access::{Access, REFERENCES};
 use super::answer::{Asked, Waiter};
-use super::handle::{AcceptReply, Job};
 use super::verification::Verification;
 use super::{Relay, Shared};
 use crate::config::FirstContact;
 use crate::metrics::Metrics;
+use crate::port::Later;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{ReceivedIds, Rejection, error, error_from_system};
 use crosstalk_envelope::{Builder, Document, Envelope, Intent, Reading, Timestamp, decode, limit};
 use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::poll::is_secret;
+use crosstalk_protocol::relay::port::{Acceptance, RecordQuery};
 use crosstalk_protocol::relay::{
-    AcceptOutcome, Admission, AdmissionCandidate, Peer, Receipted, RelayStore, acknowledgement,
-    admit,
+    AcceptOutcome, Admission, AdmissionCandidate, Peer, Receipted, acknowledgement, admit,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use crosstalk_protocol::{Verdict, VerdictWord, announces};
 use std::sync::Arc;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// After how many seconds to try again when the store has trouble.
@@ -171,7 +170,7 @@ impl Relay {
     /// Accepts a message that was prepared for a caller: it is on disk when this returns, unless it is refused.
     pub(crate) async fn accept(&self, prepared: Prepared, peer: &Peer) -> Received {
         let text = prepared.document.source().to_owned();
-        let received = self.store(prepared).await;
+        let received = self.keep(prepared).await;
         self.finish(&text, peer, received)
     }
 
@@ -188,7 +187,7 @@ impl Relay {
     /// came out of a poll.
     pub async fn say(&self, text: &str) -> Received {
         let received = match self.prepare(text, &Peer::itself()).await {
-            Ok(prepared) => self.store(prepared).await,
+            Ok(prepared) => self.keep(prepared).await,
             Err(refused) => refused,
         };
         self.count(received)
@@ -300,7 +299,7 @@ impl Relay {
         })
     }
 
-    async fn store(&self, prepared: Prepared) -> Received {
+    async fn keep(&self, prepared: Prepared) -> Received {
         let Prepared {
             document,
             verification,
@@ -308,39 +307,35 @@ impl Relay {
             at,
             admission,
         } = prepared;
-        let (tell, told) = oneshot::channel();
-        if let Err(error) = self.enqueue(Job::Accept(admission, tell)) {
-            return store_trouble(&document, &error);
-        }
-        let Ok(AcceptReply { taken, admission }) = told.await else {
-            return store_trouble(&document, &self.gone());
+        let Acceptance { outcome, admission } = match self.store().accept(admission).await {
+            Ok(acceptance) => acceptance,
+            Err(error) => return store_trouble(&document, &error),
         };
-        let (seq, index, since, ids, is_new, is_held) = match taken {
-            Ok(AcceptOutcome::Accepted {
+        let (seq, index, since, ids, is_new, is_held) = match outcome {
+            AcceptOutcome::Accepted {
                 seq,
                 index,
                 ids,
                 withdrawn,
-            }) => {
+            } => {
                 if let Some(withdrawn) = withdrawn {
                     self.log_revocation(admission.arrival.id(), &withdrawn);
                 }
                 (seq, index, at, ids, true, false)
             }
-            Ok(AcceptOutcome::Known {
+            AcceptOutcome::Known {
                 seq,
                 index,
                 since,
                 ids,
-            }) => (seq, index, since, ids, false, false),
-            Ok(AcceptOutcome::Held {
+            } => (seq, index, since, ids, false, false),
+            AcceptOutcome::Held {
                 index,
                 since,
                 is_new,
                 ids,
-            }) => (0, index, since, ids, is_new, true),
-            Ok(AcceptOutcome::Rejected(refusal)) => return declined(&document, refusal, None),
-            Err(error) => return store_trouble(&document, &error),
+            } => (0, index, since, ids, is_new, true),
+            AcceptOutcome::Rejected(refusal) => return declined(&document, refusal, None),
         };
         // A message that is held teaches nothing yet. A new or revoked key that could not be recorded when the message came
         // first is recorded when it comes again.
@@ -377,32 +372,31 @@ impl Relay {
         blobs: &[Digest],
     ) -> Result<Vec<Digest>, StoreError> {
         // A message that was just accepted may be the one that gives access.
-        self.write_indexed(|_| Ok(())).await?;
+        self.store().caught_up().await?;
         let access = Access::of(&Arc::new(peer.clone()), self.rules());
-        let (blobs, now) = (blobs.to_vec(), self.now());
-        let ask = move |store: &dyn RelayStore| {
-            let mut readable = Vec::new();
-            let most = REFERENCES / blobs.len().max(1);
-            for digest in blobs {
-                if access.can_read_blob(store, digest, now, most)? {
-                    readable.push(digest);
-                }
+        let (now, most) = (self.now(), REFERENCES / blobs.len().max(1));
+        let mut readable = Vec::new();
+        for &digest in blobs {
+            if access
+                .can_read_blob(self.store(), digest, now, most)
+                .await?
+            {
+                readable.push(digest);
             }
-            Ok(readable)
-        };
-        self.read(ask).await
+        }
+        Ok(readable)
     }
 
     /// Takes in an envelope, and waits for the answer to it until a time. The answer, as it leaves this relay, or the ACK,
     /// and whether it was waited for: not what asks for nothing, not the ballots of a secret poll, and not for a caller who
     /// may not read for the sender. `is_valid` says whether the credential of the caller still counts when the answer is
     /// there.
-    pub async fn ask(
+    pub async fn ask<'v>(
         &self,
         bytes: &[u8],
         peer: &Peer,
         until: Instant,
-        is_valid: &(dyn Fn() -> bool + Send + Sync),
+        is_valid: &(dyn Fn() -> Later<'v, bool> + Send + Sync),
     ) -> (Received, bool) {
         let prepared = match self.begin(bytes, peer).await {
             Ok(prepared) => prepared,
@@ -417,7 +411,7 @@ impl Relay {
         };
         // It waits from before it is accepted: an answer may come at once.
         let first = prepared.admission.arrival.id().to_owned();
-        let wait = |id: &str| self.shared.answers.wait_for(id, asked.clone());
+        let wait = |id: &str| self.shared.signals.answers.wait_for(id, asked.clone());
         let mut told = wait(&first);
         let received = self.accept(prepared, peer).await;
         let Received::Accepted {
@@ -435,20 +429,24 @@ impl Relay {
         }
         let earlier = match is_new {
             true => None,
-            false => self.answer_before(&id, asked.clone()).await,
+            false => {
+                let answered = self.answer_before(&id, asked.clone()).await;
+                answered.ok().flatten()
+            }
         };
         let answered = match earlier {
             Some(record) => Some(record),
             None => self.answer(&mut told, until).await,
         };
-        let reply = answered.filter(|_| is_valid()).and_then(|record| {
-            let left = self.leaving(&record)?;
-            // Looking is not delivering.
-            if peer.speaks_for(&record.receiver) {
-                self.handed_out(&record.receiver, vec![record.id]);
-            }
-            Some(left)
-        });
+        let reply = match answered {
+            Some(record) if is_valid().await => self.leaving(&record).inspect(|_| {
+                // Looking is not delivering.
+                if peer.speaks_for(&record.receiver) {
+                    self.handed_out(&record.receiver, vec![record.id.clone()]);
+                }
+            }),
+            _ => None,
+        };
         drop(told);
         let received = Received::Accepted {
             id,
@@ -481,41 +479,36 @@ impl Relay {
 
     async fn answer(&self, told: &mut Waiter<'_>, until: Instant) -> Option<Record> {
         let seq = tokio::time::timeout_at(until, told.came()).await.ok()??;
-        let records = self
-            .read(move |store| store.records_at(&[seq]))
-            .await
-            .ok()?;
-        records.into_iter().next()
+        let records = self.store().records(RecordQuery::Seqs(vec![seq])).await;
+        records.ok()?.pop()
     }
 
     /// The answer to a message that came in an earlier attempt to wait for it.
-    async fn answer_before(&self, id: &str, asked: Asked) -> Option<Record> {
-        let (id, rules) = (id.to_owned(), self.rules());
-        let find = move |store: &dyn crosstalk_protocol::relay::RelayStore| {
-            let Some(question) = store.record(&id)? else {
-                return Ok(None);
-            };
-            // A delivery that was queued again may still be answered, whatever was said about it before.
-            let ways = store.deliveries(&id)?;
-            let queued_at = ways.iter().map(|way| way.queued_at).max();
-            let listing = store.messages(&question.thread, Some(question.seq), 256)?;
-            let is_answer = |m: &Record| {
-                let ends = match m.meaning {
-                    Some(Intent::Respond) => true,
-                    Some(Intent::Error | Intent::Nack) => queued_at.is_none_or(|at| at <= m.at),
-                    _ => false,
-                };
-                ends && m.parent.as_deref() == Some(&id)
-                    && asked.is_answered_by(rules.routes.named(&m.sender), &m.receiver)
-            };
-            let mut answers: Vec<Record> = listing.items.into_iter().filter(is_answer).collect();
-            let is_respond = |m: &Record| m.meaning == Some(Intent::Respond);
-            let place = answers.iter().position(is_respond).unwrap_or(0);
-            Ok((place < answers.len()).then(|| answers.swap_remove(place)))
-        };
+    async fn answer_before(&self, id: &str, asked: Asked) -> Result<Option<Record>, StoreError> {
+        let (store, rules) = (self.store(), self.rules());
         // It may have come a moment ago.
-        self.write_indexed(|_| Ok(())).await.ok()?;
-        self.read(find).await.ok().flatten()
+        store.caught_up().await?;
+        let Some(question) = store.record(id).await? else {
+            return Ok(None);
+        };
+        // A delivery that was queued again may still be answered, whatever was said about it before.
+        let ways = store.deliveries_of(id).await?;
+        let queued_at = ways.iter().map(|way| way.queued_at).max();
+        let listing = store.messages(&question.thread, Some(question.seq), 256);
+        let is_answer = |m: &Record| {
+            let ends = match m.meaning {
+                Some(Intent::Respond) => true,
+                Some(Intent::Error | Intent::Nack) => queued_at.is_none_or(|at| at <= m.at),
+                _ => false,
+            };
+            ends && m.parent.as_deref() == Some(id)
+                && asked.is_answered_by(rules.routes.named(&m.sender), &m.receiver)
+        };
+        let listed = listing.await?.items.into_iter();
+        let mut answers: Vec<Record> = listed.filter(is_answer).collect();
+        let is_respond = |m: &Record| m.meaning == Some(Intent::Respond);
+        let place = answers.iter().position(is_respond).unwrap_or(0);
+        Ok((place < answers.len()).then(|| answers.swap_remove(place)))
     }
 }
 

@@ -5,7 +5,8 @@ use super::{Received, Relay};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Document, Reading, Timestamp};
-use crosstalk_protocol::audit::{Event, EventDetail, EventKind};
+use crosstalk_protocol::audit::{EventDetail, EventKind};
+use crosstalk_protocol::relay::port::NewLogEntry;
 use crosstalk_protocol::store::StoreError;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,15 +17,6 @@ const OF_ALL: usize = 300;
 /// The longest id that is written down, in bytes.
 const ID: usize = 200;
 
-/// A refusal.
-struct Refused {
-    at: Timestamp,
-    id: Option<String>,
-    canonical: Digest,
-    raw: Digest,
-    detail: EventDetail,
-}
-
 /// Rejections that are not in the log yet.
 #[derive(Default)]
 pub(super) struct RejectionLog(Mutex<Minute>);
@@ -34,7 +26,7 @@ struct Minute {
     number: i64,
     peers: HashMap<String, u32>,
     written: usize,
-    waiting: Vec<Refused>,
+    waiting: Vec<NewLogEntry>,
     /// How many were only counted, and the time of the last.
     others: u64,
     last: Option<Timestamp>,
@@ -101,20 +93,20 @@ impl RejectionLog {
             return;
         };
         let id = document.envelope().message.filter(|id| id.len() <= ID);
-        let refused = Refused {
+        let detail = EventDetail::default().with("code", refusal.code.as_str());
+        let refused = NewLogEntry {
+            kind: EventKind::Refused,
             at,
             id: id.map(str::to_owned),
-            canonical,
-            raw: Digest::of(text.as_bytes()),
-            detail: EventDetail::default()
-                .with("code", refusal.code.as_str())
-                .with("peer", peer),
+            canonical: Some(canonical),
+            raw: Some(Digest::of(text.as_bytes())),
+            detail: Some(detail.with("peer", peer)),
         };
         self.with(|minute| minute.waiting.push(refused));
     }
 
     /// What waits. The count of the minute that is going on stays, unless it is the end.
-    fn take(&self, at: Timestamp, is_end: bool) -> (Vec<Refused>, Vec<(Timestamp, u64)>) {
+    fn take(&self, at: Timestamp, is_end: bool) -> (Vec<NewLogEntry>, Vec<(Timestamp, u64)>) {
         self.with(|minute| {
             minute.turn(at);
             if is_end {
@@ -145,22 +137,17 @@ impl Relay {
         if waiting.is_empty() && counts.is_empty() {
             return Ok(());
         }
-        self.write(move |store| {
-            let counted = counts.iter().map(|(at, count)| Event {
-                detail: Some(EventDetail::default().with("count", &count.to_string())),
-                ..Event::new(EventKind::Refused, *at)
-            });
-            let each = waiting.iter().map(|refused| Event {
-                id: refused.id.as_deref(),
-                canonical: Some(refused.canonical),
-                raw: Some(refused.raw),
-                detail: Some(refused.detail.clone()),
-                ..Event::new(EventKind::Refused, refused.at)
-            });
-            let events: Vec<Event<'_>> = each.chain(counted).collect();
-            store.log(&events)
-        })
-        .await
+        let counted = counts.into_iter().map(|(at, count)| NewLogEntry {
+            kind: EventKind::Refused,
+            at,
+            id: None,
+            canonical: None,
+            raw: None,
+            detail: Some(EventDetail::default().with("count", &count.to_string())),
+        });
+        self.store()
+            .log(waiting.into_iter().chain(counted).collect())
+            .await
     }
 }
 

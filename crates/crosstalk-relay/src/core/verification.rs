@@ -8,8 +8,9 @@ use crosstalk_envelope::{Document, Signature, Timestamp};
 use crosstalk_protocol::dns::DnsAnswer;
 use crosstalk_protocol::relay::report::is_report_about;
 use crosstalk_protocol::relay::{
-    Pattern, Peer, RelayStore, Role, authority, check_hop, hops_of, is_system,
+    Delivery, Pattern, Peer, Role, authority, check_hop, hops_of, is_system,
 };
+use crosstalk_protocol::store::{Record, StoreError};
 use crosstalk_protocol::{
     Trust, Verdict, VerdictWord, VerifyContext, announces, domain_to_ask, learn, pin_of, verify,
 };
@@ -198,10 +199,7 @@ impl Shared {
 
     /// Lists the senders of pinned keys: nobody else may send under a name that looks like one of them.
     pub(super) fn list_pins(&self) {
-        let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::make_mut(&mut rules)
-            .listed
-            .set_pins(&self.trust_snapshot.now());
+        self.change_rules(|rules| rules.listed.set_pins(&self.trust_snapshot.now()));
     }
 
     /// Whether a signature or a hop can show that a message of a stranger is from its sender: a key is pinned for that one,
@@ -276,18 +274,19 @@ impl Shared {
         let Some(parent) = envelope.parent.filter(|_| is_system(document.sender())) else {
             return false;
         };
-        let parent = parent.to_owned();
-        let find = move |store: &dyn RelayStore| {
-            let Some(sent) = store.record(&parent)? else {
-                return Ok(None);
-            };
-            let ways = store.deliveries(&sent.id)?;
-            Ok(Some((sent, ways)))
-        };
-        match self.readers.ask(find).await {
+        match self.sent(parent).await {
             Ok(Some((sent, ways))) => is_report_about(document, domain, &sent, &ways),
             _ => false,
         }
+    }
+
+    /// The message with an id, and its deliveries.
+    async fn sent(&self, id: &str) -> Result<Option<(Record, Vec<Delivery>)>, StoreError> {
+        let Some(record) = self.store.record(id).await? else {
+            return Ok(None);
+        };
+        let deliveries = self.store.deliveries_of(&record.id).await?;
+        Ok(Some((record, deliveries)))
     }
 
     /// Takes over what a message that was taken proves about keys, and pins one at first contact, if the configuration
@@ -370,15 +369,8 @@ impl Relay {
         caller: &Peer,
     ) -> Option<Peer> {
         let envelope = document.envelope();
-        let parent = envelope.parent.filter(|_| caller.is_person())?.to_owned();
-        let find = move |store: &dyn RelayStore| {
-            let Some(question) = store.record(&parent)? else {
-                return Ok(None);
-            };
-            let deliveries = store.deliveries(&question.id)?;
-            Ok(Some((question, deliveries)))
-        };
-        let (question, deliveries) = self.read(find).await.ok()??;
+        let parent = envelope.parent.filter(|_| caller.is_person())?;
+        let (question, deliveries) = self.shared.sent(parent).await.ok()??;
         let rules = self.rules();
         let may = rules.lets_bring_back(caller, &envelope, &question, &deliveries);
         may.then(|| Peer {

@@ -35,11 +35,6 @@ impl HeldLease {
     pub(crate) fn replace(&self, at: Timestamp) {
         self.0.store(at.as_millis(), Ordering::Relaxed);
     }
-
-    /// Whether a delivery is still leased under it.
-    pub(crate) fn holds(&self, delivery: &Delivery) -> bool {
-        delivery.state == DeliveryState::Queued && delivery.leased_at == Some(self.at())
-    }
 }
 
 /// A delivery that waits in its lane.

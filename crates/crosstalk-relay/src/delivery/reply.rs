@@ -8,10 +8,11 @@ use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::{self, ReceivedIds};
 use crosstalk_envelope::{
     Address, BuildError, Builder, CoreHeader, Document, Intent, MetaBlock, Reading, Signature,
-    Timestamp, unicode,
+    unicode,
 };
+use crosstalk_protocol::relay::port::RelayStore;
 use crosstalk_protocol::relay::report::{self, derived, takes_no_answer};
-use crosstalk_protocol::relay::{HOPS, Handler as By, Pattern, Peer, RelayRules, RelayStore, Role};
+use crosstalk_protocol::relay::{HOPS, Handler as By, Pattern, Peer, Role};
 use crosstalk_protocol::store::{Record, StoreError, is_placeholder, is_same_party, may_answer};
 use crosstalk_protocol::{
     Ancestor, FollowUp, agent_user, expects_answer, is_answer, printed_receiver,
@@ -43,27 +44,34 @@ fn printed_id(relay: &Relay, job: &DeliveryJob, text: &str) -> String {
 /// Whether the answer of an earlier attempt is there: it was accepted, and then the relay stopped.
 pub(super) async fn is_answered(relay: &Relay, job: &DeliveryJob) -> bool {
     let id = answer_id(relay, job);
-    let find = move |store: &dyn RelayStore| {
-        Ok(store.record(&id)?.is_some() || store.held(&id)?.is_some())
+    let is_there = async |store: &dyn RelayStore| {
+        Ok::<_, StoreError>(
+            store.record(&id).await?.is_some() || store.held_message(&id).await?.is_some(),
+        )
     };
-    relay.read(find).await.unwrap_or(false)
+    is_there(relay.store()).await.unwrap_or(false)
 }
 
 /// Whether the recipient of a job has answered what it was asked in a way of its own, and not by what it printed.
 pub(super) async fn has_answered(relay: &Relay, job: &DeliveryJob) -> bool {
-    let (rules, to, asked) = (relay.rules(), job.to.clone(), job.asked().clone());
-    let find = move |store: &dyn RelayStore| {
-        let later = store.messages(&asked.thread, Some(asked.seq), MAX_SCANNED_MESSAGES)?;
-        Ok(later.items.iter().any(|m| {
-            let is_own = is_same_party(rules.routes.named(&m.sender), &to);
-            // That the program is tried again is said in its name, too.
-            let says_something = m.meaning != Some(Intent::Broadcast);
-            is_own && says_something && m.parent.as_deref() == Some(&asked.id)
-        }))
-    };
+    let (rules, asked) = (relay.rules(), job.asked());
     // It may have come a moment ago.
-    let is_filed = relay.write_indexed(|_| Ok(())).await.is_ok();
-    is_filed && relay.read(find).await.unwrap_or(false)
+    if relay.store().caught_up().await.is_err() {
+        return false;
+    }
+    let after = Some(asked.seq);
+    let later = relay
+        .store()
+        .messages(&asked.thread, after, MAX_SCANNED_MESSAGES);
+    let Ok(later) = later.await else {
+        return false;
+    };
+    later.items.iter().any(|m| {
+        let is_own = is_same_party(rules.routes.named(&m.sender), &job.to);
+        // That the program is tried again is said in its name, too.
+        let says_something = m.meaning != Some(Intent::Broadcast);
+        is_own && says_something && m.parent.as_deref() == Some(&asked.id)
+    })
 }
 
 /// How many messages of a thread are looked at for an answer.
@@ -348,62 +356,54 @@ fn rewrite_envelope(
 
 /// The first message of a conversation that has gone back and forth as often as a message may hop.
 async fn endless_since(relay: &Relay, record: &Record) -> Option<Record> {
-    let mut parent = record.parent.clone();
-    let find = move |store: &dyn RelayStore| {
-        let (mut steps, mut first) = (0, None);
-        while let Some(id) = parent.take().filter(|_| steps < MAX_SCANNED_MESSAGES) {
-            steps += 1;
-            let Some(found) = store.record(&id)? else {
-                break;
-            };
-            parent.clone_from(&found.parent);
-            first = Some(found);
-        }
-        Ok(first.filter(|_| steps >= HOPS))
-    };
-    relay.read(find).await.ok().flatten()
+    let (mut parent, mut steps, mut first) = (record.parent.clone(), 0, None);
+    while let Some(id) = parent.take().filter(|_| steps < MAX_SCANNED_MESSAGES) {
+        steps += 1;
+        let Some(found) = relay.store().record(&id).await.ok()? else {
+            break;
+        };
+        parent.clone_from(&found.parent);
+        first = Some(found);
+    }
+    first.filter(|_| steps >= HOPS)
 }
 
 impl Relay {
     /// What a message to an agent follows up, if it is the reply to an ESCALATE or a REQUEST of this agent. Nothing once the
-    /// time of the question is over.
-    pub(crate) async fn follow_up(&self, agent: &str, reply: &Record) -> Option<FollowUp> {
-        let (rules, agent, reply) = (self.rules(), agent.to_owned(), reply.clone());
-        let now = self.now();
-        let find = move |store: &dyn RelayStore| find_follow_up(store, &rules, &agent, &reply, now);
-        self.read(find).await.ok().flatten()
-    }
-}
-
-/// What a message to an agent follows up. Who may speak for its sender was checked when it came in.
-pub(crate) fn find_follow_up(
-    store: &dyn RelayStore,
-    rules: &RelayRules,
-    agent: &str,
-    reply: &Record,
-    now: Timestamp,
-) -> Result<Option<FollowUp>, StoreError> {
-    let is = |one: &str, other: &str| is_same_party(rules.routes.named(one), other);
-    let replier = rules.routes.named(&reply.sender);
-    let mut ancestors = Vec::new();
-    let mut parent = reply.parent.clone();
-    while let Some(id) = parent.take().filter(|_| ancestors.len() < HOPS) {
-        let Some(record) = store.record(&id)? else {
-            break;
+    /// time of the question is over. Who may speak for its sender was checked when it came in.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(crate) async fn find_follow_up(
+        &self,
+        agent: &str,
+        reply: &Record,
+    ) -> Result<Option<FollowUp>, StoreError> {
+        let (store, rules) = (self.store(), self.rules());
+        let is = |one: &str, other: &str| is_same_party(rules.routes.named(one), other);
+        let replier = rules.routes.named(&reply.sender);
+        let mut ancestors = Vec::new();
+        let mut parent = reply.parent.clone();
+        while let Some(id) = parent.take().filter(|_| ancestors.len() < HOPS) {
+            let Some(record) = store.record(&id).await? else {
+                break;
+            };
+            let ways = store.deliveries_of(&id).await?;
+            let is_for = |address: &str| ways.iter().any(|way| is_same_party(&way.to, address));
+            parent.clone_from(&record.parent);
+            ancestors.push(Ancestor {
+                is_own: is(&record.sender, agent),
+                is_for_agent: is_for(agent),
+                // The relay itself reports in the name that the agent wrote to.
+                is_for_replier: is_for(replier) || is_same_party(&record.receiver, &reply.sender),
+                record,
+            });
+        }
+        let Some(found) = FollowUp::find(reply, ancestors, self.now()) else {
+            return Ok(None);
         };
-        let ways = store.deliveries(&id)?;
-        let is_for = |address: &str| ways.iter().any(|way| is_same_party(&way.to, address));
-        parent.clone_from(&record.parent);
-        ancestors.push(Ancestor {
-            is_own: is(&record.sender, agent),
-            is_for_agent: is_for(agent),
-            // The relay itself reports in the name that the agent wrote to.
-            is_for_replier: is_for(replier) || is_same_party(&record.receiver, &reply.sender),
-            record,
-        });
+        // Without tokens, every program on the machine speaks for every address.
+        let has_tokens = !self.registry().await?.tokens.is_empty();
+        Ok(Some(found.with_credential(has_tokens)))
     }
-    let found = FollowUp::find(reply, ancestors, now);
-    // Without tokens, every program on the machine speaks for every address.
-    let has_tokens = found.is_some() && store.token_counts()?.made > 0;
-    Ok(found.map(|found| found.with_credential(has_tokens)))
 }

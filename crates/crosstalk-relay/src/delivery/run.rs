@@ -12,9 +12,12 @@ use crate::rate::RateLimiter;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
 use crosstalk_protocol::expects_answer;
+use crosstalk_protocol::relay::port::{
+    AttemptResult, DueDelivery, HeldQuery, Lease, LeasedDelivery, MailboxChange, MaintenanceTask,
+    NextTimes, SettledNotice,
+};
 use crosstalk_protocol::relay::{
-    Attempt, Delivery, DeliveryState, DueDelivery, Handler as By, Lease, RelayRules, RelayStore,
-    Ruling, public_reason, report, undelivered_help,
+    Attempt, DeliveryState, Handler as By, Ruling, public_reason, report, undelivered_help,
 };
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::HashMap;
@@ -99,13 +102,14 @@ pub(super) async fn run(
         relay,
     };
     let mut stopped = dispatcher.relay.stopped();
-    dispatcher.release_leases().await;
     loop {
         dispatcher.renew().await;
-        dispatcher.lease().await;
-        dispatcher.tell_lapsed().await;
+        let next = dispatcher.lease().await;
+        if next.lapse.is_some_and(|at| at <= dispatcher.relay.now()) {
+            dispatcher.tell_lapsed().await;
+        }
         dispatcher.begin();
-        let wait = dispatcher.wait().await;
+        let wait = dispatcher.wait(&next);
         let relay = dispatcher.relay.clone();
         tokio::select! {
             _ = stop.wait_for(Option::is_some) => break,
@@ -123,17 +127,6 @@ pub(super) async fn run(
 }
 
 impl Dispatcher {
-    /// Takes up what a relay that was killed had in work. Only this process writes to the store.
-    async fn release_leases(&self) {
-        let now = self.relay.now();
-        let release = move |store: &mut dyn RelayStore| store.release_leases(now);
-        match self.relay.write(release).await {
-            Ok(0) => {}
-            Ok(count) => tracing::info!(count, "interrupted deliveries are tried again"),
-            Err(error) => trouble(&error),
-        }
-    }
-
     /// Keeps the leases of what is held here: an attempt may take longer than a lease.
     async fn renew(&mut self) {
         let now = self.relay.now();
@@ -142,11 +135,9 @@ impl Dispatcher {
             return;
         }
         self.renewed = now;
-        let until = after(now, LEASE);
         for leases in self.leases().chunks(BATCH) {
-            let leases = leases.to_vec();
-            let renew = move |store: &mut dyn RelayStore| store.renew(&leases, until);
-            if let Err(error) = self.relay.write(renew).await {
+            let renewed = self.relay.store().renew(leases.to_vec(), LEASE);
+            if let Err(error) = renewed.await {
                 return trouble(&error);
             }
         }
@@ -161,25 +152,29 @@ impl Dispatcher {
         held.chain(again).collect()
     }
 
-    /// Leases what is due.
-    async fn lease(&mut self) {
+    /// Leases what is due. When something has to be done next; nothing if the store has trouble.
+    async fn lease(&mut self) -> NextTimes {
         loop {
             let now = self.relay.now();
-            match self.relay.read(|store| store.next_due()).await {
-                Ok(Some(at)) if at <= now => {}
-                Ok(_) => return,
-                Err(error) => return trouble(&error),
-            }
-            let lease = after(now, LEASE);
-            let due = self
-                .relay
-                .write(move |store| store.due(now, lease, BATCH))
-                .await;
-            let due = match due {
-                Ok(due) => due,
-                Err(error) => return trouble(&error),
+            let next = match self.relay.next_times().await {
+                Ok(next) => next,
+                Err(error) => {
+                    trouble(&error);
+                    return NextTimes::default();
+                }
             };
-            let is_all = due.len() < BATCH;
+            // What is leased by this dispatcher is due again later.
+            if next.delivery.is_none_or(|at| at > now) {
+                return next;
+            }
+            let due = match self.relay.store().lease(LEASE, BATCH).await {
+                Ok(due) => due,
+                Err(error) => {
+                    trouble(&error);
+                    return NextTimes::default();
+                }
+            };
+            let is_none = due.is_empty();
             let mut surplus = Vec::new();
             for due in due {
                 let key = (due.record.id.clone(), due.to.clone());
@@ -199,11 +194,11 @@ impl Dispatcher {
                 }
                 self.hold(key, lane, due);
             }
-            self.give_back(surplus, after(now, GIVEN_BACK_TIME)).await;
+            self.give_back(surplus, GIVEN_BACK_TIME).await;
             // What is urgent begins before the rest is looked at.
             self.begin();
-            if is_all {
-                return;
+            if is_none {
+                return next;
             }
         }
     }
@@ -262,9 +257,11 @@ impl Dispatcher {
 
     /// Tells senders whose held messages were not decided about in time.
     async fn tell_lapsed(&self) {
-        let now = self.relay.now();
-        let find = move |store: &dyn RelayStore| store.lapsed(now, MAX_OVERDUE);
-        let lapsed = match self.relay.read(find).await {
+        let query = HeldQuery::Lapsed {
+            now: self.relay.now(),
+            limit: MAX_OVERDUE,
+        };
+        let lapsed = match self.relay.store().held(query).await {
             Ok(lapsed) => lapsed,
             Err(error) => return trouble(&error),
         };
@@ -279,21 +276,16 @@ impl Dispatcher {
     }
 
     /// How long nothing has to be done.
-    async fn wait(&self) -> Duration {
-        let find = |store: &dyn RelayStore| Ok((store.next_due()?, store.next_lapse()?));
-        let (due, lapse) = self.relay.read(find).await.unwrap_or_default();
-        // What is leased by this dispatcher is due again later, and begun already.
-        let next = [due, lapse, self.lanes().next_trial()];
-        let next = next.into_iter().flatten().min();
-        until(next, self.relay.now())
+    fn wait(&self, next: &NextTimes) -> Duration {
+        let next = [next.delivery, next.lapse, self.lanes().next_trial()];
+        until(next.into_iter().flatten().min(), self.relay.now())
     }
 
-    async fn give_back(&self, leases: Vec<Lease>, at: Timestamp) {
+    async fn give_back(&self, leases: Vec<Lease>, after: Duration) {
         if leases.is_empty() {
             return;
         }
-        let release = move |store: &mut dyn RelayStore| store.release(&leases, at);
-        if let Err(error) = self.relay.write(release).await {
+        if let Err(error) = self.relay.store().release(leases, after).await {
             trouble(&error);
         }
     }
@@ -313,7 +305,7 @@ impl Dispatcher {
             );
             self.running.shutdown().await;
         }
-        self.give_back(self.leases(), self.relay.now()).await;
+        self.give_back(self.leases(), Duration::ZERO).await;
     }
 }
 
@@ -325,21 +317,18 @@ async fn attempt(
     route: Option<Arc<RouteEntry>>,
 ) -> Effect {
     let (key, lease) = ((waiting.id, waiting.to), waiting.lease);
-    let (id, _) = &key;
-    let (wanted, held) = (id.clone(), leased(relay, &key, &lease).await);
-    let record = match held {
-        Ok(Some(_)) => relay.read(move |store| store.record(&wanted)).await,
-        // It was cancelled since it was leased, or somebody else holds it.
-        Ok(None) => return Effect::Works,
-        Err(error) => Err(error),
-    };
-    let record = match record {
-        Ok(Some(record)) => record,
-        Ok(None) => {
+    let record = match leased(relay, &key, &lease).await {
+        Ok(Some(LeasedDelivery {
+            record: Some(record),
+            ..
+        })) => record,
+        Ok(Some(_)) => {
             let reason = "the message is gone".to_owned();
-            settle(relay, &key, &lease, Attempt::Failed { reason }).await;
+            settle(relay, &key, &lease, Attempt::Failed { reason }, None).await;
             return Effect::Works;
         }
+        // It was cancelled since it was leased, or somebody else holds it.
+        Ok(None) => return Effect::Works,
         Err(error) => {
             trouble(&error);
             return Effect::Works;
@@ -347,7 +336,7 @@ async fn attempt(
     };
     let to = key.1;
     let follow_up = match waiting.by {
-        By::Exec => relay.follow_up(&to, &record).await,
+        By::Exec => relay.find_follow_up(&to, &record).await.ok().flatten(),
         _ => None,
     };
     let job = DeliveryJob {
@@ -366,14 +355,10 @@ async fn attempt(
 /// A delivery as long as its lease holds: it may be cancelled after it was leased.
 async fn leased(
     relay: &Relay,
-    (id, to): &Key,
+    key: &Key,
     lease: &HeldLease,
-) -> Result<Option<Delivery>, StoreError> {
-    let id = id.clone();
-    let deliveries = relay.read(move |store| store.deliveries(&id)).await?;
-    let mut deliveries = deliveries.into_iter();
-    let found = deliveries.find(|d| same_name(&d.to, to));
-    Ok(found.filter(|d| lease.holds(d)))
+) -> Result<Option<LeasedDelivery>, StoreError> {
+    relay.store().leased(&lease_of(key, lease.at())).await
 }
 
 /// Hands a job to its handler, and takes its answer in.
@@ -439,7 +424,7 @@ async fn conclude(
             Metrics::count(&metrics.delivered);
             tracing::info!(%id, by = job.by.as_str(), "delivered");
             settle_retried(relay, job).await;
-            settle(relay, &key, lease, Attempt::Delivered).await;
+            settle(relay, &key, lease, Attempt::Delivered, None).await;
             return Effect::Works;
         }
         AttemptOutcome::Later {
@@ -471,7 +456,7 @@ async fn conclude(
     let now = relay.now();
     // A worker that lost its lease has nothing to report: the delivery was cancelled, or somebody else tries.
     let since = match leased(relay, &key, lease).await {
-        Ok(Some(delivery)) => delivery.queued_at,
+        Ok(Some(leased)) => leased.delivery.queued_at,
         Ok(None) => {
             tracing::info!(%id, by = job.by.as_str(), reason, "failed after its lease was over");
             return effect;
@@ -485,25 +470,24 @@ async fn conclude(
         Metrics::count(&metrics.retried);
         tracing::info!(%id, by = job.by.as_str(), reason, "to be tried again");
         let at = after(now, wait);
-        if job.by == By::Exec {
-            // A person who replied asks for nothing, and is told only if it fails for good.
-            report_retried(relay, job.asked(), to, since).await;
-        }
-        settle(relay, &key, lease, Attempt::Later { at, reason }).await;
+        // A person who replied asks for nothing, and is told only if it fails for good.
+        let notice = match job.by {
+            By::Exec => report::retried(job.asked(), to, since),
+            _ => None,
+        };
+        settle(relay, &key, lease, Attempt::Later { at, reason }, notice).await;
         return effect;
     }
     Metrics::count(&metrics.failed);
     tracing::warn!(%id, by = job.by.as_str(), code = code.as_str(), reason, "became a dead letter");
-    // First the word to the sender: after a crash in between it is said again, under the same id.
     let public = public.as_deref().unwrap_or(public_reason(job.by, code));
     let why = (code, public, undelivered_help(job.by, code));
-    report_undeliverable(relay, &job.record, to, why, since).await;
-    if let Some(follow_up) = &job.follow_up {
-        report_undeliverable(relay, &follow_up.question, to, why, since).await;
-    }
+    let question = job.follow_up.as_ref().map(|f| &f.question);
+    let senders = std::iter::once(&job.record).chain(question);
+    let notices = senders.filter_map(|asked| report::undeliverable(asked, to, why, since));
     settle_retried(relay, job).await;
     let reason = format!("{}: {reason}", code.as_str());
-    settle(relay, &key, lease, Attempt::Failed { reason }).await;
+    settle(relay, &key, lease, Attempt::Failed { reason }, notices).await;
     effect
 }
 
@@ -514,34 +498,44 @@ async fn settle_retried(relay: &Relay, job: &DeliveryJob) {
     }
     let since = queued_at(relay, &job.record.id, &job.to).await;
     let since = since.unwrap_or(job.record.at);
-    let (rules, now) = (relay.rules(), relay.now());
-    let (asked, to) = (job.asked().clone(), job.to.clone());
-    let change = move |store: &mut dyn RelayStore| {
-        settle_retry_notice(store, &rules, &asked, (&to, since), now)
-    };
-    if let Err(error) = relay.write(change).await {
+    let SettledNotice { address, id } = relay.retry_notice(job.asked(), (&job.to, since));
+    let state = DeliveryState::Acknowledged;
+    let change = MailboxChange::reach(&address, vec![id], state, relay.now());
+    if let Err(error) = relay.store().change_mailbox(change).await {
         trouble(&error);
     }
 }
 
 async fn queued_at(relay: &Relay, id: &str, to: &str) -> Option<Timestamp> {
-    let id = id.to_owned();
-    let deliveries = relay.read(move |store| store.deliveries(&id)).await.ok()?;
-    let mut deliveries = deliveries.into_iter();
-    deliveries
-        .find(|d| same_name(&d.to, to))
-        .map(|d| d.queued_at)
+    let mut deliveries = relay.store().deliveries_of(id).await.ok()?.into_iter();
+    let found = deliveries.find(|d| same_name(&d.to, to));
+    found.map(|d| d.queued_at)
 }
 
-/// Records an outcome, if the lease still holds.
-async fn settle(relay: &Relay, (id, to): &Key, lease: &HeldLease, attempt: Attempt) {
-    let (id, to, now) = (id.clone(), to.clone(), relay.now());
-    let lease = lease.clone();
-    let write = move |store: &mut dyn RelayStore| {
-        store.attempted(&id, &to, Some(lease.at()), &attempt, now)
+/// Records an outcome, if the lease still holds, and sends the notices that follow from it.
+async fn settle(
+    relay: &Relay,
+    (id, to): &Key,
+    lease: &HeldLease,
+    attempt: Attempt,
+    notices: impl IntoIterator<Item = String>,
+) {
+    let notices: Vec<String> = notices.into_iter().collect();
+    let has_notices = !notices.is_empty();
+    let result = AttemptResult {
+        id: id.clone(),
+        to: to.clone(),
+        leased_at: Some(lease.at()),
+        attempt,
+        at: relay.now(),
+        notices,
     };
-    if let Err(error) = relay.write(write).await {
-        // The lease expires, and the delivery is handed out again.
+    let settled = match relay.store().finish(result).await {
+        Ok(true) if has_notices => relay.send_notices().await,
+        settled => settled.map(drop),
+    };
+    if let Err(error) = settled {
+        // The lease expires, and the delivery is leased again; a notice is sent later.
         trouble(&error);
     }
 }
@@ -576,39 +570,19 @@ fn trouble(error: &StoreError) {
     tracing::warn!(reason = %error, "the delivery has to wait for the store");
 }
 
-/// Tells the sender that a message could not be delivered.
-async fn report_undeliverable(
-    relay: &Relay,
-    record: &Record,
-    to: &str,
-    why: (ErrorCode, &str, &str),
-    since: Timestamp,
-) {
-    if let Some(text) = report::undeliverable(record, to, why, since) {
-        relay.send_notice(&text).await;
+impl Relay {
+    /// The notice that a program is tried again, which its sender need not look at once the program has answered or its
+    /// message is a dead letter. There may be none: it was sent only if the program failed before.
+    pub(crate) fn retry_notice(
+        &self,
+        asked: &Record,
+        (to, since): (&str, Timestamp),
+    ) -> SettledNotice {
+        SettledNotice {
+            address: self.rules().routes.named(&asked.sender).to_owned(),
+            id: report::retried_id(asked, to, since),
+        }
     }
-}
-
-/// Tells the sender that the program of a recipient failed, and is tried again.
-async fn report_retried(relay: &Relay, record: &Record, to: &str, since: Timestamp) {
-    if let Some(text) = report::retried(record, to, since) {
-        relay.send_notice(&text).await;
-    }
-}
-
-/// Settles the notice that a program is tried again: it has answered, or its message is a dead letter. Nothing
-/// changes if the sender was not told.
-pub(crate) fn settle_retry_notice(
-    store: &mut dyn RelayStore,
-    rules: &RelayRules,
-    asked: &Record,
-    (to, since): (&str, Timestamp),
-    at: Timestamp,
-) -> Result<(), StoreError> {
-    let notice = report::retried_id(asked, to, since);
-    let asker = rules.routes.named(&asked.sender);
-    let settled = store.mark(asker, &[notice], DeliveryState::Acknowledged, at);
-    settled.map(drop)
 }
 
 /// How long polls wait for a store that had trouble.
@@ -649,24 +623,22 @@ pub(super) async fn meet_deadlines(relay: Relay, mut stop: signal::Receiver<Opti
 async fn tell_overdue(relay: &Relay) -> Result<(), StoreError> {
     loop {
         let now = relay.now();
-        let next = relay.read(|store| store.next_deadline()).await?;
-        if next.is_none_or(|at| at > now) {
+        if relay.next_times().await?.deadline.is_none_or(|at| at > now) {
             return Ok(());
         }
-        // An answer that was accepted before is indexed first.
-        let overdue = move |store: &mut dyn RelayStore| store.overdue(now, MAX_OVERDUE);
-        let told = relay.write_indexed(overdue).await?;
+        let limit = MAX_OVERDUE;
+        let task = MaintenanceTask::SettleOverdue { now, limit };
+        let told = relay.store().maintain(task).await?;
         let metrics = relay.metrics();
-        metrics.timed_out.fetch_add(told, Ordering::Relaxed);
+        metrics.timed_out.fetch_add(told.count, Ordering::Relaxed);
         relay.send_notices().await?;
     }
 }
 
 /// How long no poll has to be closed, and no question is overdue.
 async fn next_deadline(relay: &Relay) -> Duration {
-    let poll = relay.next_poll_end().await.ok().flatten();
-    let question = relay.read(|store| store.next_deadline()).await;
-    let next = [poll, question.ok().flatten()];
+    let next = relay.next_times().await.unwrap_or_default();
+    let next = [next.poll_end, next.deadline];
     until(next.into_iter().flatten().min(), relay.now())
 }
 

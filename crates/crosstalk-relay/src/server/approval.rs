@@ -12,26 +12,22 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::relay::{HeldMessage, HoldDecided, RelayStore, Ruling};
+use crosstalk_protocol::relay::port::HeldQuery;
+use crosstalk_protocol::relay::{HeldMessage, HoldDecided, Ruling};
 
 /// How much of an id a caller has to write at least.
 const MIN_PREFIX_BYTES: usize = 4;
 
 impl Server {
     /// Whether a caller may read a message that waits for a person: its sender and those who decide, not its recipients.
-    pub(super) fn can_read_held(&self, access: &Access, held: &HeldMessage) -> bool {
-        access.is_sender_of(held) || self.check_decider(access, held).is_ok()
+    pub(super) async fn can_read_held(&self, access: &Access, held: &HeldMessage) -> bool {
+        access.is_sender_of(held) || self.check_decider(access, held).await.is_ok()
     }
 
     /// Checks that a caller may decide about a message that waits (CON-062).
-    fn check_decider(&self, access: &Access, held: &HeldMessage) -> Result<(), Rejection> {
-        let (record, routes) = (&held.record, &access.rules().routes);
-        let trust = self.relay.trust();
-        let pkid = record.pkid.iter();
-        let signers = pkid.flat_map(|id| trust.keys_for(id, &record.sender));
+    async fn check_decider(&self, access: &Access, held: &HeldMessage) -> Result<(), Rejection> {
         // Without the tokens, no caller may decide.
-        let people = self.credentials.addresses_of(&held.peer);
-        let mut people = people.map_err(|error| {
+        let known = self.relay.registry().await.map_err(|error| {
             tracing::error!(reason = %error, "the tokens can't be read");
             Rejection::new(
                 ErrorCode::Rate,
@@ -39,6 +35,11 @@ impl Server {
                 "try again later.",
             )
         })?;
+        let mut people = known.addresses_of(&held.peer);
+        let (record, routes) = (&held.record, &access.rules().routes);
+        let trust = self.relay.trust();
+        let pkid = record.pkid.iter();
+        let signers = pkid.flat_map(|id| trust.keys_for(id, &record.sender));
         people.push(record.sender.clone());
         people.extend(signers.flat_map(|k| k.senders.iter().cloned()));
         let own: Vec<String> = people.iter().flat_map(|a| routes.of_person(a)).collect();
@@ -48,9 +49,9 @@ impl Server {
 
 impl Call {
     /// Whether the caller sees a held message: those who may decide, and the operator.
-    fn sees(&self, held: &HeldMessage) -> bool {
+    async fn sees(&self, held: &HeldMessage) -> bool {
         let access = self.access();
-        access.is_admin() || self.server.check_decider(&access, held).is_ok()
+        access.is_admin() || self.server.check_decider(&access, held).await.is_ok()
     }
 }
 
@@ -61,12 +62,16 @@ pub(super) async fn list(
 ) -> Result<Json<Approvals>, HttpError> {
     let limit = query.limit()?;
     let relay = &call.server.relay;
-    let waiting = relay.read(|store| store.waiting(MAX_SCANNED)).await?;
+    let limited = HeldQuery::Waiting { limit: MAX_SCANNED };
+    let waiting = relay.store().held(limited).await?;
     let (mut approvals, mut bytes) = (Vec::new(), 0);
     let now = relay.now();
-    for held in waiting.iter().filter(|h| call.sees(h)) {
+    for held in &waiting {
         if approvals.len() == limit || bytes > MAX_LISTING_BYTES {
             break;
+        }
+        if !call.sees(held).await {
+            continue;
         }
         bytes += held.record.text.len();
         approvals.push(approval_of(held, now));
@@ -91,19 +96,24 @@ async fn find_by_prefix(call: &Call, prefix: String) -> Result<Option<HeldMessag
     if prefix.len() < MIN_PREFIX_BYTES {
         return Ok(None);
     }
-    let ask = move |store: &dyn RelayStore| store.held_by_prefix(&prefix, MAX_SCANNED);
-    let mut found = call.server.relay.read(ask).await?;
-    found.retain(|held| call.sees(held));
-    Ok(found.pop().filter(|_| found.is_empty()))
+    let limit = MAX_SCANNED;
+    let query = HeldQuery::Prefix { prefix, limit };
+    let mut seen = None;
+    for held in call.server.relay.store().held(query).await? {
+        if call.sees(&held).await && seen.replace(held).is_some() {
+            return Ok(None);
+        }
+    }
+    Ok(seen)
 }
 
 /// The held message that the path names, if the caller sees it.
 async fn find(call: &Call, id: String) -> Result<HeldMessage, HttpError> {
-    let ask = move |store: &dyn RelayStore| store.held(&id);
-    let found = call.server.relay.read(ask).await?;
-    found
-        .filter(|held| call.sees(held))
-        .ok_or_else(|| HttpError::missing("message that waits for you to decide"))
+    let found = call.server.relay.store().held_message(&id).await?;
+    match found {
+        Some(held) if call.sees(&held).await => Ok(held),
+        _ => Err(HttpError::missing("message that waits for you to decide")),
+    }
 }
 
 pub(super) async fn decide(
@@ -143,7 +153,7 @@ pub(super) async fn decide(
     };
     let held = find(&call, id).await?;
     let peer = &call.caller.peer;
-    call.server.check_decider(&call.access(), &held)?;
+    call.server.check_decider(&call.access(), &held).await?;
     let wish = Wish {
         digests,
         is_approved,

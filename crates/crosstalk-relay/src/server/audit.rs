@@ -14,7 +14,7 @@ use crosstalk_api::audit::{
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Timestamp, base64};
 use crosstalk_protocol::audit::{EventKind, Hash, LogQuery, SignedCheckpoint};
-use crosstalk_protocol::relay::RelayStore;
+use crosstalk_protocol::relay::port::LogProof;
 
 /// The latest checkpoint. One is signed at once if there is none yet.
 pub(super) async fn checkpoint(call: Call, _: Accepts) -> Result<Response, HttpError> {
@@ -29,7 +29,7 @@ pub(super) async fn key(call: Call, _: Accepts) -> Result<Response, HttpError> {
 
 async fn sealed(call: &Call) -> Result<SignedCheckpoint, HttpError> {
     let relay = &call.server.relay;
-    let latest = relay.read(|store| store.checkpoint()).await?;
+    let latest = relay.store().log_head().await?.checkpoint;
     let sealed = match latest {
         Some(sealed) => Some(sealed),
         None => relay.seal().await?,
@@ -66,8 +66,8 @@ pub(super) async fn inclusion(call: Call, _: Accepts, query: Query) -> Result<Re
     if size > latest || index >= size {
         return Err(beyond(latest));
     }
-    let ask = move |store: &dyn RelayStore| store.log_inclusion(index, size);
-    let found = call.server.relay.read(ask).await?;
+    let proof = LogProof::Inclusion { index, size };
+    let found = call.server.relay.store().log_proof(proof).await?;
     Ok(path(&found.ok_or_else(|| beyond(latest))?))
 }
 
@@ -83,8 +83,8 @@ pub(super) async fn consistency(
     if to > latest || from > to {
         return Err(beyond(latest));
     }
-    let ask = move |store: &dyn RelayStore| store.log_consistency(from, to);
-    let found = call.server.relay.read(ask).await?;
+    let proof = LogProof::Consistency { from, to };
+    let found = call.server.relay.store().log_proof(proof).await?;
     Ok(path(&found.ok_or_else(|| beyond(latest))?))
 }
 
@@ -99,33 +99,31 @@ pub(super) async fn entries(
         // What is over is not shown: that it is erased has to be in the log, too.
         housekeeping::expire(&call.server).await?;
     }
-    let ask = move |store: &dyn RelayStore| {
-        let entries = store.log_entries(&LogQuery {
-            texts: None,
-            ..asked.clone()
-        })?;
-        let (mut out, mut bytes) = (Vec::new(), 0);
-        for entry in entries {
-            let one = LogQuery {
-                from: entry.index,
-                to: Some(entry.index + 1),
-                limit: 1,
-                texts: asked.texts,
-                ..LogQuery::default()
-            };
-            let entry = match asked.texts {
-                Some(_) => store.log_entries(&one)?.pop().unwrap_or(entry),
-                None => entry,
-            };
-            bytes += entry.text.as_ref().map_or(0, String::len);
-            out.push(entry);
-            if bytes > MAX_LISTING_BYTES {
-                break;
-            }
-        }
-        Ok((store.log_size()?, out))
+    let (store, texts) = (call.server.relay.store(), asked.texts);
+    let without_texts = LogQuery {
+        texts: None,
+        ..asked
     };
-    let (size, entries) = call.server.relay.read(ask).await?;
+    let (mut entries, mut bytes) = (Vec::new(), 0);
+    for entry in store.log_entries(without_texts).await? {
+        let one = LogQuery {
+            from: entry.index,
+            to: Some(entry.index + 1),
+            limit: 1,
+            texts,
+            ..LogQuery::default()
+        };
+        let entry = match texts {
+            Some(_) => store.log_entries(one).await?.pop().unwrap_or(entry),
+            None => entry,
+        };
+        bytes += entry.text.as_ref().map_or(0, String::len);
+        entries.push(entry);
+        if bytes > MAX_LISTING_BYTES {
+            break;
+        }
+    }
+    let size = store.log_head().await?.size;
     let entries = entries.into_iter().map(Into::into).collect();
     Ok(Json(LogEntries { size, entries }))
 }

@@ -30,10 +30,11 @@ pub(super) async fn receive(
     let (server, caller) = (&call.server, &call.caller);
     let prepare = |piece: Bytes| async move {
         // Its credential may have been revoked while the batch came.
-        if let Err(fault) = server
-            .check_rate(caller)
-            .and_then(|()| server.check_credential(caller))
-        {
+        let checked = match server.check_rate(caller) {
+            Ok(()) => server.check_credential(caller).await,
+            Err(fault) => Err(fault),
+        };
+        if let Err(fault) = checked {
             return Err(fault.envelope());
         }
         let prepared = server.relay.begin(&piece, &caller.peer).await;

@@ -12,7 +12,8 @@ use bytes::{Bytes, BytesMut};
 use crosstalk_api::blob::Blob;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
-use crosstalk_protocol::relay::{BLOB_BYTES_LEAST, HeldMessage, Peer, RelayStore, Upload};
+use crosstalk_protocol::relay::Peer;
+use crosstalk_protocol::relay::port::{BLOB_BYTES_LEAST, HeldQuery, Upload};
 use crosstalk_protocol::store::StoreError;
 use http::header::{CONTENT_DISPOSITION, ETAG, IF_NONE_MATCH};
 use http::request::Parts;
@@ -202,7 +203,7 @@ pub(super) async fn put(
         file.write_all(&part).await.map_err(trouble)?;
     }
     // The credential may have been revoked while they came.
-    server.check_credential(&call.caller)?;
+    server.check_credential(&call.caller).await?;
     let found = Digest(hash.finalize().into());
     if found != digest {
         return Err(HttpError::format(
@@ -224,12 +225,13 @@ pub(super) async fn put(
     let kept = tokio::task::spawn_blocking(move || temporary.keep(&to)).await;
     kept.map_err(|e| trouble(io::Error::other(e)))?
         .map_err(trouble)?;
-    let (at, peer) = (server.relay.now(), Arc::clone(&call.caller.peer));
-    let add = move |store: &mut dyn RelayStore| {
-        let by = peer.name.as_str();
-        store.add_blob(&Upload { digest, size, by }, at)
+    let upload = Upload {
+        digest,
+        size,
+        by: call.caller.peer.name.clone(),
     };
-    server.relay.write(add).await?;
+    let at = server.relay.now();
+    server.relay.store().add_blob(upload, at).await?;
     // The same response, whether the bytes were here before or not: it must not tell that others have them.
     let digest = digest.to_string();
     Ok((StatusCode::CREATED, Json(Blob { digest, size })))
@@ -249,9 +251,8 @@ impl Quota {
         if quota == 0 || self.peer.is_local {
             return Ok(u64::MAX);
         }
-        let (peer, digest) = (Arc::clone(&self.peer), self.digest);
-        let ask = move |store: &dyn RelayStore| store.uploaded_bytes(&peer.name, digest);
-        let used = self.relay.read(ask).await?;
+        let store = self.relay.store();
+        let used = store.uploaded_bytes(&self.peer.name, self.digest).await?;
         let room = quota.saturating_sub(used);
         match room < BLOB_BYTES_LEAST {
             true => Err(self.exhausted()),
@@ -351,19 +352,20 @@ struct BlobAccess {
 impl BlobAccess {
     /// Whether the caller may read it (HTP-051).
     async fn can_read(&self) -> Result<bool, StoreError> {
-        let (server, access, digest) = (Arc::clone(&self.server), self.access.clone(), self.digest);
-        let now = server.relay.now();
-        let ask = move |store: &dyn RelayStore| {
-            if access.can_read_blob(store, digest, now, REFERENCES)? {
+        let (server, access, digest) = (&self.server, &self.access, self.digest);
+        let (store, now) = (server.relay.store(), server.relay.now());
+        if access.can_read_blob(store, digest, now, REFERENCES).await? {
+            return Ok(true);
+        }
+        // A person who decides about a held message may read its attachments.
+        let limit = REFERENCES / PORTION;
+        let held = store.held(HeldQuery::Referring { digest, limit }).await?;
+        for held in held.iter().filter(|h| h.text(now).is_some()) {
+            if server.can_read_held(access, held).await {
                 return Ok(true);
             }
-            // A person who decides about a held message may read its attachments.
-            let held = store.held_referring(digest, REFERENCES / PORTION)?;
-            let is_shown =
-                |h: &HeldMessage| h.text(now).is_some() && server.can_read_held(&access, h);
-            Ok(held.iter().any(is_shown))
-        };
-        self.server.relay.read(ask).await
+        }
+        Ok(false)
     }
 }
 

@@ -5,10 +5,10 @@ use super::query::Query;
 use super::response::{HttpError, Json};
 use super::router::{Accepts, Call, Segment};
 use super::view::delivery_of;
-use crate::core::access::Access;
+use crate::core::access::{Access, Handovers};
 use crosstalk_api::consent::{BY, ConsentList, ConsentRecord, ConsentView, HOLDING, UnderConsent};
 use crosstalk_protocol::consent::{Grant, GrantFilter};
-use crosstalk_protocol::relay::RelayStore;
+use crosstalk_protocol::relay::port::{GrantQuery, RecordQuery};
 
 /// Whether a caller may read every consent: the operator, and authorities that may revoke the consents of others.
 fn oversees(access: &Access) -> bool {
@@ -37,8 +37,8 @@ pub(super) async fn list(
             false => MAX_SCANNED,
         },
     };
-    let ask = move |store: &dyn RelayStore| store.grants(&filter);
-    let grants = call.server.relay.read(ask).await?;
+    let filter = GrantQuery::Filtered(filter);
+    let grants = call.server.relay.store().grants(filter).await?;
     let seen = grants.iter().filter(|g| sees(&access, g)).take(limit);
     let consents = seen.map(|g| ConsentView::of(g, now)).collect();
     Ok(Json(ConsentList { consents }))
@@ -50,36 +50,29 @@ pub(super) async fn show(
     Segment(id): Segment,
 ) -> Result<Json<ConsentRecord>, HttpError> {
     let (access, now) = (call.access(), call.server.relay.now());
-    let ask = move |store: &dyn RelayStore| {
-        let Some(grant) = store.grant(&id)?.filter(|g| sees(&access, g)) else {
-            return Ok(None);
-        };
-        let is_own = oversees(&access) || access.reads_for(&grant.granter);
-        let mut messages = Vec::new();
-        for (id, has_text) in store.under(&id)? {
-            // A recipient of the consent sees only messages that it may read.
-            let record = match is_own {
-                true => None,
-                false => store.record(&id)?,
-            };
-            let is_seen = match &record {
-                Some(record) => access.can_read(store, record)?,
-                None => is_own,
-            };
-            if is_seen {
-                messages.push(UnderConsent { id, has_text });
-            }
-        }
-        let mut told = match &grant.revoked {
-            Some(revoked) => store.deliveries(&revoked.message)?,
-            None => Vec::new(),
-        };
-        told.retain(|d| is_own || access.reads_for(&d.to));
-        Ok(Some((ConsentView::of(&grant, now), messages, told)))
+    let store = call.server.relay.store();
+    let grant = store.grant(&id).await?.filter(|g| sees(&access, g));
+    let grant = grant.ok_or_else(|| HttpError::missing("such consent"))?;
+    let is_own = oversees(&access) || access.reads_for(&grant.granter);
+    let mut under = store.under(&id).await?;
+    if !is_own {
+        // A recipient of the consent sees only messages that it may read.
+        let ids = under.iter().map(|(id, _)| id.clone()).collect();
+        let records = store.records(RecordQuery::Ids(ids)).await?;
+        let none = Handovers::new();
+        let seen = access.filter_readable(store, records, &none).await?;
+        under.retain(|(id, _)| seen.iter().any(|record| record.id == *id));
+    }
+    let messages = under
+        .into_iter()
+        .map(|(id, has_text)| UnderConsent { id, has_text });
+    let mut told = match &grant.revoked {
+        Some(revoked) => store.deliveries_of(&revoked.message).await?,
+        None => Vec::new(),
     };
-    let found = call.server.relay.read(ask).await?;
+    told.retain(|d| is_own || access.reads_for(&d.to));
     let is_operator = call.caller.peer.is_admin();
-    let (consent, messages, told) = found.ok_or_else(|| HttpError::missing("such consent"))?;
+    let (consent, messages) = (ConsentView::of(&grant, now), messages.collect());
     let told = told.into_iter();
     let told = told.map(|d| delivery_of(d, is_operator)).collect();
     Ok(Json(ConsentRecord {

@@ -11,9 +11,8 @@ use crosstalk_api::inbox::InboxPage;
 use crosstalk_api::message::MessageStatus;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::relay::{
-    Attempt, Delivery, Errand, Handler, RelayStore, report, undelivered_help,
-};
+use crosstalk_protocol::relay::port::{AttemptResult, CourierQuery};
+use crosstalk_protocol::relay::{Attempt, Delivery, Handler, report, undelivered_help};
 use crosstalk_protocol::store::is_same_party;
 use std::sync::Arc;
 
@@ -28,12 +27,12 @@ pub(super) async fn waiting(
     let limit = query.limit()?;
     call.server.wait_for_index().await;
     let relay = &call.server.relay;
-    let (rules, peer) = (relay.rules(), Arc::clone(&call.caller.peer));
-    let find = move |store: &dyn RelayStore| {
-        let lets_carry = |errand: &Errand| rules.offers_errand(&peer, errand);
-        store.courier(&lets_carry, limit)
+    let query = CourierQuery {
+        rules: relay.rules(),
+        caller: Arc::clone(&call.caller.peer),
+        limit,
     };
-    let waiting = relay.read(find).await?;
+    let waiting = relay.store().courier(query).await?;
     let (mut messages, mut bytes) = (Vec::new(), 0);
     for courier in &waiting {
         let Some(view) = leaving_message(relay, &courier.record) else {
@@ -45,10 +44,10 @@ pub(super) async fn waiting(
             break;
         }
     }
-    let last = waiting.iter().map(|c| c.record.seq).max().unwrap_or(0);
+    let last = waiting.into_iter().max_by_key(|c| c.record.seq);
     Ok(Json(InboxPage {
         messages,
-        cursor: last.to_string(),
+        cursor: last.map(|c| c.cursor).unwrap_or_default().to_string(),
     }))
 }
 
@@ -77,38 +76,41 @@ pub(super) async fn carried(
         }
     };
     let relay = &call.server.relay;
-    let (at, rules) = (relay.now(), relay.rules());
-    let has_failed = attempt != Attempt::Delivered;
-    let (is_operator, wanted) = (caller.is_admin(), carried.to.clone());
-    let change = move |store: &mut dyn RelayStore| {
-        let to = rules.routes.named(&wanted);
-        let Some(record) = store.record(&id)? else {
-            return Ok(None);
-        };
-        let find = |store: &mut dyn RelayStore| {
-            let mut deliveries = store.deliveries(&id)?.into_iter();
-            Ok(deliveries.find(|d| is_same_party(&d.to, to)))
-        };
-        // The permission is checked before anything changes.
-        let is_errand = |d: &Delivery| rules.is_errand_of(&caller, &record, d);
-        let Some(before) = find(store)?.filter(is_errand) else {
-            return Ok(None);
-        };
-        if has_failed {
-            // Owed before the delivery changes: after a crash in between it is said again, under the same id.
+    let (store, rules) = (relay.store(), relay.rules());
+    let to = rules.routes.named(&carried.to);
+    let missing = || HttpError::missing("message that waits for you to carry it there");
+    let find = async || {
+        let mut deliveries = store.deliveries_of(&id).await?.into_iter();
+        let found = deliveries.find(|d| is_same_party(&d.to, to));
+        found.ok_or_else(missing)
+    };
+    let record = store.record(&id).await?.ok_or_else(missing)?;
+    // The permission is checked before anything changes.
+    let before: Delivery = find().await?;
+    if !rules.is_errand_of(&caller, &record, &before) {
+        return Err(missing());
+    }
+    let notice = match attempt {
+        Attempt::Delivered => None,
+        _ => {
             let help = undelivered_help(Handler::CopyPaste, ErrorCode::Route);
             let why = (ErrorCode::Route, NOT_CARRIED, help);
-            let notice = report::undeliverable(&record, &wanted, why, before.queued_at);
-            store.enqueue_notices(notice.as_slice())?;
+            report::undeliverable(&record, &carried.to, why, before.queued_at)
         }
-        if !store.attempted(&id, to, None, &attempt, at)? {
-            return Ok(None);
-        }
-        Ok(find(store)?.map(|delivery| (record, delivery)))
     };
-    let found = relay.write(change).await?;
-    let (record, delivery) =
-        found.ok_or_else(|| HttpError::missing("message that waits for you to carry it there"))?;
+    let result = AttemptResult {
+        id: id.clone(),
+        to: to.to_owned(),
+        leased_at: None,
+        attempt,
+        at: relay.now(),
+        notices: notice.into_iter().collect(),
+    };
+    if !store.finish(result).await? {
+        return Err(missing());
+    }
+    let delivery = find().await?;
+    let is_operator = caller.is_admin();
     relay.send_notices().await?;
     let deliveries = std::iter::once(delivery_of(delivery, is_operator));
     Ok(Json(status_of(&record, deliveries)))
@@ -120,11 +122,7 @@ pub(super) async fn dead(
     query: Query,
 ) -> Result<Json<DeadLetters>, HttpError> {
     let limit = query.limit()?;
-    let letters = call
-        .server
-        .relay
-        .read(move |store| store.dead_letters(limit))
-        .await?;
+    let letters = call.server.relay.store().dead_letters(limit).await?;
     let letters = letters.into_iter().map(letter_of).collect();
     Ok(Json(DeadLetters { letters }))
 }
@@ -132,8 +130,7 @@ pub(super) async fn dead(
 pub(super) async fn requeue(call: Call, Segment(id): Segment) -> Result<Json<Requeued>, HttpError> {
     let relay = &call.server.relay;
     let at = relay.now();
-    let requeue = move |store: &mut dyn RelayStore| store.requeue(&id, at);
-    match relay.write(requeue).await? {
+    match relay.store().requeue(&id, at).await? {
         0 => Err(HttpError::missing("such dead letter")),
         count => {
             relay.wake();

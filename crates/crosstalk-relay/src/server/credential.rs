@@ -1,14 +1,11 @@
 //! Credentials: identifies the caller of a request by its token, as the person at this machine, or as a stranger.
 
 use super::response::HttpError;
-use crate::core::Relay;
+use crate::core::registry::Registered;
 use crate::rate::RateKey;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::relay::{
-    Binding, Pattern, Peer, RelayStore, Role, TokenCounts, TokenRecord,
-};
-use crosstalk_protocol::store::StoreError;
+use crosstalk_protocol::relay::{Peer, Role};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use std::collections::HashMap;
@@ -33,26 +30,13 @@ impl Caller {
     }
 }
 
-/// The tokens of the store. Each look asks the store whether they changed, since this or another process may make and
-/// revoke some at any time: a change counts from the moment that its caller was told so.
+/// Who calls, by the tokens of the store.
 pub(super) struct Credentials {
-    relay: Relay,
-    cache: Mutex<TokenCache>,
     uses: Mutex<TokenUses>,
     /// Whether every caller counts as the person at this machine as long as there are no tokens.
     is_loopback: bool,
     local: Arc<Peer>,
     stranger: Arc<Peer>,
-}
-
-/// The tokens as of the last look, by the hash of the secret.
-type KnownTokens = Arc<HashMap<[u8; 32], Token>>;
-
-/// The last look.
-struct TokenCache {
-    store: Box<dyn RelayStore + Send>,
-    counts: TokenCounts,
-    known: KnownTokens,
 }
 
 /// The minutes in which tokens were last used, by the hash of the secret: those that are to be written, and those that are
@@ -66,77 +50,14 @@ struct TokenUses {
 /// The precision of the last use of a token.
 const USE_MILLIS: i64 = 60_000;
 
-#[derive(Debug)]
-struct Token {
-    peer: Arc<Peer>,
-    expires_at: Option<Timestamp>,
-    revoked_at: Option<Timestamp>,
-}
-
-impl Token {
-    /// Why it does not count.
-    fn fault(&self, now: Timestamp) -> Option<String> {
-        let name = &self.peer.name;
-        match (self.revoked_at, self.expires_at) {
-            (Some(at), _) => Some(format!("The token `{name}` was revoked at {at}")),
-            (None, Some(at)) if at <= now => Some(format!("The token `{name}` expired at {at}")),
-            _ => None,
-        }
-    }
-}
-
 impl Credentials {
-    pub(super) fn new(is_loopback: bool, relay: Relay) -> Result<Self, StoreError> {
-        let cache = TokenCache {
-            store: relay.open_store()?,
-            counts: TokenCounts::default(),
-            known: KnownTokens::default(),
-        };
-        let credentials = Self {
-            relay,
-            cache: Mutex::new(cache),
+    pub(super) fn new(is_loopback: bool) -> Self {
+        Self {
             uses: Mutex::default(),
             is_loopback,
             local: Arc::new(Peer::local()),
             stranger: Arc::new(Peer::stranger()),
-        };
-        credentials.refresh()?;
-        Ok(credentials)
-    }
-
-    /// The tokens now. One looks at a time, so that an older list never takes the place of a newer one.
-    fn known(&self) -> Result<KnownTokens, StoreError> {
-        let known = self.look();
-        self.relay.stop_if_fatal(&known);
-        known
-    }
-
-    fn look(&self) -> Result<KnownTokens, StoreError> {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if cache.store.token_counts()? != cache.counts {
-            let tokens = cache.store.tokens()?;
-            self.relay.change_rules(|rules| {
-                rules.routes.bindings = Binding::of(&tokens);
-                rules.listed.set_tokens(&tokens);
-            });
-            cache.counts = TokenCounts::of(&tokens);
-            cache.known = Arc::new(tokens.into_iter().map(of_record).collect());
         }
-        Ok(Arc::clone(&cache.known))
-    }
-
-    /// Looks at the tokens: the rules of the relay go by them, too.
-    pub(super) fn refresh(&self) -> Result<(), StoreError> {
-        self.known().map(drop)
-    }
-
-    /// The addresses that a token with this name is bound to, and not all that begin so, if it is that of a person.
-    pub(super) fn addresses_of(&self, name: &str) -> Result<Vec<String>, StoreError> {
-        let known = self.known()?;
-        let peers = known.values().map(|token| &token.peer);
-        let named = peers.filter(|peer| peer.name == name && peer.is_person());
-        let whole = named.flat_map(|peer| peer.addresses.iter().filter_map(Pattern::address));
-        Ok(whole.map(str::to_owned).collect())
     }
 
     /// A caller without a credential.
@@ -152,14 +73,9 @@ impl Credentials {
         self.is_loopback && !is_forwarded(headers)
     }
 
-    /// Whether there are no tokens.
-    pub(super) fn is_empty(&self) -> Result<bool, StoreError> {
-        Ok(self.known()?.is_empty())
-    }
-
     /// Whether no caller could be authenticated.
-    pub(super) fn locks_everyone_out(&self) -> Result<bool, StoreError> {
-        Ok(!self.is_loopback && self.is_empty()?)
+    pub(super) fn locks_everyone_out(&self, known: &Registered) -> bool {
+        !self.is_loopback && known.tokens.is_empty()
     }
 
     /// The caller of a request with these headers from this address.
@@ -168,12 +84,12 @@ impl Credentials {
     /// 401, if there is a credential that does not count.
     pub(super) fn identify(
         &self,
+        known: &Registered,
         headers: &HeaderMap,
-        from: IpAddr,
-        now: Timestamp,
+        (from, now): (IpAddr, Timestamp),
         wanted: impl Fn() -> Role,
     ) -> Result<Caller, HttpError> {
-        let known = self.known()?;
+        let known = &known.tokens;
         let Some(value) = headers.get(AUTHORIZATION) else {
             let open = known.is_empty() && self.is_local_request(headers);
             let peer = if open { &self.local } else { &self.stranger };
@@ -234,10 +150,11 @@ impl Credentials {
     /// Checks that the credential of a caller still counts.
     pub(super) fn check_credential(
         &self,
+        known: &Registered,
         caller: &Caller,
         now: Timestamp,
     ) -> Result<(), HttpError> {
-        let known = self.known()?;
+        let known = &known.tokens;
         match caller.rate_key {
             RateKey::Token(hash) => match known.get(&hash) {
                 Some(token) => match token.fault(now) {
@@ -287,26 +204,6 @@ fn ask_for_token(wanted: Role) -> String {
         }
     };
     format!("ask the relay operator for one ({create})")
-}
-
-fn of_record(token: TokenRecord) -> ([u8; 32], Token) {
-    let patterns = |texts: &[String]| {
-        let patterns = texts.iter().filter_map(|a| Pattern::parse(a).ok());
-        patterns.collect()
-    };
-    let peer = Peer {
-        role: token.role,
-        addresses: patterns(&token.addresses),
-        courier: patterns(&token.courier),
-        name: token.name,
-        ..Peer::stranger()
-    };
-    let known = Token {
-        peer: Arc::new(peer),
-        expires_at: token.expires_at,
-        revoked_at: token.revoked_at,
-    };
-    (token.hash.0, known)
 }
 
 fn bearer(value: &str) -> Option<&str> {

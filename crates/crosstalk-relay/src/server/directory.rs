@@ -11,7 +11,8 @@ use crosstalk_envelope::Address;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::dns::{AddressAnswer, host_fault};
-use crosstalk_protocol::relay::{Agent, RelayStore};
+use crosstalk_protocol::relay::Agent;
+use crosstalk_protocol::relay::port::RegistryChange;
 use crosstalk_protocol::store::may_answer;
 use crosstalk_protocol::{NameStep, NameTable, name_to_ask};
 use serde_json::{Value, json};
@@ -191,11 +192,11 @@ pub(super) async fn declare(
         address: view.address.clone(),
         capabilities: view.capabilities.clone(),
     };
-    let (kept, at) = (agent.clone(), relay.now());
-    relay
-        .write(move |store: &mut dyn RelayStore| store.declare(&kept, at))
-        .await?;
-    relay.change_rules(|rules| rules.directory.declare(agent));
+    let at = relay.now();
+    let declare = RegistryChange::Declare { agent, at };
+    relay.store().change_registry(declare).await?;
+    // The directory goes by it from now on.
+    relay.registry().await?;
     let agent = relay.rules().directory.get(&view.address);
     Ok(Json(agent.map_or(
         AgentInfo {

@@ -1,7 +1,7 @@
 //! The history that an ESCALATE or a HANDOFF brings to its recipient.
 
 use crate::core::access::{Access, Handover};
-use crosstalk_protocol::relay::RelayStore;
+use crosstalk_protocol::relay::port::{RecordQuery, RelayStore};
 use crosstalk_protocol::store::{Record, StoreError};
 use std::collections::{HashMap, VecDeque};
 
@@ -41,7 +41,7 @@ impl Trails {
     }
 
     /// The thread before an ESCALATE or a HANDOFF.
-    pub(super) fn before(
+    pub(super) async fn before(
         &mut self,
         record: &Record,
         store: &dyn RelayStore,
@@ -55,15 +55,15 @@ impl Trails {
         if trail.after >= Some(record.seq) {
             *trail = Trail::default();
         }
-        trail.follow(record, store, access)?;
-        let places: Vec<u64> = trail.places.iter().map(|(place, _)| *place).collect();
-        let handover = Handover::of(store, record)?;
+        trail.follow(record, store, access).await?;
+        let places = trail.places.iter().map(|(place, _)| *place).collect();
+        let handover = Handover::of(store, record).await?;
         let mut before = Before {
             records: Vec::new(),
             withheld: 0,
         };
-        for earlier in store.records_at(&places)? {
-            match handover.brings(store, access.rules(), &earlier)? {
+        for earlier in store.records(RecordQuery::Seqs(places)).await? {
+            match handover.brings(store, access.rules(), &earlier).await? {
                 true => before.records.push(earlier),
                 false => before.withheld += 1,
             }
@@ -73,22 +73,25 @@ impl Trails {
 }
 
 impl Trail {
-    fn follow(
+    async fn follow(
         &mut self,
         record: &Record,
         store: &dyn RelayStore,
         access: &Access,
     ) -> Result<(), StoreError> {
         loop {
-            let listing = store.messages(&record.thread, self.after, PORTION)?;
+            let page = store.messages(&record.thread, self.after, PORTION);
+            let listing = page.await?;
             let more = listing.more && !listing.items.is_empty();
-            for earlier in listing.items {
+            let ids = listing.items.iter().map(|r| r.id.clone()).collect();
+            let deliveries = store.deliveries(ids).await?;
+            for (earlier, deliveries) in listing.items.iter().zip(deliveries) {
                 if earlier.seq >= record.seq {
                     return Ok(());
                 }
                 self.after = Some(earlier.seq);
-                if access.took_part(store, &record.sender, &earlier)? {
-                    self.add(&earlier);
+                if access.took_part(&record.sender, earlier, deliveries) {
+                    self.add(earlier);
                 }
             }
             if !more {

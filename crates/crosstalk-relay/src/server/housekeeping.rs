@@ -3,7 +3,7 @@
 
 use super::Server;
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::relay::{RelayStore, Retention};
+use crosstalk_protocol::relay::port::{MaintenanceTask, RegistryChange, Retention};
 use crosstalk_protocol::store::StoreError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,8 +54,8 @@ pub(super) async fn run(server: Arc<Server>) {
                 scrub.reset_immediately();
                 ("attachments of revoked consents", drop_blobs(&server).await)
             }
-            _ = scrub.tick() => match server.relay.write(|store| store.scrub()).await {
-                Ok(true) => {
+            _ = scrub.tick() => match server.relay.store().maintain(MaintenanceTask::Scrub).await {
+                Ok(scrubbed) if !scrubbed.more => {
                     scrub.reset_after(SCRUB_LATER);
                     continue;
                 }
@@ -69,10 +69,7 @@ pub(super) async fn run(server: Arc<Server>) {
 }
 
 async fn look_at_tokens(server: &Arc<Server>) -> Result<(), StoreError> {
-    let looking = Arc::clone(server);
-    // It reads a file. If it panics, the next look says more.
-    let looked = tokio::task::spawn_blocking(move || looking.credentials.refresh());
-    looked.await.unwrap_or(Ok(()))?;
+    server.relay.registry().await?;
     note_uses(server).await
 }
 
@@ -82,8 +79,8 @@ pub(super) async fn note_uses(server: &Server) -> Result<(), StoreError> {
     if uses.is_empty() {
         return Ok(());
     }
-    let note = move |store: &mut dyn RelayStore| store.note_token_uses(&uses);
-    server.relay.write(note).await
+    let note = RegistryChange::NoteUses(uses);
+    server.relay.store().change_registry(note).await.map(drop)
 }
 
 /// Erases messages that are too old, or have run out.
@@ -114,10 +111,10 @@ pub(super) async fn expire(server: &Server) -> Result<(), StoreError> {
 async fn erase(server: &Server, what: Retention) -> Result<(), StoreError> {
     let mut erased = 0;
     loop {
-        let retire = move |store: &mut dyn RelayStore| store.retire(&what);
-        let retired = server.relay.write(retire).await?;
-        erased += retired.messages;
-        if !retired.more {
+        let task = MaintenanceTask::Erase(what);
+        let done = server.relay.store().maintain(task).await?;
+        erased += done.count;
+        if !done.more {
             break;
         }
     }
@@ -133,14 +130,14 @@ async fn drop_blobs(server: &Server) -> Result<(), StoreError> {
     let before = ago(server.relay.now(), hours);
     loop {
         let _changing = server.blobs.changing().await;
-        let forget = move |store: &mut dyn RelayStore| store.drop_blobs(before, PORTION);
-        let unused = server.relay.write(forget).await?;
-        let count = unused.len();
-        server.blobs.remove(unused).await;
-        if count > 0 {
-            tracing::info!(removed = count, "unused attachments were removed");
+        let limit = PORTION;
+        let task = MaintenanceTask::ForgetBlobs { before, limit };
+        let unused = server.relay.store().maintain(task).await?;
+        server.blobs.remove(unused.blobs).await;
+        if unused.count > 0 {
+            tracing::info!(removed = unused.count, "unused attachments were removed");
         }
-        if count < PORTION {
+        if !unused.more {
             return Ok(());
         }
     }

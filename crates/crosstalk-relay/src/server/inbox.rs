@@ -10,17 +10,19 @@ use super::router::{Accepts, Call};
 use super::slow_client::Phase;
 use super::view::{inbox_message, leaving_message, text_bytes};
 use super::{MAX_LISTING_BYTES, Server};
+use crate::core::Relay;
 use crate::core::access::{self, Access};
-use crate::delivery::{find_follow_up, settle_retry_notice};
 use axum::extract::Request;
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use crosstalk_api::inbox::{AFTER, Ack, Acked, FOR, InboxPage, MAX_ACK_IDS, WAIT};
 use crosstalk_api::message::MessageView;
-use crosstalk_envelope::{ErrorCode, Timestamp};
+use crosstalk_envelope::ErrorCode;
+use crosstalk_protocol::relay::port::{
+    Cursor, InboxEntry, MailboxAction, MailboxChange, RecordQuery, SettledNotice,
+};
 use crosstalk_protocol::relay::{
-    Delivery, DeliveryState, Handler, InboxEntry, RelayRules, RelayStore, Role, public_reason,
-    report, undelivered_help,
+    Delivery, DeliveryState, Handler, Role, public_reason, report, undelivered_help,
 };
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use http::{HeaderName, HeaderValue};
@@ -39,7 +41,7 @@ pub(super) async fn inbox(
     request: Request,
 ) -> Result<Response, HttpError> {
     let address = query.required(&FOR)?;
-    let mut after = query.text(&AFTER)?.map(cursor).transpose()?;
+    let mut after = query.text(&AFTER)?.map(Cursor::new);
     let limit = query.limit()?;
     let wait = query.number(&WAIT)?.unwrap_or(0);
     check_reader(&call, address)?;
@@ -47,10 +49,10 @@ pub(super) async fn inbox(
         let last = request.headers().get("last-event-id");
         let last = last.map(|v| v.to_str().map_err(|_| unknown_cursor()));
         if let Some(last) = last.transpose()?.filter(|l| !l.is_empty()) {
-            after = Some(cursor(last)?);
+            after = Some(Cursor::new(last));
         }
     }
-    check_cursor(&call.server, after).await?;
+    check_cursor(&call.server, after.as_ref()).await?;
     call.server.relay.note_reader(&call.caller.peer, address);
     let mut reader = InboxReader {
         server: Arc::clone(&call.server),
@@ -66,10 +68,10 @@ pub(super) async fn inbox(
     let entries = reader.next(limit, Duration::from_secs(wait)).await?;
     if media == Media::Json {
         let messages = reader.views(&entries).await?;
-        let cursor = reader.after.unwrap_or(0).to_string();
+        let cursor = reader.after.unwrap_or_default().to_string();
         return Ok(Json(InboxPage { messages, cursor }).into_response());
     }
-    let place = reader.after.unwrap_or(0).to_string();
+    let place = reader.after.clone().unwrap_or_default();
     let relay = &call.server.relay;
     let leaving = entries
         .iter()
@@ -77,7 +79,7 @@ pub(super) async fn inbox(
     let (given, texts): (Vec<&InboxEntry>, Vec<String>) = leaving.unzip();
     reader.mark_handed_out(given);
     let mut answer = response::text(file(texts.into_iter()));
-    if let Ok(place) = HeaderValue::from_str(&place) {
+    if let Ok(place) = HeaderValue::from_str(place.as_str()) {
         let name = HeaderName::from_static("crosstalk-cursor");
         answer.headers_mut().insert(name, place);
     }
@@ -91,7 +93,7 @@ struct InboxReader {
     access: Access,
     trails: Trails,
     address: String,
-    pub(super) after: Option<u64>,
+    pub(super) after: Option<Cursor>,
 }
 
 impl InboxReader {
@@ -107,7 +109,7 @@ impl InboxReader {
             let Some(last) = entries.last() else {
                 return Ok(entries);
             };
-            self.after = Some(last.record.seq);
+            self.after = Some(last.cursor.clone());
             let now = self.server.relay.now();
             entries.retain(|e| !e.record.is_expired(now));
             if !entries.is_empty() {
@@ -124,9 +126,9 @@ impl InboxReader {
         let relay = &self.server.relay;
         let (address, first) = (self.address.as_str(), most.min(FIRST));
         let mut entries = match until {
-            None => relay.inbox(address, self.after, first).await?,
+            None => relay.inbox(address, self.after.as_ref(), first).await?,
             Some(until) => tokio::select! {
-                entries = relay.next(address, self.after, first, until) => entries?,
+                entries = relay.next(address, self.after.as_ref(), first, until) => entries?,
                 () = self.server.wait_for_shutdown() => Vec::new(),
             },
         };
@@ -134,9 +136,9 @@ impl InboxReader {
         while entries.len() >= FIRST && entries.len() < most && bytes < MAX_LISTING_BYTES {
             let usual = (bytes / entries.len()).max(1);
             let room = ((MAX_LISTING_BYTES - bytes) / usual).max(1);
-            let after = entries.last().map(|e| e.record.seq);
+            let after = entries.last().map(|e| e.cursor.clone());
             let some = room.min(most - entries.len());
-            let more = relay.inbox(address, after, some).await?;
+            let more = relay.inbox(address, after.as_ref(), some).await?;
             if more.is_empty() {
                 break;
             }
@@ -144,7 +146,7 @@ impl InboxReader {
             entries.extend(more);
         }
         // The credential may have been revoked meanwhile.
-        self.server.check_credential(&self.caller)?;
+        self.server.check_credential(&self.caller).await?;
         Ok(entries)
     }
 
@@ -182,7 +184,7 @@ impl InboxReader {
             views.push(view);
             given.push(entry);
             if bytes > MAX_LISTING_BYTES || self.trails.is_full() {
-                self.after = Some(entry.record.seq);
+                self.after = Some(entry.cursor.clone());
                 break;
             }
         }
@@ -215,9 +217,8 @@ impl InboxReader {
     }
 
     async fn record_of(&self, entry: &InboxEntry) -> Result<Option<Record>, HttpError> {
-        let place = entry.record.seq;
-        let ask = move |store: &dyn RelayStore| store.records_at(&[place]);
-        Ok(self.server.relay.read(ask).await?.pop())
+        let query = RecordQuery::Seqs(vec![entry.record.seq]);
+        Ok(self.server.relay.store().records(query).await?.pop())
     }
 
     async fn view(&mut self, entry: &InboxEntry) -> Result<Option<MessageView>, HttpError> {
@@ -226,21 +227,15 @@ impl InboxReader {
         let mut history = None;
         if access::is_handover(&record) {
             self.server.wait_for_index().await;
-            let (access, mut trails) = (self.access.clone(), std::mem::take(&mut self.trails));
-            let ask = move |store: &dyn RelayStore| {
-                // Once it is indexed, its thread is known.
-                let Some(record) = store.records_at(&[record.seq])?.pop() else {
-                    return Ok((None, trails));
-                };
-                let earlier = trails.before(&record, store, &access)?;
-                Ok((Some((record, earlier)), trails))
-            };
-            let found;
-            (found, self.trails) = relay.read(ask).await?;
-            let Some((filed, earlier)) = found else {
+            // Once it is indexed, its thread is known.
+            let Some(indexed) = self.record_of(entry).await? else {
                 return Ok(None);
             };
-            record = filed;
+            let earlier = self
+                .trails
+                .before(&indexed, relay.store(), &self.access)
+                .await?;
+            record = indexed;
             let texts = earlier.records.iter().filter_map(|r| relay.leaving(r));
             history = Some((texts.collect(), earlier.withheld));
         }
@@ -270,7 +265,7 @@ fn stream_events(mut reader: InboxReader, phase: &Phase) -> Response {
         }
         while !reader.server.is_shutting_down() && !reader.server.relay.is_stopping() {
             // Without a cursor, the same messages would come again and again.
-            reader.after = reader.after.or(Some(0));
+            reader.after.get_or_insert_default();
             let read = tokio::select! {
                 read = reader.next(STREAM_LIMIT, HEARTBEAT) => read,
                 () = send.closed() => return,
@@ -307,7 +302,7 @@ async fn write_event(
     let Some(view) = reader.again(entry).await.ok()? else {
         return Some(());
     };
-    let (place, data) = (entry.record.seq, json_text(&view));
+    let (place, data) = (&entry.cursor, json_text(&view));
     let event = format!("event: message\nid: {place}\ndata: {data}\n\n");
     let mut event = Bytes::from(event);
     loop {
@@ -356,25 +351,11 @@ pub(super) fn file(envelopes: impl Iterator<Item = String>) -> String {
     out
 }
 
-fn cursor(text: &str) -> Result<u64, HttpError> {
-    let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    // The store counts in numbers with a sign.
-    let place = text
-        .parse()
-        .ok()
-        .filter(|p| plain && i64::try_from(*p).is_ok());
-    place.ok_or_else(unknown_cursor)
-}
-
-/// A cursor is the place of a message: one behind the last was never given out, or by a relay that has lost some.
-async fn check_cursor(server: &Server, cursor: Option<u64>) -> Result<(), HttpError> {
-    let Some(place) = cursor.filter(|p| *p > server.relay.indexing().borrow().through) else {
-        return Ok(());
-    };
-    let filing = server.relay.read(|store| store.index_progress()).await?;
-    match place <= filing.through + filing.left {
-        true => Ok(()),
-        false => Err(unknown_cursor()),
+/// Rejects a cursor that the store never gave out, or has lost.
+async fn check_cursor(server: &Server, cursor: Option<&Cursor>) -> Result<(), HttpError> {
+    match cursor {
+        Some(cursor) if !server.relay.store().has_cursor(cursor).await? => Err(unknown_cursor()),
+        _ => Ok(()),
     }
 }
 
@@ -410,22 +391,15 @@ pub(super) async fn ack(call: Call, Json(ack): Json<Ack>) -> Result<Json<Acked>,
     };
     check_reader(&call, &ack.r#for)?;
     let relay = &call.server.relay;
-    let (rules, at) = (relay.rules(), relay.now());
-    let change = move |store: &mut dyn RelayStore| {
-        let address = rules.routes.named(&ack.r#for);
-        let mut answered = Vec::new();
-        for id in &ack.ids {
-            // Senders were notified only about messages that failed before.
-            answered.extend(in_hand(store, &rules, (address, id), 1, at)?);
-        }
-        let changed = store.mark(address, &ack.ids, state, at)?;
-        for (way, asked) in &answered {
-            settle_notices(store, &rules, way, asked, at)?;
-        }
-        Ok::<_, StoreError>((changed, ack.ids))
+    let address = relay.rules().routes.named(&ack.r#for).to_owned();
+    // Senders were notified only about messages that failed before.
+    let in_hand = in_hand(relay, &address, &ack.ids, 1).await?;
+    let change = MailboxChange {
+        settled: settled(relay, &in_hand),
+        ..MailboxChange::reach(&address, ack.ids.clone(), state, relay.now())
     };
-    let (changed, ids) = relay.write(change).await?;
-    Ok(acked(changed, ids))
+    let changed = relay.store().change_mailbox(change).await?;
+    Ok(acked(changed, ack.ids))
 }
 
 /// Which messages changed, and which are not on their way to the address.
@@ -435,78 +409,84 @@ fn acked(changed: Vec<String>, mut ids: Vec<String>) -> Json<Acked> {
     Json(Acked { changed, unknown })
 }
 
-/// Notes that the program of a recipient failed on messages, and tells those who wait for it. What they are told is owed
-/// before the deliveries change: after a crash in between it is said again, under the same id.
+/// Notes that the program of a recipient failed on messages, and tells those who wait for it.
 async fn failure(call: &Call, ack: Ack, is_final: bool) -> Result<Json<Acked>, HttpError> {
     check_reader(call, &ack.r#for)?;
     let relay = &call.server.relay;
-    let (rules, at) = (relay.rules(), relay.now());
-    let address = rules.routes.named(&ack.r#for).to_owned();
-    let change = move |store: &mut dyn RelayStore| {
-        let (mut notices, mut failed) = (Vec::new(), Vec::new());
-        for id in &ack.ids {
-            let Some((way, asked)) = in_hand(store, &rules, (&address, id), 0, at)? else {
-                continue;
-            };
-            for asked in &asked {
-                let why = public_reason(Handler::Exec, ErrorCode::Route);
-                let help = undelivered_help(Handler::Exec, ErrorCode::Route);
-                let why = (ErrorCode::Route, why, help);
-                notices.extend(match is_final {
-                    true => report::undeliverable(asked, &way.to, why, way.queued_at),
-                    false => report::retried(asked, &way.to, way.queued_at),
-                });
-            }
-            failed.push((way, asked));
-        }
-        store.enqueue_notices(&notices)?;
-        let changed = store.note_failure(&address, &ack.ids, is_final, at)?;
-        for (way, asked) in failed.iter().filter(|_| is_final) {
-            settle_notices(store, &rules, way, asked, at)?;
-        }
-        Ok::<_, StoreError>((changed, ack.ids))
+    let address = relay.rules().routes.named(&ack.r#for).to_owned();
+    let failed = in_hand(relay, &address, &ack.ids, 0).await?;
+    let mut notices = Vec::new();
+    for InHand { delivery, asked } in &failed {
+        let why = public_reason(Handler::Exec, ErrorCode::Route);
+        let help = undelivered_help(Handler::Exec, ErrorCode::Route);
+        let why = (ErrorCode::Route, why, help);
+        let (to, since) = (delivery.to.as_str(), delivery.queued_at);
+        notices.extend(asked.iter().filter_map(|asked| match is_final {
+            true => report::undeliverable(asked, to, why, since),
+            false => report::retried(asked, to, since),
+        }));
+    }
+    let change = MailboxChange {
+        address,
+        ids: ack.ids.clone(),
+        action: MailboxAction::NoteFailure { is_final },
+        at: relay.now(),
+        notices,
+        settled: match is_final {
+            true => settled(relay, &failed),
+            false => Vec::new(),
+        },
     };
-    let (changed, ids) = relay.write(change).await?;
+    let changed = relay.store().change_mailbox(change).await?;
     relay.send_notices().await?;
-    Ok(acked(changed, ids))
+    Ok(acked(changed, ack.ids))
 }
 
-/// The delivery of a message that its recipient has fetched and not finished, if it failed so often at least, and those
-/// messages whose senders wait for it: the message, and the question that it follows up.
-fn in_hand(
-    store: &dyn RelayStore,
-    rules: &RelayRules,
-    (address, id): (&str, &str),
+/// A delivery that its recipient has fetched and not finished, and those messages whose senders wait for it: the message, and
+/// the question that it follows up.
+struct InHand {
+    delivery: Delivery,
+    asked: Vec<Record>,
+}
+
+/// The deliveries of messages that the recipient has in hand, if it failed on them so often at least.
+async fn in_hand(
+    relay: &Relay,
+    address: &str,
+    ids: &[String],
     failures: u32,
-    now: Timestamp,
-) -> Result<Option<(Delivery, Vec<Record>)>, StoreError> {
-    let mut ways = store.deliveries(id)?.into_iter();
-    let is_it = |way: &Delivery| {
-        let failed = way.is_in_hand() && way.attempts >= failures;
-        failed && is_same_party(&way.to, address)
+) -> Result<Vec<InHand>, StoreError> {
+    let is_it = |d: &Delivery| {
+        let failed = d.is_in_hand() && d.attempts >= failures;
+        failed && is_same_party(&d.to, address)
     };
-    let Some(way) = ways.find(is_it) else {
-        return Ok(None);
-    };
-    let Some(record) = store.record(id)? else {
-        return Ok(None);
-    };
-    let follow_up = find_follow_up(store, rules, &way.to, &record, now)?;
-    // The sender of the question waits for it as well as the sender of the reply.
-    let asked = std::iter::once(record).chain(follow_up.map(|f| f.question));
-    Ok(Some((way, asked.collect())))
+    let mut all = Vec::new();
+    let deliveries = relay.store().deliveries(ids.to_vec()).await?;
+    for (id, deliveries) in ids.iter().zip(deliveries) {
+        let Some(delivery) = deliveries.into_iter().find(is_it) else {
+            continue;
+        };
+        let Some(record) = relay.store().record(id).await? else {
+            continue;
+        };
+        let follow_up = relay.find_follow_up(&delivery.to, &record).await?;
+        // The sender of the question waits for it as well as the sender of the reply.
+        let asked = std::iter::once(record).chain(follow_up.map(|f| f.question));
+        all.push(InHand {
+            asked: asked.collect(),
+            delivery,
+        });
+    }
+    Ok(all)
 }
 
-/// Settles what was said while a program was tried again.
-fn settle_notices(
-    store: &mut dyn RelayStore,
-    rules: &RelayRules,
-    way: &Delivery,
-    asked: &[Record],
-    at: Timestamp,
-) -> Result<(), StoreError> {
-    let since = (way.to.as_str(), way.queued_at);
-    asked
-        .iter()
-        .try_for_each(|asked| settle_retry_notice(store, rules, asked, since, at))
+/// What was said while a program was tried again, and is settled now.
+fn settled(relay: &Relay, in_hand: &[InHand]) -> Vec<SettledNotice> {
+    let of_each = in_hand.iter().flat_map(|InHand { delivery, asked }| {
+        let since = (delivery.to.as_str(), delivery.queued_at);
+        asked
+            .iter()
+            .map(move |asked| relay.retry_notice(asked, since))
+    });
+    of_each.collect()
 }

@@ -12,10 +12,15 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long what was measured is told again.
 const MEASURE_AGAIN: Duration = Duration::from_secs(2);
+
+/// How long to wait for a store that has trouble.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The guide to the API, in the documentation that comes with the program.
 const API_GUIDE: &str = "docs/guide/api.md";
@@ -33,17 +38,25 @@ pub(super) async fn healthy() -> Response {
 /// Whether the relay is ready: not before the messages that it accepted before the start are indexed, and not during shutdown.
 pub(super) async fn ready(call: Call) -> Result<Response, HttpError> {
     let server = &call.server;
-    let filing = *server.relay.indexing().borrow();
     if server.is_shutting_down() || server.relay.is_stopping() {
         Err(HttpError::later("The relay is shutting down"))
-    } else if filing.through < server.ready_at {
+    } else if !server.is_ready.load(Ordering::Acquire) {
+        let indexed = server.relay.metrics().indexed.load(Ordering::Relaxed);
         Err(HttpError::later(&format!(
             "The relay still indexes {} messages that it accepted before its start",
-            server.ready_at - filing.through
+            server.left_before.saturating_sub(indexed).max(1)
         )))
     } else {
         Ok(response::text("ready\n".into()))
     }
+}
+
+/// Waits until what was accepted before the start is indexed: then the relay is ready.
+pub(super) async fn become_ready(server: Arc<Server>) {
+    while server.relay.store().caught_up().await.is_err() {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    server.is_ready.store(true, Ordering::Release);
 }
 
 /// The last measurement and its time: frequent callers get the same one for a while.
@@ -64,7 +77,7 @@ impl Gauges {
 }
 
 async fn measure(server: &Server) -> Measured {
-    let store = server.relay.read(|store| store.gauges()).await;
+    let store = server.relay.store().gauges().await;
     Measured {
         // The rest is told anyway: it says whether the relay still works.
         store: store

@@ -17,7 +17,6 @@ use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use crosstalk_api::poll::{PollList, PollView};
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::{Page, Record};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -62,11 +61,8 @@ pub(super) async fn polls(
 
 /// Whether a caller may read a poll.
 async fn sees(server: &Server, access: &Access, record: &Record) -> Result<bool, HttpError> {
-    let (access, record, now) = (access.clone(), record.clone(), server.relay.now());
-    let ask = move |store: &dyn RelayStore| {
-        Ok(!record.is_expired(now) && access.can_read(store, &record)?)
-    };
-    Ok(server.relay.read(ask).await?)
+    let relay = &server.relay;
+    Ok(!record.is_expired(relay.now()) && access.can_read(relay.store(), record).await?)
 }
 
 /// The poll with an id, if the caller may read it.
@@ -157,7 +153,7 @@ impl PollWatcher {
         while !self.server.is_shutting_down() && !relay.is_stopping() {
             changes.mark_unchanged();
             // The credential may have been revoked meanwhile.
-            self.server.check_credential(&self.caller).ok()?;
+            self.server.check_credential(&self.caller).await.ok()?;
             let standing = find(&self.server, &self.access, &self.id).await.ok()?;
             let data = json_text(&view(&standing, &self.access));
             if data != last {

@@ -5,6 +5,7 @@ use super::body::{self, BodyLimits};
 use super::media::{self, RequestForm};
 use super::response::{self, HttpError, Response};
 use super::router::Call;
+use crate::port::Later;
 use axum::extract::Request;
 use crosstalk_envelope::json::NewThreads;
 use crosstalk_envelope::reply::Rejection;
@@ -40,13 +41,14 @@ pub(super) async fn receive(call: Call, request: Request) -> Result<Response, Ht
     let (server, caller) = (&call.server, &call.caller);
     let peer = &caller.peer;
     // The credential may have been revoked while the message came.
-    server.check_credential(caller)?;
+    server.check_credential(caller).await?;
     let Some(wait) = wait_of(headers) else {
         let received = relay.receive(&bytes, peer).await;
         return Ok(response::received(received, media::prefers_json(headers)));
     };
     let until = Instant::now() + Duration::from_secs(wait);
-    let is_valid = || server.check_credential(caller).is_ok();
+    let is_valid =
+        || -> Later<'_, bool> { Box::pin(async { server.check_credential(caller).await.is_ok() }) };
     let (received, has_waited) = tokio::select! {
         // Boxed: most senders do not wait, and their requests should not carry its weight.
         asked = Box::pin(relay.ask(&bytes, peer, until, &is_valid)) => asked,
@@ -57,7 +59,7 @@ pub(super) async fn receive(call: Call, request: Request) -> Result<Response, Ht
     if !has_waited {
         return Ok(answer);
     }
-    server.check_credential(caller)?;
+    server.check_credential(caller).await?;
     if let Ok(applied) = HeaderValue::from_str(&format!("wait={wait}")) {
         let name = HeaderName::from_static("preference-applied");
         answer.headers_mut().insert(name, applied);

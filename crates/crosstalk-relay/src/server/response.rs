@@ -199,7 +199,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Json<T> {
         };
         let bytes = body::collect(request.into_body(), bounds).await?;
         // The credential may have been revoked while the body came.
-        server.check_credential(&caller)?;
+        server.check_credential(&caller).await?;
         serde_json::from_slice(&bytes).map(Self).map_err(|e| {
             let reason = escape(&e.to_string()).into_owned();
             HttpError::format(

@@ -10,6 +10,8 @@ use super::{
     poll, query, receive, thread, token,
 };
 use crate::core::Access;
+use crate::core::registry::Registered;
+use crate::port::Later;
 use axum::Router;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::handler::Handler;
@@ -20,7 +22,8 @@ use crosstalk_api::inbox::FOR;
 use crosstalk_api::{ENDPOINTS, Endpoint, EndpointId, Media, Method, Requirement};
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::relay::{Role, is_human};
-use futures_util::future::{Either, Ready, ready};
+use crosstalk_protocol::store::StoreError;
+use futures_util::future::ready;
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderName};
 use http::request::Parts;
 use http::{Extensions, StatusCode, Uri};
@@ -270,26 +273,38 @@ fn guard<T: 'static, H: Handler<T, Arc<Server>>>(
 }
 
 impl<T: 'static, H: Handler<T, Arc<Server>>> Handler<(T,), Arc<Server>> for Guarded<H> {
-    type Future = Either<H::Future, Ready<Response>>;
+    type Future = Later<'static, Response>;
 
     fn call(self, request: Request, server: Arc<Server>) -> Self::Future {
-        match self.authorize(&server, &request) {
-            Ok(()) => Either::Left(self.handler.call(request, server)),
-            Err(fault) => Either::Right(ready(fault.into_response())),
-        }
+        Box::pin(async move {
+            let known = match self.endpoint.requirement {
+                Requirement::Open => None,
+                _ => Some(server.relay.registry().await),
+            };
+            match self.authorize(&server, known, &request) {
+                Ok(()) => self.handler.call(request, server).await,
+                Err(fault) => fault.into_response(),
+            }
+        })
     }
 }
 
 impl<H> Guarded<H> {
-    fn authorize(&self, server: &Server, request: &Request) -> Result<(), HttpError> {
+    /// Checks who calls by the tokens of the store; where none are known, anybody may.
+    fn authorize(
+        &self,
+        server: &Server,
+        known: Option<Result<Arc<Registered>, StoreError>>,
+        request: &Request,
+    ) -> Result<(), HttpError> {
         let exchange = Exchange::of(request.extensions())?;
         let (connection, requirement) = (&exchange.connection, self.endpoint.requirement);
         let _ = exchange.endpoint.set(self.index);
-        let caller = match requirement {
-            Requirement::Open => server.credentials.stranger_from(connection.from.ip()),
-            _ => {
+        let caller = match known {
+            None => server.credentials.stranger_from(connection.from.ip()),
+            Some(known) => {
                 connection.check(&server.policy().gate, request)?;
-                identify(server, connection, request, requirement)?
+                identify(server, connection, request, (requirement, known))?
             }
         };
         let caller = exchange.caller.get_or_init(|| caller);
@@ -420,14 +435,15 @@ fn identify(
     server: &Server,
     connection: &Connection,
     request: &Request,
-    requirement: Requirement,
+    (requirement, known): (Requirement, Result<Arc<Registered>, StoreError>),
 ) -> Result<Caller, HttpError> {
     let (from, now) = (connection.from.ip(), server.relay.now());
     let wanted = || wanted_role(requirement, request);
-    match server
-        .credentials
-        .identify(request.headers(), from, now, wanted)
-    {
+    let identified = known.map_err(HttpError::from).and_then(|known| {
+        let (credentials, headers) = (&server.credentials, request.headers());
+        credentials.identify(&known, headers, (from, now), wanted)
+    });
+    match identified {
         Ok(caller) => {
             server.check_rate(&caller)?;
             Ok(caller)

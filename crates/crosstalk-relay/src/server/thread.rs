@@ -7,18 +7,18 @@ use super::query::Query;
 use super::response::{self, HttpError, Json, Response};
 use super::router::{Accepts, Call, Segment};
 use super::view::{leaving_message, thread_of};
+use crate::core::Relay;
 use crate::core::access::{Access, Handovers, PORTION};
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use crosstalk_api::inbox::AFTER;
-use crosstalk_api::thread::{OPEN, SKIP, ThreadList, ThreadNode, ThreadTree, WITH};
+use crosstalk_api::thread::{OPEN, SKIP, ThreadList, ThreadNode, ThreadTree, ThreadView, WITH};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::archive;
-use crosstalk_protocol::relay::RelayStore;
+use crosstalk_protocol::relay::port::RelayStore;
 use crosstalk_protocol::store::{Page, Record, StoreError, Thread, ThreadFilter, ThreadPosition};
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// How many threads a listing looks at for a caller that may not read all of them.
 const MAX_SCANNED_THREADS: usize = 10_000;
@@ -42,53 +42,76 @@ pub(super) async fn threads(
     let after = query.text(&AFTER)?.map(read_cursor).transpose()?;
     let access = call.access();
     call.server.wait_for_index().await;
-    let now = call.server.relay.now();
-    let ask = move |store: &dyn RelayStore| {
-        let mut filter = ThreadFilter {
-            open: open == Some(true),
-            waiting: false,
-            with,
-            after,
-        };
-        let fits = |t: &Thread| {
-            let is_wanted = open.is_none_or(|open| t.closed_at.is_none() == open);
-            is_wanted && (access.is_admin() || t.parties.iter().any(|p| access.reads_for(p)))
-        };
-        let mut page = Page::first(PORTION);
-        let (mut views, mut skipped, mut looked) = (Vec::new(), 0, 0);
-        if access.is_admin() && open != Some(false) {
-            // The store leaves them out.
-            (page.skip, skipped) = (skip, skip);
-        }
-        while looked < MAX_SCANNED_THREADS {
-            let listing = store.threads(&filter, page)?;
-            page.skip = 0;
-            looked += listing.items.len();
-            let mut threads = listing.items.into_iter().peekable();
-            while let Some(thread) = threads.next() {
-                filter.after = Some(thread.position());
-                if !fits(&thread) {
-                    continue;
-                }
-                if skipped < skip {
-                    skipped += 1;
-                    continue;
-                }
-                views.push(thread_of(redact_thread(store, &access, thread, now)?));
-                if views.len() == limit {
-                    let more = listing.more || threads.peek().is_some();
-                    return Ok((views, filter.after.filter(|_| more)));
-                }
-            }
-            if !listing.more {
-                return Ok((views, None));
-            }
-        }
-        Ok((views, filter.after))
+    let wanted = WantedThreads {
+        open,
+        with,
+        after,
+        skip,
+        limit,
     };
-    let (threads, last) = call.server.relay.read(ask).await?;
+    let (threads, last) = list_threads(&call.server.relay, &access, wanted).await?;
     let cursor = last.map(|last| format!("{}.{}", last.at.as_millis(), last.seq));
     Ok(Json(ThreadList { threads, cursor }))
+}
+
+/// Which threads a caller asks for.
+struct WantedThreads {
+    open: Option<bool>,
+    with: Option<String>,
+    after: Option<ThreadPosition>,
+    skip: usize,
+    limit: usize,
+}
+
+/// The threads that a caller sees, and the position of the last if there are more.
+async fn list_threads(
+    relay: &Relay,
+    access: &Access,
+    wanted: WantedThreads,
+) -> Result<(Vec<ThreadView>, Option<ThreadPosition>), StoreError> {
+    let (store, now, open) = (relay.store(), relay.now(), wanted.open);
+    let mut filter = ThreadFilter {
+        open: open == Some(true),
+        waiting: false,
+        with: wanted.with,
+        after: wanted.after,
+    };
+    let fits = |t: &Thread| {
+        let is_wanted = open.is_none_or(|open| t.closed_at.is_none() == open);
+        is_wanted && (access.is_admin() || t.parties.iter().any(|p| access.reads_for(p)))
+    };
+    let mut page = Page::first(PORTION);
+    let (mut views, mut skipped, mut looked) = (Vec::new(), 0, 0);
+    if access.is_admin() && open != Some(false) {
+        // The store leaves them out.
+        (page.skip, skipped) = (wanted.skip, wanted.skip);
+    }
+    while looked < MAX_SCANNED_THREADS {
+        let listing = store.threads(filter.clone(), page).await?;
+        page.skip = 0;
+        looked += listing.items.len();
+        let mut threads = listing.items.into_iter().peekable();
+        while let Some(thread) = threads.next() {
+            filter.after = Some(thread.position());
+            if !fits(&thread) {
+                continue;
+            }
+            if skipped < wanted.skip {
+                skipped += 1;
+                continue;
+            }
+            let thread = redact_thread(store, access, thread, now).await?;
+            views.push(thread_of(thread));
+            if views.len() == wanted.limit {
+                let more = listing.more || threads.peek().is_some();
+                return Ok((views, filter.after.filter(|_| more)));
+            }
+        }
+        if !listing.more {
+            return Ok((views, None));
+        }
+    }
+    Ok((views, filter.after))
 }
 
 /// The position that a cursor stands for.
@@ -108,15 +131,15 @@ fn read_cursor(text: &str) -> Result<ThreadPosition, HttpError> {
 }
 
 /// A thread as a caller may read it: a party that joined later does not learn how it began.
-fn redact_thread(
+async fn redact_thread(
     store: &dyn RelayStore,
     access: &Access,
     mut thread: Thread,
     now: Timestamp,
 ) -> Result<Thread, StoreError> {
-    let first = store.messages(&thread.id, None, 1)?.items;
+    let first = store.messages(&thread.id, None, 1).await?.items;
     let (began, is_over) = match first.first() {
-        Some(first) => (access.can_read(store, first)?, first.is_expired(now)),
+        Some(first) => (access.can_read(store, first).await?, first.is_expired(now)),
         None => (access.is_admin(), false),
     };
     if !began || is_over {
@@ -136,20 +159,16 @@ pub(super) async fn thread(
     let access = call.access();
     call.server.wait_for_index().await;
     let relay = call.server.relay.clone();
-    let now = relay.now();
-    let ask = move |store: &dyn RelayStore| {
-        let Some(thread) = store.thread(&id)? else {
-            return Ok(None);
-        };
-        let shown = access.handovers_in(store, &id)?;
-        let reader = ThreadReader { access, id, shown };
-        let part = reader.read(store, None, MAX_BYTES, now)?;
-        let thread = redact_thread(store, &reader.access, thread, now)?;
-        Ok(Some((thread, part, reader)))
-    };
-    let found = relay.read(ask).await?;
-    let found = found.filter(|(_, part, _)| !part.records.is_empty());
-    let (mut thread, part, reader) = found.ok_or_else(|| HttpError::missing("such thread"))?;
+    let (store, now) = (relay.store(), relay.now());
+    let missing = || HttpError::missing("such thread");
+    let thread = store.thread(&id).await?.ok_or_else(missing)?;
+    let shown = access.handovers_in(store, &id).await?;
+    let reader = ThreadReader { access, id, shown };
+    let part = reader.read(store, None, MAX_BYTES, now).await?;
+    let mut thread = redact_thread(store, &reader.access, thread, now).await?;
+    if part.records.is_empty() {
+        return Err(missing());
+    }
     match media {
         Media::Text => Ok(export(&call, part, reader)),
         Media::Markdown if part.more => Err(HttpError::new(
@@ -201,7 +220,7 @@ struct ThreadPart {
 
 impl ThreadReader {
     /// The part after a seq, of so much text, without expired messages.
-    fn read(
+    async fn read(
         &self,
         store: &dyn RelayStore,
         after: Option<u64>,
@@ -219,13 +238,15 @@ impl ThreadReader {
             false => PORTION,
         };
         while part.records.len() < MAX_MESSAGES && bytes < most {
-            let mut listing = store.messages(&self.id, part.after, portion)?;
+            let page = store.messages(&self.id, part.after, portion);
+            let mut listing = page.await?;
             part.more = listing.more && !listing.items.is_empty();
             part.after = listing.items.last().map(|r| r.seq).or(part.after);
             listing.items.retain(|r| !r.is_expired(now));
             let seen = self
                 .access
-                .filter_readable(store, listing.items, &self.shown)?;
+                .filter_readable(store, listing.items, &self.shown)
+                .await?;
             bytes += seen.iter().map(|r| r.text.len()).sum::<usize>();
             part.records.extend(seen);
             if !part.more {
@@ -239,7 +260,7 @@ impl ThreadReader {
 /// A thread as a file, however long it is.
 fn export(call: &Call, first: ThreadPart, reader: ThreadReader) -> Response {
     let relay = call.server.relay.clone();
-    let as_file = move |relay: &crate::core::Relay, part: &ThreadPart| {
+    let as_file = move |relay: &Relay, part: &ThreadPart| {
         file(part.records.iter().filter_map(|r| relay.leaving(r)))
     };
     if !first.more {
@@ -248,13 +269,11 @@ fn export(call: &Call, first: ThreadPart, reader: ThreadReader) -> Response {
     // It is read again in small parts, each when there is room for it on the line.
     drop(first);
     let (send, body) = body::stream(&call.connection.phase, None);
-    let reader = Arc::new(reader);
     tokio::spawn(async move {
         let mut after = None;
         while let Ok(room) = send.reserve().await {
-            let (reader, now) = (Arc::clone(&reader), relay.now());
-            let ask = move |store: &dyn RelayStore| reader.read(store, after, CHUNK_BYTES, now);
-            let Ok(part) = relay.read(ask).await else {
+            let part = reader.read(relay.store(), after, CHUNK_BYTES, relay.now());
+            let Ok(part) = part.await else {
                 return;
             };
             after = part.after;

@@ -8,11 +8,12 @@ use crosstalk_api::schema::MAX_TOKEN_NAME_CHARS;
 use crosstalk_api::token::{MAX_TOKEN_ADDRESSES, NewToken, TokenView, Tokens};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Timestamp, base64};
-use crosstalk_protocol::relay::{Pattern, RelayStore, Role, TokenRecord, is_human};
+use crosstalk_protocol::relay::port::{RegistryChange, TokenRecord};
+use crosstalk_protocol::relay::{Pattern, Role, is_human};
 use http::StatusCode;
 
 pub(super) async fn list(call: Call, _: Accepts) -> Result<Json<Tokens>, HttpError> {
-    let tokens = call.server.relay.read(|store| store.tokens()).await?;
+    let tokens = call.server.relay.read_registry().await?.tokens;
     let tokens = tokens.into_iter().map(token_of).collect();
     Ok(Json(Tokens { tokens }))
 }
@@ -24,9 +25,11 @@ pub(super) async fn make(
     let now = call.server.relay.now();
     let secret = secret()?;
     let token = checked(wanted, now, &secret)?;
-    let (kept, by) = (token.clone(), call.caller.peer.name.clone());
-    let add = move |store: &mut dyn RelayStore| store.add_token(&kept, &by);
-    if !call.server.relay.write(add).await? {
+    let add = RegistryChange::AddToken {
+        token: token.clone(),
+        by: call.caller.peer.name.clone(),
+    };
+    if !call.server.relay.store().change_registry(add).await? {
         return Err(HttpError::format(
             format!("There is a token `{}` already.", token.name),
             "choose another name.",
@@ -40,8 +43,8 @@ pub(super) async fn make(
 pub(super) async fn end(call: Call, Segment(name): Segment) -> Result<Response, HttpError> {
     let at = call.server.relay.now();
     let by = call.caller.peer.name.clone();
-    let revoke = move |store: &mut dyn RelayStore| store.revoke_token(&name, &by, at);
-    if !call.server.relay.write(revoke).await? {
+    let revoke = RegistryChange::RevokeToken { name, by, at };
+    if !call.server.relay.store().change_registry(revoke).await? {
         return Err(HttpError::missing("such token"));
     }
     Ok(response::empty(StatusCode::NO_CONTENT))

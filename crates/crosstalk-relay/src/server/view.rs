@@ -7,10 +7,9 @@ use crosstalk_api::message::{DeliveryStatus, MessageView};
 use crosstalk_api::thread::ThreadView;
 use crosstalk_api::token::TokenView;
 use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::relay::port::{DeadLetter, InboxEntry, TokenRecord};
 use crosstalk_protocol::relay::report::speaker;
-use crosstalk_protocol::relay::{
-    DeadLetter, Delivery, DeliveryState, HeldMessage, InboxEntry, TokenRecord,
-};
+use crosstalk_protocol::relay::{Delivery, DeliveryState, HeldMessage};
 use crosstalk_protocol::store::{self, Record};
 
 /// The intent of a message: what it means, else what is written.

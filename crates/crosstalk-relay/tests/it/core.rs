@@ -1,12 +1,13 @@
 //! The relay without its network, over SQLite.
 
 use crate::dns::{ANY_DOMAIN, Domains};
-use crate::house::setup;
+use crate::house::{setup, start};
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Document, ErrorCode, PrivateKey, Reading, Timestamp, id};
 use crosstalk_protocol::consent::Proof;
+use crosstalk_protocol::relay::port::{InboxEntry, MailboxChange};
 use crosstalk_protocol::relay::{
-    Admission, AdmissionCandidate, DeliveryState, Peer, RelayRules, RelayStore, admit,
+    Admission, AdmissionCandidate, DeliveryState, Peer, RelayRules, RelayStore as _, admit,
 };
 use crosstalk_protocol::{Trust, VerifyContext, verify};
 use crosstalk_relay::config::Config;
@@ -15,12 +16,12 @@ use crosstalk_relay::port::Keyring;
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::wait::LIMIT;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
 fn relay(folder: &Path) -> Relay {
-    Relay::start(setup(folder, Config::default(), now)).unwrap()
+    start(setup(folder, Config::default(), now))
 }
 
 /// Counts how often what is believed is written.
@@ -46,12 +47,11 @@ async fn domain_answer_about_a_rejected_message_is_not_kept() {
     let writes = Arc::new(AtomicUsize::new(0));
     let other = PrivateKey::from_seed(Algorithm::Ed25519, &[5; 32]).unwrap();
     let config = Config::parse("[federation]\nenabled = true\naccept = true\n").unwrap();
-    let relay = Relay::start(Setup {
+    let relay = start(Setup {
         resolver: Some(Arc::new(Domains::default().list(ANY_DOMAIN, &other))),
         keyring: Box::new(Written(Arc::clone(&writes))),
         ..setup(folder.path(), config, now)
-    })
-    .unwrap();
+    });
     let key = PrivateKey::from_seed(Algorithm::Ed25519, &[7; 32]).unwrap();
     for number in 0..3 {
         let signer = Signer {
@@ -116,9 +116,8 @@ async fn accepted_message_is_there_at_once_and_after_a_restart() {
         let last = relay_now.inbox(bob, None, 1000).await.unwrap();
         assert_eq!(&last.last().unwrap().record.id, id);
     }
-    let listed = |entries: Vec<crosstalk_protocol::relay::InboxEntry>| {
-        entries.into_iter().map(|e| e.record.id).collect::<Vec<_>>()
-    };
+    let listed =
+        |entries: Vec<InboxEntry>| entries.into_iter().map(|e| e.record.id).collect::<Vec<_>>();
     assert_eq!(listed(relay_now.inbox(bob, None, 1000).await.unwrap()), ids);
     relay_now.stop().await;
     let refused = relay_now
@@ -129,15 +128,9 @@ async fn accepted_message_is_there_at_once_and_after_a_restart() {
     let again = relay(folder.path());
     assert_eq!(again.indexing().borrow().left, 0);
     assert_eq!(listed(again.inbox(bob, None, 1000).await.unwrap()), ids);
-    let first = again
-        .inbox(bob, None, 1)
-        .await
-        .unwrap()
-        .remove(0)
-        .record
-        .seq;
+    let first = again.inbox(bob, None, 1).await.unwrap().remove(0).cursor;
     assert_eq!(
-        listed(again.inbox(bob, Some(first), 2).await.unwrap()),
+        listed(again.inbox(bob, Some(&first), 2).await.unwrap()),
         ids[1..3]
     );
     again.stop().await;
@@ -176,7 +169,9 @@ async fn waiting_sender_and_reader_get_their_message() {
     let asked = tokio::spawn(async move {
         let text = message("Q-1", "agent://x/bob", "REQUEST", "");
         asking
-            .ask(text.as_bytes(), &Peer::local(), soon(), &|| true)
+            .ask(text.as_bytes(), &Peer::local(), soon(), &|| {
+                Box::pin(async { true })
+            })
             .await
             .0
     });
@@ -193,13 +188,17 @@ async fn waiting_sender_and_reader_get_their_message() {
     // Asked again, the answer is there at once; nobody answers something else in time.
     let text = message("Q-1", "agent://x/bob", "REQUEST", "");
     let again = relay
-        .ask(text.as_bytes(), &Peer::local(), soon(), &|| true)
+        .ask(text.as_bytes(), &Peer::local(), soon(), &|| {
+            Box::pin(async { true })
+        })
         .await
         .0;
     assert_eq!(answer(&again).envelope().message, Some("A-1"));
     let text = message("Q-2", "agent://x/bob", "REQUEST", "");
     let unanswered = relay
-        .ask(text.as_bytes(), &Peer::local(), Instant::now(), &|| true)
+        .ask(text.as_bytes(), &Peer::local(), Instant::now(), &|| {
+            Box::pin(async { true })
+        })
         .await
         .0;
     assert_eq!(answer(&unanswered).envelope().parent, Some("Q-2"));
@@ -216,28 +215,18 @@ async fn handed_out_message_is_delivered_and_stays() {
     let state = |relay: &Relay| {
         let relay = relay.clone();
         async move {
-            relay
-                .write_indexed(|store| store.deliveries("M-1"))
-                .await
-                .unwrap()[0]
-                .clone()
+            relay.store().caught_up().await.unwrap();
+            let deliveries = relay.store().deliveries_of("M-1").await;
+            deliveries.unwrap().remove(0)
         }
     };
     let delivery = state(&relay).await;
     assert_eq!(delivery.state, DeliveryState::Delivered);
     assert!(delivery.delivered_at.is_some() && delivery.read_at.is_none());
     assert_eq!(relay.inbox("Bob", None, 10).await.unwrap().len(), 1);
-    let marked = relay
-        .write_indexed(|store| {
-            store.mark(
-                "BOB",
-                &["M-1".into(), "M-2".into()],
-                DeliveryState::Acknowledged,
-                now(),
-            )
-        })
-        .await
-        .unwrap();
+    let ids = vec!["M-1".into(), "M-2".into()];
+    let change = MailboxChange::reach("BOB", ids, DeliveryState::Acknowledged, now());
+    let marked = relay.store().change_mailbox(change).await.unwrap();
     assert_eq!(marked, ["M-1"]);
     relay.handed_out("BOB", vec!["M-1".into()]);
     assert_eq!(state(&relay).await.state, DeliveryState::Acknowledged);
@@ -305,90 +294,36 @@ async fn unindexed_message_is_seen_at_the_next_start() {
     let mut there = 0;
     let mut after = None;
     while there < COUNT {
-        let page = relay.inbox("agent://x/bob", after, 500).await.unwrap();
+        let page = relay
+            .inbox("agent://x/bob", after.as_ref(), 500)
+            .await
+            .unwrap();
         assert_eq!(page.len(), 500, "after {there}");
-        after = page.last().map(|e| e.record.seq);
+        after = page.last().map(|e| e.cursor.clone());
         there += page.len();
     }
     relay.stop().await;
-}
-
-/// A reader whose caller has gone still uses the disk: it counts among those that read at once until it is done.
-#[test]
-fn a_read_keeps_its_permit_until_it_is_done() {
-    const READERS: usize = 4;
-    // One thread is left for whatever else is done on the disk, in the order in which it comes.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .max_blocking_threads(READERS + 1)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let folder = tempfile::tempdir().unwrap();
-        let relay = relay(folder.path());
-        let (begin, began) = std::sync::mpsc::channel();
-        let mut release = Vec::new();
-        let mut reads = Vec::new();
-        for _ in 0..READERS {
-            let (go, wait) = std::sync::mpsc::channel::<()>();
-            release.push(go);
-            let (relay, begin) = (relay.clone(), begin.clone());
-            reads.push(tokio::spawn(async move {
-                let ask = move |_: &dyn RelayStore| {
-                    begin.send("gone").unwrap();
-                    let _ = wait.recv();
-                    Ok(())
-                };
-                relay.read(ask).await
-            }));
-        }
-        for _ in 0..READERS {
-            assert_eq!(began.recv().unwrap(), "gone");
-        }
-        // Their callers close the connection.
-        for read in reads {
-            read.abort();
-            assert!(read.await.unwrap_err().is_cancelled());
-        }
-        let late = begin.clone();
-        let mut late = std::pin::pin!(relay.read(move |_| {
-            late.send("late").unwrap();
-            Ok(())
-        }));
-        // It asks for its turn now. If it had one, it would be at work before anything that comes after it.
-        assert!(futures_util::poll!(&mut late).is_pending());
-        let next = move || begin.send("next").unwrap();
-        tokio::task::spawn_blocking(next).await.unwrap();
-        assert_eq!(
-            began.recv().unwrap(),
-            "next",
-            "no more than {READERS} read at once"
-        );
-        drop(release);
-        late.await.unwrap();
-        assert_eq!(began.recv().unwrap(), "late");
-        relay.stop().await;
-    });
 }
 
 /// A writer that is far behind is given no more: senders are told to come again, and nothing piles up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn full_queue_of_the_writer_is_a_temporary_rejection() {
     let folder = tempfile::tempdir().unwrap();
-    let relay = relay(folder.path());
     let (go_on, stuck) = std::sync::mpsc::channel::<()>();
-    let (begun, has_begun) = tokio::sync::oneshot::channel();
+    let (begun, mut has_begun) = tokio::sync::mpsc::unbounded_channel();
+    let stuck = Mutex::new(stuck);
+    // The thread that writes looks at the clock when it leases.
+    let clock = move || {
+        if std::thread::current().name() == Some("writer") {
+            begun.send(()).unwrap();
+            let _ = stuck.lock().unwrap().recv();
+        }
+        now()
+    };
+    let relay = start(setup(folder.path(), Config::default(), clock));
     let writer = relay.clone();
-    let held = tokio::spawn(async move {
-        let hold = move |_: &mut dyn RelayStore| {
-            let _ = begun.send(());
-            let _ = stuck.recv();
-            Ok(())
-        };
-        writer.write(hold).await
-    });
-    has_begun.await.unwrap();
+    let held = tokio::spawn(async move { writer.store().lease(LIMIT, 1).await });
+    has_begun.recv().await.unwrap();
     // Nobody waits for these.
     for _ in 0..100_000 {
         relay.handed_out("agent://x/bob", Vec::new());
@@ -398,7 +333,7 @@ async fn full_queue_of_the_writer_is_a_temporary_rejection() {
     let refused = tokio::time::timeout(LIMIT, relay.receive(text.as_bytes(), &peer)).await;
     let refused = refused.expect("it does not wait");
     assert_eq!(refused.status(), 503, "{}", refused.answer());
-    assert!(relay.write(|_| Ok(())).await.is_err());
+    assert!(relay.store().caught_up().await.is_err());
     drop(go_on);
     held.await.unwrap().unwrap();
     let end = soon();

@@ -16,10 +16,11 @@ mod rogue;
 mod watch;
 
 use crate::dns::Domains;
-use crate::house::{START, patient, setup};
+use crate::house::{START, patient, setup, start as start_relay};
 use crosstalk_api::outbound::{Outbound, Roots};
 use crosstalk_envelope::{Builder, Document, PrivateKey, Reading, Timestamp};
-use crosstalk_protocol::relay::{DeadLetter, Delivery as Way, DeliveryState, InboxEntry, Peer};
+use crosstalk_protocol::relay::port::{DeadLetter, InboxEntry};
+use crosstalk_protocol::relay::{Delivery as Way, DeliveryState, Peer};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup as Parts};
 use crosstalk_relay::delivery::{DeliverySetup, DeliveryTask};
@@ -66,12 +67,11 @@ impl Post {
         let hand = Arc::clone(&clock);
         let resolver = names.map(|n| n as Arc<dyn Resolver>);
         let now = move || Timestamp::from_millis(hand.load(Ordering::SeqCst));
-        let relay = Relay::start(Parts {
+        let relay = start_relay(Parts {
             resolver: resolver.clone(),
             key,
             ..setup(folder.path(), config, now)
-        })
-        .unwrap();
+        });
         let post = Self {
             relay,
             clock,
@@ -114,8 +114,7 @@ impl Post {
 
     /// The way of a message to its only recipient.
     async fn way(&self, id: &str) -> Option<Way> {
-        let id = id.to_owned();
-        let ways = self.relay.read(move |s| s.deliveries(&id)).await.unwrap();
+        let ways = self.relay.store().deliveries_of(id).await.unwrap();
         ways.into_iter().next()
     }
 
@@ -144,13 +143,19 @@ impl Post {
         .await
     }
 
+    /// When the next delivery is due.
+    async fn next_due(&self) -> Option<Timestamp> {
+        let next = self.relay.store().next_times(None).await.unwrap();
+        next.delivery
+    }
+
     async fn dead(&self) -> Vec<DeadLetter> {
-        self.relay.read(|s| s.dead_letters(100)).await.unwrap()
+        self.relay.store().dead_letters(100).await.unwrap()
     }
 
     /// How many messages there are.
     async fn count(&self) -> u64 {
-        self.relay.write_indexed(|_| Ok(())).await.unwrap();
+        self.relay.store().caught_up().await.unwrap();
         self.relay.indexing().borrow().through
     }
 

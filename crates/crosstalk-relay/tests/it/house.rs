@@ -4,13 +4,14 @@ use crate::http::{Answer, Ask, Line};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp};
-use crosstalk_protocol::relay::{Role, TokenRecord};
+use crosstalk_protocol::relay::port::RelayStore;
+use crosstalk_protocol::relay::{RelayStore as _, Role, TokenRecord};
 use crosstalk_protocol::{KeyStanding, KnownKey, Origin, Trust};
 use crosstalk_relay::config::{Config, Limits};
 use crosstalk_relay::core::{Relay, Setup};
 use crosstalk_relay::port::{Keyring, Resolver};
 use crosstalk_relay::server::{ServeError, ServerOptions, ServerTls, serve};
-use crosstalk_store::SqliteStore;
+use crosstalk_store::{SqliteRelay, SqliteStore};
 use crosstalk_testing::wait::LIMIT;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -45,6 +46,7 @@ pub struct Plan {
     key: Option<PrivateKey>,
     keyring: Option<Box<dyn Keyring>>,
     tick: i64,
+    on_clock: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// Trust data in memory.
@@ -72,14 +74,30 @@ pub fn setup(
     let path = folder.join("relay.db");
     Setup {
         config,
-        writer: Box::new(SqliteStore::open(&path).unwrap()),
-        open: Box::new(move || Ok(Box::new(SqliteStore::open(&path)?))),
+        open: Box::new(move |context| {
+            Box::pin(async move { Ok(SqliteRelay::open(path, context)? as Arc<dyn RelayStore>) })
+        }),
         resolver: None,
         keyring: Box::new(MemoryKeyring::default()),
         key: None,
-        command: Box::new(|words| format!("crosstalk {words}")),
-        clock: Box::new(clock),
+        command: Arc::new(|words: &str| format!("crosstalk {words}")),
+        clock: Arc::new(clock),
     }
+}
+
+/// Adds a token to the store of a relay in a folder, as its operator does.
+pub fn add_token(folder: &Path, token: &TokenRecord) {
+    let mut store = SqliteStore::open(folder.join("relay.db")).unwrap();
+    assert!(store.add_token(token, "operator").unwrap());
+}
+
+/// Starts a relay, also for a caller that is a task already.
+pub fn start(setup: Setup) -> Relay {
+    let start = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.unwrap().block_on(Relay::start(setup)).unwrap()
+    };
+    std::thread::spawn(start).join().unwrap()
 }
 
 /// The secret of the token with a name.
@@ -174,6 +192,12 @@ impl Plan {
         self
     }
 
+    /// Does something whenever somebody looks at the clock.
+    pub fn on_clock(mut self, look: impl Fn() + Send + Sync + 'static) -> Self {
+        self.on_clock = Some(Box::new(look));
+        self
+    }
+
     pub fn open(self) -> House {
         House::open(self, tempfile::tempdir().unwrap()).unwrap()
     }
@@ -184,7 +208,11 @@ impl Plan {
         let config = format!("listen = \"{listen}\"\n{}", self.config);
         let config = patient(Config::parse(&config).unwrap());
         let (hand, tick) = (Arc::clone(clock), self.tick);
-        let now = move || Timestamp::from_millis(hand.fetch_add(tick, Ordering::Relaxed));
+        let on_clock = self.on_clock;
+        let now = move || {
+            on_clock.iter().for_each(|look| look());
+            Timestamp::from_millis(hand.fetch_add(tick, Ordering::Relaxed))
+        };
         let mut setup = Setup {
             resolver: self.resolver,
             key: self.key,
@@ -194,9 +222,9 @@ impl Plan {
             .keyring
             .unwrap_or_else(|| Box::new(MemoryKeyring(Mutex::new(self.trust))));
         for token in &self.tokens {
-            assert!(setup.writer.add_token(token, "operator").unwrap());
+            add_token(data, token);
         }
-        Relay::start(setup).unwrap()
+        start(setup)
     }
 }
 

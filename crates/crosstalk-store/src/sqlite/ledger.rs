@@ -367,6 +367,11 @@ impl LedgerStore for SqliteStore {
 }
 
 impl SqliteStore {
+    /// The consents with these names, and those that they go back to.
+    pub(super) fn named_grants(&self, names: &[String]) -> Result<Vec<Grant>, StoreError> {
+        self.read(|db| named(db, names.iter().map(String::as_str)))
+    }
+
     /// Revokes a consent that another state of the same store says was revoked, as it says: the text of the REVOKE may be
     /// erased there. Everything under the consent is erased here. What was revoked before gets the time and the REVOKE of the
     /// other state. What became of it; nothing if the consent is not on record here.

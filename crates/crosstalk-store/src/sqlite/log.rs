@@ -18,6 +18,7 @@ use crosstalk_protocol::audit::{
     self, Event, EventDetail, EventKind, Hash, LogEntry, LogQuery, LogStore, SignedCheckpoint,
 };
 use crosstalk_protocol::relay::LoggedFacts;
+use crosstalk_protocol::relay::port::{LogHead, LogRoot};
 use crosstalk_protocol::store::{Arrival, StoreError};
 use rusqlite::{Connection, Row, params};
 use tile::Tiles;
@@ -212,7 +213,7 @@ impl LogStore for SqliteStore {
     }
 
     fn keep_checkpoint(&mut self, sealed: &SignedCheckpoint) -> Result<(), StoreError> {
-        self.write(|db| keep_checkpoint(db, sealed))
+        self.keep_latest_checkpoint(sealed).map(drop)
     }
 
     fn log(&mut self, events: &[Event<'_>]) -> Result<(), StoreError> {
@@ -228,6 +229,38 @@ impl LogStore for SqliteStore {
             true => self.write(|db| tile::store(db, size(db)?, limit)),
             false => Ok(false),
         }
+    }
+}
+
+impl SqliteStore {
+    /// Keeps a checkpoint, unless there is a later one. The latest.
+    pub(super) fn keep_latest_checkpoint(
+        &mut self,
+        new: &SignedCheckpoint,
+    ) -> Result<SignedCheckpoint, StoreError> {
+        self.write(|db| match latest_checkpoint(db)? {
+            Some(latest) if latest.size >= new.size => Ok(latest),
+            _ => keep_checkpoint(db, new).map(|()| new.clone()),
+        })
+    }
+
+    /// How many entries the log has, and the latest checkpoint.
+    pub(super) fn log_head(&self) -> Result<LogHead, StoreError> {
+        self.read(|db| {
+            Ok(LogHead {
+                size: size(db)?,
+                checkpoint: latest_checkpoint(db)?,
+            })
+        })
+    }
+
+    /// The root of the whole log.
+    pub(super) fn whole_root(&self) -> Result<LogRoot, StoreError> {
+        self.read(|db| {
+            let size = size(db)?;
+            let root = audit::root(&mut Tiles::new(db), size)?;
+            Ok(LogRoot { size, root })
+        })
     }
 }
 
@@ -254,7 +287,7 @@ pub(super) fn all_checkpoints(db: &Connection) -> SqlResult<Vec<SignedCheckpoint
     rows.collect()
 }
 
-/// Keeps a checkpoint. The one before goes, unless it is the first of its hour. Only inside a transaction.
+/// Keeps a checkpoint that is the latest. The one before goes, unless it is the first of its hour. Only inside a transaction.
 fn keep_checkpoint(db: &Connection, new: &SignedCheckpoint) -> SqlResult<()> {
     let sql = "SELECT size, at FROM checkpoint ORDER BY size DESC LIMIT 2";
     let last = db.all(sql, [], tuple::<(i64, i64)>)?;
@@ -263,7 +296,7 @@ fn keep_checkpoint(db: &Connection, new: &SignedCheckpoint) -> SqlResult<()> {
     {
         db.run("DELETE FROM checkpoint WHERE size = ?1", params![size])?;
     }
-    let sql = "INSERT OR IGNORE INTO checkpoint (size, at, root, note) VALUES (?1, ?2, ?3, ?4)";
+    let sql = "INSERT INTO checkpoint (size, at, root, note) VALUES (?1, ?2, ?3, ?4)";
     db.run(
         sql,
         params![number(new.size), new.at.as_millis(), new.root, new.note],

@@ -8,6 +8,7 @@
 
 pub(super) mod check;
 pub(super) mod close;
+pub(super) mod command;
 pub(super) mod delivery;
 pub(super) mod hold;
 mod inbox;

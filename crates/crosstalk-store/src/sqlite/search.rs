@@ -344,17 +344,17 @@ impl SqliteStore {
         self.with_search(StoreLock::Free, |index| index.search(search, page))
     }
 
-    /// Searches in all messages that are indexed.
+    /// Searches in all messages that are indexed. Through which message that is.
     pub(super) fn search_all(
         &self,
         search: &Search,
         page: Page,
-    ) -> Result<Listing<Record>, StoreError> {
+    ) -> Result<(Listing<Record>, i64), StoreError> {
         let filled = self
             .fill_all_words()
             .and_then(|()| self.search_words(search, page));
-        if let Ok((found, _)) = filled {
-            return Ok(found);
+        if filled.is_ok() {
+            return filled;
         }
         // The file can't be written: the folder is closed or the disk full, or another process has it.
         let look = || {
@@ -362,8 +362,7 @@ impl SqliteStore {
             while index.fill(FILL_ROWS)?.left > 0 {}
             index.search(search, page)
         };
-        let found = look().map_err(|e| fault::at(&self.path, &e))?;
-        Ok(found.0)
+        look().map_err(|e| fault::at(&self.path, &e))
     }
 
     /// Adds the words of all messages that are indexed now.

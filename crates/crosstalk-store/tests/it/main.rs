@@ -20,6 +20,7 @@ mod home;
 mod interruption;
 mod keys;
 mod letter;
+mod memory;
 mod openssl;
 mod parcel;
 #[cfg(unix)]

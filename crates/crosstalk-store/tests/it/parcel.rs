@@ -5,9 +5,11 @@ use crate::letter::Letter;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::{
-    AcceptOutcome, Admission, Handler, InboxQuery, IndexProgress, Priority, Recipient, RelayStore,
+    AcceptOutcome, Admission, Handler, InboxQuery, IndexProgress, Priority, Recipient,
+    RelayStore as _,
 };
 use crosstalk_protocol::store::Way;
+use crosstalk_store::SqliteStore;
 
 /// A message that may be taken: to its receiver, by its inbox.
 pub(crate) fn parcel(letter: Letter) -> Admission {
@@ -76,31 +78,67 @@ impl Parcel for Admission {
     }
 }
 
+/// A store of a relay, whichever way it is asked.
+pub(crate) trait TakesParcels {
+    /// Takes messages in, in their order.
+    fn take_all(&mut self, batch: &[Admission]) -> Vec<AcceptOutcome>;
+
+    /// Files everything that is left.
+    fn file_all(&mut self) -> IndexProgress;
+
+    /// The ids in an inbox.
+    fn inbox_ids(&self, address: &str) -> Vec<String>;
+}
+
+impl TakesParcels for SqliteStore {
+    fn take_all(&mut self, batch: &[Admission]) -> Vec<AcceptOutcome> {
+        self.accept_batch(batch).unwrap()
+    }
+
+    fn file_all(&mut self) -> IndexProgress {
+        loop {
+            let filing = self.index(3).unwrap();
+            if filing.left == 0 {
+                return filing;
+            }
+        }
+    }
+
+    fn inbox_ids(&self, address: &str) -> Vec<String> {
+        let asked = InboxQuery {
+            address,
+            after: None,
+            limit: 100,
+        };
+        let entries = self.inbox_of(&asked).unwrap();
+        entries.into_iter().map(|e| e.record.id).collect()
+    }
+}
+
 /// Takes one message in.
-pub(crate) fn take(store: &mut dyn RelayStore, parcel: &Admission) -> AcceptOutcome {
-    let mut taken = store.accept_batch(std::slice::from_ref(parcel)).unwrap();
+pub(crate) fn take(store: &mut impl TakesParcels, parcel: &Admission) -> AcceptOutcome {
+    let mut taken = store.take_all(std::slice::from_ref(parcel));
     assert_eq!(taken.len(), 1);
     taken.remove(0)
 }
 
 /// Takes messages in that are new. Their places.
-pub(crate) fn take_new(store: &mut dyn RelayStore, parcels: &[Admission]) -> Vec<u64> {
-    let taken = store.accept_batch(parcels).unwrap();
+pub(crate) fn take_new(store: &mut impl TakesParcels, parcels: &[Admission]) -> Vec<u64> {
     let place = |taken| match taken {
         AcceptOutcome::Accepted { seq, .. } => seq,
         other => panic!("{other:?}"),
     };
-    taken.into_iter().map(place).collect()
+    store.take_all(parcels).into_iter().map(place).collect()
 }
 
 /// Takes messages in that are new, and files them.
-pub(crate) fn take_and_file(store: &mut dyn RelayStore, parcels: &[Admission]) {
+pub(crate) fn take_and_file(store: &mut impl TakesParcels, parcels: &[Admission]) {
     take_new(store, parcels);
     file_all(store);
 }
 
 /// The code and the words of a refusal.
-pub(crate) fn refused(store: &mut dyn RelayStore, parcel: &Admission) -> (String, String) {
+pub(crate) fn refused(store: &mut impl TakesParcels, parcel: &Admission) -> (String, String) {
     match take(store, parcel) {
         AcceptOutcome::Rejected(refusal) => (refusal.code.as_str().to_owned(), refusal.detail()),
         other => panic!("{other:?}"),
@@ -108,22 +146,11 @@ pub(crate) fn refused(store: &mut dyn RelayStore, parcel: &Admission) -> (String
 }
 
 /// Files everything that is left.
-pub(crate) fn file_all(store: &mut dyn RelayStore) -> IndexProgress {
-    loop {
-        let filing = store.index(3).unwrap();
-        if filing.left == 0 {
-            return filing;
-        }
-    }
+pub(crate) fn file_all(store: &mut impl TakesParcels) -> IndexProgress {
+    store.file_all()
 }
 
 /// The ids in an inbox.
-pub(crate) fn inbox(store: &dyn RelayStore, address: &str) -> Vec<String> {
-    let asked = InboxQuery {
-        address,
-        after: None,
-        limit: 100,
-    };
-    let entries = store.inbox_of(&asked).unwrap();
-    entries.into_iter().map(|e| e.record.id).collect()
+pub(crate) fn inbox(store: &impl TakesParcels, address: &str) -> Vec<String> {
+    store.inbox_ids(address)
 }

@@ -10,6 +10,7 @@ mod process;
 mod quarantine;
 mod rate;
 mod relay;
+mod relay_store;
 mod search;
 mod version;
 mod way;

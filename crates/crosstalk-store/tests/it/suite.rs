@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! store_suite!(make);       fn make() -> impl Made: a new, empty store
-//! relay_suite!(make);       the same for what a relay asks of it
+//! relay_suite!(make);       fn make() -> Relay: a new, empty store of a relay, behind its port
+//! shared_suite!(make);      the same for one that a person uses as well
 //! ```
 
 pub(crate) mod carrying;
@@ -15,13 +16,13 @@ pub(crate) mod keeping;
 pub(crate) mod knowing;
 pub(crate) mod logging;
 pub(crate) mod moving;
+pub(crate) mod relay;
 pub(crate) mod ruling;
 pub(crate) mod searching;
 pub(crate) mod settling;
 pub(crate) mod taking;
 
 use crate::letter::Letter;
-use crosstalk_protocol::relay::RelayStore;
 use crosstalk_protocol::store::{Store, StoreOutcome, Wait};
 
 /// Runs the suite: a test for each of its functions, with a store of its own.
@@ -141,12 +142,11 @@ macro_rules! store_suite {
     };
 }
 
-/// Runs the suite of what a relay asks of a store.
+/// Runs the suite of what a relay asks of its store.
 macro_rules! relay_suite {
     ($make:path) => {
         relay_suite! { $make; taking:
             accepted_message_is_there_before_it_is_indexed
-            filing_goes_on_where_it_ended
             what_is_filed_is_what_would_have_been_accepted
             the_same_again_is_known
             ten_thousand_replays_are_one_message
@@ -157,7 +157,6 @@ macro_rules! relay_suite {
             a_better_verdict_is_kept
             within_a_batch_later_messages_see_earlier_ones
             ids_never_change_when_they_are_filed
-            a_person_and_a_relay_share_a_store
         }
         relay_suite! { $make; ruling:
             nothing_comes_into_a_closed_thread
@@ -166,7 +165,6 @@ macro_rules! relay_suite {
             what_is_known_stays_known_after_the_end
             only_a_party_closes
             nobody_closes_what_has_not_begun
-            a_thread_that_a_person_closed_is_closed
             a_broadcast_takes_no_answers
             only_the_steward_hands_on
             who_got_it_instead_is_a_party
@@ -180,7 +178,9 @@ macro_rules! relay_suite {
             acknowledgements_and_refusals_change_the_state
             a_stranger_acknowledges_nothing
             every_target_has_a_delivery
-            what_is_forgotten_is_in_no_inbox
+            only_cursors_that_were_given_out_are_known
+            messages_that_were_handed_out_are_delivered
+            a_change_of_a_mailbox_is_one
         }
         relay_suite! { $make; carrying:
             the_most_urgent_goes_first
@@ -188,13 +188,14 @@ macro_rules! relay_suite {
             what_is_given_back_is_given_out_again
             only_the_holder_of_a_lease_changes_a_delivery
             each_lease_has_a_time_of_its_own
-            leases_of_a_killed_relay_are_given_out_at_its_start
+            a_lease_is_looked_at_before_it_is_used
+            notices_come_with_results_that_count
             attempts_are_counted
             a_delivery_that_is_over_is_not_attempted
             dead_letters_are_queued_again
             failures_of_a_recipient_are_counted
             notices_are_owed_until_they_are_said
-            errands_say_whose_question_they_answer
+            answers_are_carried_to_chats_that_asked_back
             an_inbox_that_was_read_is_known
             a_person_carries_the_most_urgent_first
             questions_expire_once
@@ -205,7 +206,6 @@ macro_rules! relay_suite {
             revocation_erases_everything_under_it
             revocation_enqueues_notices
             revoked_consent_stays_revoked
-            a_person_keeps_by_the_same_record
             a_revoke_that_waited_counts
         }
         relay_suite! { $make; holding:
@@ -219,7 +219,6 @@ macro_rules! relay_suite {
             a_verified_one_takes_the_id_of_one_that_waits
             what_waits_does_nothing
             attachments_wait_with_their_message
-            what_waits_too_long_is_erased
         }
         relay_suite! { $make; keeping:
             tokens_are_kept_and_revoked
@@ -230,17 +229,15 @@ macro_rules! relay_suite {
             expired_messages_are_erased
             what_is_erased_is_known
             erasing_goes_on_where_it_ended
-            what_a_person_keeps_is_not_erased
         }
         relay_suite! { $make; logging:
             what_happens_to_messages_is_written_down
             a_better_text_is_an_entry_of_its_own
             texts_are_shown_until_their_end
-            what_is_forgotten_stays_in_the_log
             entries_are_found
             entries_of_a_thread_are_found_whatever_became_of_its_messages
-            proofs_come_from_stored_hashes
-            the_latest_checkpoint_is_kept_and_one_an_hour
+            proofs_are_those_of_the_tree
+            a_checkpoint_that_comes_late_replaces_none
             details_are_kept_beside
         }
     };
@@ -249,11 +246,26 @@ macro_rules! relay_suite {
             $(
                 #[test]
                 fn $test() {
-                    let mut made = $make();
-                    crate::suite::$module::$test(crate::suite::Made::relay(&mut made));
+                    crate::suite::$module::$test(&mut $make());
                 }
             )*
         }
+    };
+}
+
+/// Runs the suite of a store that a relay and a person share.
+macro_rules! shared_suite {
+    ($make:path) => {
+        relay_suite! { $make; taking: a_person_and_a_relay_share_a_store }
+        relay_suite! { $make; ruling:
+            a_thread_that_a_person_closed_is_closed
+            a_broadcast_of_a_person_takes_no_answers
+        }
+        relay_suite! { $make; delivering: what_is_forgotten_is_in_no_inbox }
+        relay_suite! { $make; consenting: a_person_keeps_by_the_same_record }
+        relay_suite! { $make; holding: what_waits_too_long_is_erased }
+        relay_suite! { $make; keeping: what_a_person_keeps_is_not_erased }
+        relay_suite! { $make; logging: what_is_forgotten_stays_in_the_log }
     };
 }
 
@@ -261,9 +273,6 @@ macro_rules! relay_suite {
 pub(crate) trait Made {
     /// The store.
     fn store(&mut self) -> &mut dyn Store;
-
-    /// The store of a relay.
-    fn relay(&mut self) -> &mut dyn RelayStore;
 }
 
 pub(crate) fn put(store: &mut dyn Store, letter: &Letter) -> StoreOutcome {

@@ -208,8 +208,8 @@ impl World {
             }],
             ..Config::default()
         };
-        let relay = start::start(&data, config, store)?;
         let runtime = start::runtime(Some(2))?;
+        let relay = runtime.block_on(start::start(&data, config, store))?;
         let (url, running) = runtime.block_on(listen(&relay, &data))?;
         let client = |secret: &String| {
             let client = Client::new(&url).map(|c| c.with_token(secret));

@@ -279,8 +279,8 @@ impl Revocations {
         }
         let (config, _) = restored.read_config(None)?;
         // Without a key: what the relay signs, it signs when it runs.
-        let relay = start_core(restored, config, restored.open()?, None)?;
         let runtime = runtime(Some(1))?;
+        let relay = runtime.block_on(start_core(restored, config, None))?;
         let filed = runtime.block_on(async {
             for (id, text) in &self.messages {
                 match relay.receive(text.as_bytes(), &Peer::stranger()).await {
@@ -292,7 +292,7 @@ impl Revocations {
                     }
                 }
             }
-            let filed = relay.write_indexed(|_| Ok(())).await;
+            let filed = relay.store().caught_up().await;
             relay.stop().await;
             filed
         });

@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
@@ -263,7 +264,9 @@ impl Reloader {
 
     /// Uses the new state; returns whether it logged something.
     fn use_config(&self, config: Config, why: &str) -> bool {
-        let reload = match self.relay.reload(config) {
+        // This thread is one of those that may wait.
+        let reload = Handle::current().block_on(self.relay.reload(config));
+        let reload = match reload {
             Ok(reload) => reload,
             Err(fault) => {
                 tracing::error!(why, reason = %fault, "the store can't be read, and the old configuration stays");

@@ -8,31 +8,31 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{PrivateKey, Timestamp, base64};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
-use crosstalk_protocol::relay::{RelayStore, Role, TokenRecord};
+use crosstalk_protocol::relay::port::RelayStore;
+use crosstalk_protocol::relay::{RelayStore as _, Role, TokenRecord};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Relay, Setup};
 use crosstalk_relay::port::{Keyring, Later, Resolver};
-use crosstalk_store::{SqliteStore, TrustFile, TrustStoreError};
+use crosstalk_store::{SqliteRelay, SqliteStore, TrustFile, TrustStoreError};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// Starts the part of the relay that has no network, with its key.
-pub(crate) fn start(
+/// Starts the part of the relay that has no network, with its key. The store was opened to be looked at.
+pub(crate) async fn start(
     data: &DataFolder,
     config: Config,
     store: SqliteStore,
 ) -> Result<Relay, Failure> {
     data.require_log_key(&config.name, &store)?;
     let key = data.find_or_make_key(&config.name)?;
-    start_core(data, config, store, Some(key))
+    start_core(data, config, Some(key)).await
 }
 
 /// Starts the part of the relay that has no network. Without a key, it signs nothing.
-pub(crate) fn start_core(
+pub(crate) async fn start_core(
     data: &DataFolder,
     config: Config,
-    store: SqliteStore,
     key: Option<PrivateKey>,
 ) -> Result<Relay, Failure> {
     let path = data.store();
@@ -40,20 +40,18 @@ pub(crate) fn start_core(
     let setup = Setup {
         key,
         keyring: Box::new(TrustRing::new(data.trust())),
-        writer: Box::new(store),
-        open: Box::new(move || {
-            let store: Box<dyn RelayStore + Send> = Box::new(SqliteStore::open(&path)?);
-            Ok(store)
+        open: Box::new(move |context| {
+            Box::pin(async move { Ok(SqliteRelay::open(path, context)? as Arc<dyn RelayStore>) })
         }),
         resolver,
-        clock: Box::new(clock::exact),
+        clock: Arc::new(clock::exact),
         command: {
             let data = data.clone();
-            Box::new(move |words| data.command(words))
+            Arc::new(move |words: &str| data.command(words))
         },
         config,
     };
-    Ok(Relay::start(setup)?)
+    Ok(Relay::start(setup).await?)
 }
 
 /// The resolver; none is asked unless the configuration enables federation.

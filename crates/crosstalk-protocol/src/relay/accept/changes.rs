@@ -2,8 +2,8 @@
 
 use super::super::admit::Admission;
 use super::super::delivery::{DeliveryState, Handler};
-use super::super::port::ConversationId;
 use super::AcceptOutcome;
+use super::ConversationId;
 use crate::audit::Event;
 use crate::consent::{Grant, RevocationOrder, RevocationResult};
 use crate::store::Arrival;

@@ -2,7 +2,7 @@
 
 use super::super::admit::Admission;
 use super::super::delivery::{DeliveryState, Handler};
-use super::super::port::ConversationId;
+use super::ConversationId;
 use super::is_accepted_after_close;
 use crate::consent::Grant;
 use crate::poll::may_be_ballot;
@@ -91,13 +91,11 @@ impl<'b> AcceptNeeds<'b> {
         let arrival = &admission.arrival;
         let is_after_close = arrival.meaning.is_some_and(is_accepted_after_close);
         self.ids.insert((arrival.id(), arrival.digest));
-        match arrival.message {
-            Some(_) => self.held_ids.insert(arrival.id()),
-            None => {
-                self.contents.insert(arrival.digest);
-                self.held_contents.insert(arrival.digest)
-            }
-        };
+        self.held_ids.insert(arrival.id());
+        if arrival.message.is_none() {
+            self.contents.insert(arrival.digest);
+            self.held_contents.insert(arrival.digest);
+        }
         if let Some(claim) = &admission.claim {
             self.consents.extend(claim.names(arrival.id()));
         }
@@ -205,7 +203,7 @@ pub struct KnownFacts {
     pub raw: Option<Digest>,
     /// Its sender, if its text is there. Only asked for where another message wants its id.
     pub sender: Option<String>,
-    /// Whether another message has the id that was generated for it.
+    /// Whether a message has the id that was generated for it, this one or another.
     pub is_spare_taken: bool,
 }
 
@@ -228,7 +226,7 @@ pub struct HeldFacts {
     pub since: Timestamp,
     /// Its place in the log.
     pub entry: u64,
-    /// Whether another held message has the id that was generated for it.
+    /// Whether a held message has the id that was generated for it, this one or another.
     pub is_spare_taken: bool,
 }
 

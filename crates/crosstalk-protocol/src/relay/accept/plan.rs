@@ -4,7 +4,7 @@
 
 use super::super::admit::Admission;
 use super::super::delivery::{DeliveryState, Handler};
-use super::super::port::ConversationId;
+use super::ConversationId;
 use super::changes::{
     AcceptPlan, DisplacedMessage, ImprovedMessage, NewHeld, NewMessage, PlannedEvent,
     PlannedOutcome, PlannedPlace, ReportedDelivery,
@@ -145,11 +145,15 @@ impl<'b> Planner<'b> {
     /// What a message gets for an answer that is or was held, or whose id belongs to one.
     fn meet_held(&mut self, admission: &'b Admission) -> Option<PlannedOutcome> {
         let arrival = &admission.arrival;
-        let (new, kept) = match &arrival.message {
-            Some(id) => (self.held_ids.get(id.as_str()), self.facts.held_ids.get(id)),
-            None => (
-                self.held_contents.get(&arrival.digest),
-                self.facts.held_contents.get(&arrival.digest),
+        let by_content = || {
+            let (new, kept) = (&self.held_contents, &self.facts.held_contents);
+            (new.get(&arrival.digest), kept.get(&arrival.digest))
+        };
+        let (new, kept) = match (&arrival.message, by_content()) {
+            (None, found @ ((Some(_), _) | (_, Some(_)))) => found,
+            _ => (
+                self.held_ids.get(arrival.id()),
+                self.facts.held_ids.get(arrival.id()),
             ),
         };
         let (found, place, entry) = match (new, kept) {
@@ -181,7 +185,9 @@ impl<'b> Planner<'b> {
         }
         let is_own = is_same_party(&found.sender, &arrival.sender);
         let yields = arrival.displaces(found.verdict, Side::Between);
-        if !is_own || !yields || found.is_spare_taken {
+        let spare = found.generated.message.as_str();
+        let is_spare_taken = found.is_spare_taken || self.held_ids.contains_key(spare);
+        if !is_own || !yields || is_spare_taken {
             return Some(PlannedOutcome::Rejected(id_conflict(arrival.id())));
         }
         match place {
@@ -217,8 +223,7 @@ impl<'b> Planner<'b> {
             sender: arrival.sender.clone(),
             since: arrival.at,
             entry: 0,
-            is_spare_taken: self.held_ids.contains_key(spare.as_str())
-                || self.facts.held_ids.contains_key(spare),
+            is_spare_taken: self.facts.held_ids.contains_key(spare),
         }
     }
 
@@ -707,7 +712,10 @@ impl<'b> Planner<'b> {
             entry: kept.entry.map(PlannedPlace::Kept).or(new),
             raw: kept.raw,
             sender: kept.sender.as_deref(),
-            is_spare_taken: kept.is_spare_taken,
+            is_spare_taken: kept.is_spare_taken
+                || self
+                    .ids
+                    .contains_key(kept.message.generated.message.as_str()),
         }
     }
 
@@ -717,7 +725,6 @@ impl<'b> Planner<'b> {
         let evidence = self.evidence.get(&place).copied();
         let (verdict, is_truncated) = evidence.unwrap_or((arrival.verdict, arrival.truncated));
         let spare = &arrival.generated.message;
-        let is_spare_taken = self.ids.get(spare.as_str()).is_some_and(|o| *o != new);
         Some(Found {
             place,
             id: message.id,
@@ -739,7 +746,8 @@ impl<'b> Planner<'b> {
             entry: Some(PlannedPlace::New(message.entry)),
             raw: None,
             sender: Some(&arrival.sender),
-            is_spare_taken: is_spare_taken || self.facts.ids.contains_key(spare),
+            is_spare_taken: self.ids.contains_key(spare.as_str())
+                || self.facts.ids.contains_key(spare),
         })
     }
 }

@@ -2,7 +2,11 @@
 
 use super::endpoint::{Endpoint, Say};
 use super::{Post, eventually, message, request};
+use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::DeliveryState;
+use crosstalk_protocol::relay::port::Lease;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 fn route(to: &str, endpoint: &Endpoint) -> String {
     format!(
@@ -112,7 +116,7 @@ async fn urgent_message_goes_first() {
     eventually("filing", async || (post.count().await == 5).then_some(())).await;
     // What is leased is in its lane.
     eventually("leases", async || {
-        let next = post.relay.read(|s| s.next_due()).await.unwrap()?;
+        let next = post.next_due().await?;
         (next > post.relay.now()).then_some(())
     })
     .await;
@@ -160,7 +164,7 @@ async fn attempt_that_outlives_its_lease_is_made_once() {
     for _ in 0..2 {
         post.later(200);
         eventually("the lease is kept", async || {
-            let next = post.relay.read(|s| s.next_due()).await.unwrap()?;
+            let next = post.next_due().await?;
             (next > post.relay.now()).then_some(())
         })
         .await;
@@ -187,14 +191,19 @@ async fn outcome_under_a_lost_lease_changes_nothing() {
     ));
     post.send(&request("M1", "slow://x")).await;
     eventually("the request", async || (slow.count() == 1).then_some(())).await;
-    let now = post.relay.now();
-    let end = crosstalk_envelope::Timestamp::from_millis(now.as_millis() + 3_600_000);
-    let steal = move |store: &mut dyn crosstalk_protocol::relay::RelayStore| {
-        let later = crosstalk_envelope::Timestamp::from_millis(now.as_millis() + 1);
-        store.release_leases(now)?;
-        store.due(later, end, 1)
+    let lost = Lease {
+        id: "M1".to_owned(),
+        to: "slow://x".to_owned(),
+        at: post.way("M1").await.unwrap().leased_at.unwrap(),
     };
-    let stolen = post.relay.write(steal).await.unwrap().remove(0);
+    post.clock.fetch_add(1, Ordering::SeqCst);
+    let end = Timestamp::from_millis(post.relay.now().as_millis() + 3_600_000);
+    // Both are in the queue of the store before anybody else can lease it.
+    let store = post.relay.store();
+    let release = store.release(vec![lost], Duration::ZERO);
+    let (released, stolen) = tokio::join!(release, store.lease(Duration::from_secs(3600), 1));
+    assert_eq!(released.unwrap(), 1);
+    let stolen = stolen.unwrap().remove(0);
     post.send(&request("M2", "slow://x")).await;
     slow.let_go(2);
     // One at a time: the first attempt is over when the second one is.

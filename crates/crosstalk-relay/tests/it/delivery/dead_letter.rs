@@ -46,10 +46,7 @@ async fn after_the_last_attempt_the_sender_is_told() {
     // Retried, and a dead letter again: there is something new to report.
     post.later(60);
     let now = post.relay.now();
-    post.relay
-        .write(move |s| s.requeue("M1", now))
-        .await
-        .unwrap();
+    post.relay.store().requeue("M1", now).await.unwrap();
     post.relay.wake();
     post.gets("ANN", 2).await;
     post.is("M1", DeliveryState::Failed).await;
@@ -103,7 +100,9 @@ async fn question_without_an_answer_in_time_is_reported_once() {
     let asking = tokio::spawn(async move {
         let until = Instant::now() + LIMIT;
         relay
-            .ask(question.as_bytes(), &Peer::local(), until, &|| true)
+            .ask(question.as_bytes(), &Peer::local(), until, &|| {
+                Box::pin(async { true })
+            })
             .await
             .0
     });

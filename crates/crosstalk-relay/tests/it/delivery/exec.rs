@@ -527,7 +527,7 @@ async fn program_that_leaves_out_the_parent_ends_at_the_limit_too() {
     // A delivery is written down after the answer to it is accepted: when none is queued, no other run follows.
     eventually("nothing is queued", async || {
         post.count().await;
-        let next = post.relay.read(|s| s.next_due()).await.unwrap();
+        let next = post.next_due().await;
         next.is_none().then_some(())
     })
     .await;

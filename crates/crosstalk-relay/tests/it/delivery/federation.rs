@@ -1,14 +1,13 @@
 //! Two relays of two domains, and a real name server between them.
 
 use super::{eventually, message, meta};
-use crate::house::{START, setup, token};
+use crate::house::{START, add_token, setup, start, token};
 use crosstalk_api::outbound::{Outbound, Roots};
 use crosstalk_dns::{Dns, Options};
 use crosstalk_envelope::{Algorithm, PrivateKey, Timestamp};
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
-use crosstalk_protocol::relay::{
-    Delivery as Way, DeliveryState, HOPS, InboxEntry, Peer, Role, add_hop,
-};
+use crosstalk_protocol::relay::port::InboxEntry;
+use crosstalk_protocol::relay::{Delivery as Way, DeliveryState, HOPS, Peer, Role, add_hop};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup as Parts};
 use crosstalk_relay::delivery::{DeliverySetup, DeliveryTask};
@@ -61,14 +60,14 @@ fn open(domain: &str, listener: TcpListener, key: PrivateKey, dns: SocketAddr) -
     };
     let names: Arc<dyn Resolver> = Arc::new(Names(Dns::server(dns, options).unwrap()));
     let now = || Timestamp::from_millis(START);
-    let mut parts = Parts {
+    let parts = Parts {
         resolver: Some(Arc::clone(&names)),
         key: Some(key),
         ..setup(folder.path(), config, now)
     };
     let token = token("admin", Role::Admin, &["*"]);
-    parts.writer.add_token(&token, "operator").unwrap();
-    let relay = Relay::start(parts).unwrap();
+    add_token(folder.path(), &token);
+    let relay = start(parts);
     let options = ServerOptions {
         data: folder.path().to_owned(),
         tls: None,
@@ -106,8 +105,7 @@ impl House {
 
     async fn is(&self, id: &str, state: DeliveryState) -> Way {
         eventually(&format!("{id} {state:?}"), async || {
-            let id = id.to_owned();
-            let ways = self.relay.read(move |s| s.deliveries(&id)).await.unwrap();
+            let ways = self.relay.store().deliveries_of(id).await.unwrap();
             ways.into_iter().find(|w| w.state == state)
         })
         .await

@@ -140,13 +140,7 @@ async fn a_refusal_is_final_and_keeps_its_code() {
     let dead = post.dead().await;
     assert_eq!((dead.len(), dead[0].id.as_str()), (1, "M1"));
     let now = post.relay.now();
-    assert_eq!(
-        post.relay
-            .write(move |s| s.requeue("M1", now))
-            .await
-            .unwrap(),
-        1
-    );
+    assert_eq!(post.relay.store().requeue("M1", now).await.unwrap(), 1);
     post.relay.wake();
     post.is("M1", DeliveryState::Delivered).await;
     assert!(post.dead().await.is_empty());

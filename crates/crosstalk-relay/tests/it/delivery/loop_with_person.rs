@@ -3,7 +3,8 @@
 use super::exec::route;
 use super::{Post, QUICK, START, message, meta, request};
 use crosstalk_envelope::{Document, Reading};
-use crosstalk_protocol::relay::{DeliveryState, InboxEntry};
+use crosstalk_protocol::relay::DeliveryState;
+use crosstalk_protocol::relay::port::InboxEntry;
 use crosstalk_protocol::store::Record;
 use tempfile::TempDir;
 
@@ -256,7 +257,7 @@ async fn program_that_fails_is_told_and_tried_again() {
     assert_eq!(way.attempts, 3);
     // The thread has what is filed.
     post.count().await;
-    let thread = post.relay.read(|s| s.messages("T-M1", None, 9)).await;
+    let thread = post.relay.store().messages("T-M1", None, 9).await;
     let told = thread.unwrap().items;
     let intents: Vec<&str> = told.iter().filter_map(|m| m.intent.as_deref()).collect();
     assert_eq!(

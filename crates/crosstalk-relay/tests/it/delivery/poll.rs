@@ -4,10 +4,12 @@ use super::{Post, QUICK, START, eventually, meta};
 use crosstalk_envelope::id::ulid_of;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp};
 use crosstalk_protocol::poll::{Paper, collate, is_result};
+use crosstalk_protocol::relay::port::CourierQuery;
 use crosstalk_protocol::relay::{Handler, Pattern, Peer, Role, check_hop};
 use crosstalk_protocol::store::Record;
 use crosstalk_relay::core::Received;
 use crosstalk_testing::wait::LIMIT;
+use std::sync::Arc;
 use tempfile::TempDir;
 
 const POLL: &str = "01M4T8PA00S86Z5JATM52C3M7Z";
@@ -76,8 +78,8 @@ fn answer(from: &str, number: u8, choice: Option<&str>, body: &str) -> String {
 }
 
 async fn all(post: &Post) -> Vec<Record> {
-    post.relay.write_indexed(|_| Ok(())).await.unwrap();
-    let read = post.relay.read(|s| s.messages(THREAD, None, 500));
+    post.relay.store().caught_up().await.unwrap();
+    let read = post.relay.store().messages(THREAD, None, 500);
     read.await.unwrap().items
 }
 
@@ -151,7 +153,12 @@ async fn answers_on_every_way_are_one_poll() {
     ));
     // By a person who carries it: what waits, and the answer of the chat, pasted.
     let waits = eventually("a letter", async || {
-        let letters = post.relay.read(|s| s.courier(&|_| true, 10)).await.unwrap();
+        let query = CourierQuery {
+            rules: post.relay.rules(),
+            caller: Arc::new(Peer::local()),
+            limit: 10,
+        };
+        let letters = post.relay.store().courier(query).await.unwrap();
         letters.into_iter().next()
     })
     .await;
@@ -389,7 +396,7 @@ async fn a_result_speaks_for_nobody_and_waits_where_who_asked_has_to() {
         let texts = id.collation.to_envelopes(Some(THREAD)).unwrap();
         let other = Document::parse(texts.get(1)?, Reading::Strict);
         let id = other.envelope().message?.to_owned();
-        post.relay.read(move |s| s.held(&id)).await.unwrap()
+        post.relay.store().held_message(&id).await.unwrap()
     })
     .await;
     assert_eq!(held.record.receiver, "bot://review");
@@ -495,7 +502,7 @@ async fn a_closed_poll_is_not_counted_again_at_the_start() {
         .await;
     let due = post.relay.now();
     let is_due = async |post: &Post| {
-        let due = post.relay.read(move |s| s.due_polls(due, None, 9)).await;
+        let due = post.relay.store().due_polls(due, None, 9).await;
         (!due.unwrap().is_empty()).then_some(())
     };
     eventually("no poll has to be counted", async || {
@@ -525,8 +532,8 @@ async fn a_closed_poll_is_not_counted_again_at_the_start() {
         .replace(THREAD, "T2");
     post.send(&vote).await;
     eventually("the result of another poll", async || {
-        post.relay.write_indexed(|_| Ok(())).await.unwrap();
-        let read = post.relay.read(|s| s.messages("T2", None, 9)).await;
+        post.relay.store().caught_up().await.unwrap();
+        let read = post.relay.store().messages("T2", None, 9).await;
         (read.unwrap().items.len() > 2).then_some(())
     })
     .await;

@@ -2,6 +2,7 @@
 //! (`a_hostile_message_is_data`); what it then wants to be done waits for a person.
 
 use super::{Post, QUICK, eventually, message, meta, request};
+use crosstalk_protocol::relay::port::HeldQuery;
 use crosstalk_protocol::relay::{DeliveryState, HeldMessage, Ruling};
 use crosstalk_relay::core::Wish;
 use std::time::Duration;
@@ -41,7 +42,8 @@ async fn settled(post: &Post) {
 }
 
 async fn waiting(post: &Post) -> Vec<HeldMessage> {
-    post.relay.read(|store| store.waiting(9)).await.unwrap()
+    let query = HeldQuery::Waiting { limit: 9 };
+    post.relay.store().held(query).await.unwrap()
 }
 
 fn wish(held: &HeldMessage, is_approved: bool) -> Wish {

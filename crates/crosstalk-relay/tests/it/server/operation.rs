@@ -3,9 +3,11 @@
 use crate::house::{House, Plan, letter, text};
 use crate::http::Ask;
 use crosstalk_protocol::relay::RelayStore;
-use crosstalk_protocol::store::{Store as _, StoreError};
+use crosstalk_protocol::store::Store as _;
 use crosstalk_testing::wait::{LIMIT, wait_until};
 use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn it_says_how_it_is() {
@@ -240,12 +242,20 @@ fn nothing_is_served_from_a_store_that_broke() {
 /// A writer that panicked writes nothing any more: the server ends with an error, as after any other fault of the store.
 #[test]
 fn a_panic_of_the_writer_ends_the_server() {
-    let mut house = House::local();
+    let is_broken = Arc::new(AtomicBool::new(false));
+    let breaks = Arc::clone(&is_broken);
+    // The thread that writes looks at the clock when it leases.
+    let look = move || {
+        let is_writer = std::thread::current().name() == Some("writer");
+        let breaks = breaks.load(Ordering::Relaxed) && is_writer;
+        assert!(!breaks, "as if by a defect");
+    };
+    let mut house = Plan::default().on_clock(look).open();
     house.take(&text("A", "chatgpt://x/y", "M1"));
     let relay = house.relay.clone();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let change = |_: &mut dyn RelayStore| -> Result<(), StoreError> { panic!("as if by a defect") };
-    let error = runtime.block_on(relay.write(change)).unwrap_err();
+    is_broken.store(true, Ordering::Relaxed);
+    let error = runtime.block_on(relay.store().lease(LIMIT, 1)).unwrap_err();
     let mut stopped = relay.stopped();
     let wait = stopped.wait_for(Option::is_some);
     let stopped = runtime.block_on(async { tokio::time::timeout(LIMIT, wait).await.map(drop) });

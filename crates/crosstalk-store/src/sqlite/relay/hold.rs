@@ -68,13 +68,15 @@ impl HoldStore for SqliteStore {
     }
 
     fn next_lapse(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read(|db| {
-            let sql = "SELECT min(ends) FROM held INDEXED BY held_ends WHERE choice IS NULL AND \
-                ends IS NOT NULL";
-            let next = db.one(sql, [], value)?;
-            Ok(time(next))
-        })
+        self.read(next_lapse)
     }
+}
+
+pub(super) fn next_lapse(db: &Connection) -> SqlResult<Option<Timestamp>> {
+    let sql = "SELECT min(ends) FROM held INDEXED BY held_ends WHERE choice IS NULL AND ends IS \
+        NOT NULL";
+    let next = db.one(sql, [], value)?;
+    Ok(time(next))
 }
 
 const HELD: &str = "SELECT * FROM held";

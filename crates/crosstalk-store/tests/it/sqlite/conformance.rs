@@ -1,23 +1,61 @@
 //! The suite of every store.
 
 use super::Sqlite;
+use crate::Place;
 use crate::suite::Made;
-use crosstalk_protocol::relay::RelayStore;
-use crosstalk_protocol::store::Store;
+use crate::suite::relay::Relay;
+use crosstalk_protocol::relay::port::StoreContext;
+use crosstalk_protocol::store::{Store, StoreError};
+use crosstalk_store::{SqliteRelay, SqliteStore};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 impl Made for Sqlite {
     fn store(&mut self) -> &mut dyn Store {
         &mut self.store
     }
+}
 
-    fn relay(&mut self) -> &mut dyn RelayStore {
-        &mut self.store
+type Open = fn(PathBuf, StoreContext) -> Result<Arc<SqliteRelay>, StoreError>;
+
+fn relay(open: Open) -> Relay {
+    let place = Place::new();
+    let path = place.home().store();
+    let relay = Relay::new(|context| open(path.clone(), context).unwrap());
+    let person = SqliteStore::open(path).unwrap();
+    relay.shared_with(person).on(place)
+}
+
+mod person {
+    fn make() -> super::Sqlite {
+        super::Sqlite::new()
+    }
+
+    store_suite!(super::make);
+}
+
+/// Messages are indexed as soon as they are accepted.
+mod eager {
+    fn make() -> super::Relay {
+        super::relay(crosstalk_store::SqliteRelay::open)
+    }
+
+    relay_suite!(super::make);
+
+    mod shared {
+        shared_suite!(super::super::make);
     }
 }
 
-fn make() -> Sqlite {
-    Sqlite::new()
-}
+/// Messages are indexed when a test says so, so that it sees what holds before.
+mod lazy {
+    fn make() -> super::Relay {
+        super::relay(crosstalk_store::SqliteRelay::open_lazy)
+    }
 
-store_suite!(super::make);
-relay_suite!(super::make);
+    relay_suite!(super::make);
+
+    mod shared {
+        shared_suite!(super::super::make);
+    }
+}

@@ -5,7 +5,10 @@ use crate::at;
 use crate::letter::letter;
 use crate::parcel::{parcel, take_and_file};
 use crosstalk_envelope::{Algorithm, PrivateKey};
-use crosstalk_protocol::audit::{Checkpoint, Hash, LogStore as _, SignedCheckpoint, extends};
+use crosstalk_protocol::audit::{
+    Checkpoint, Event, EventKind, Hash, LogQuery, LogStore as _, SignedCheckpoint, Tree, extends,
+    is_included, leaf_hash,
+};
 use crosstalk_protocol::relay::{DeliveryState, RelayStore as _};
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::tier;
@@ -131,4 +134,116 @@ fn restore(db: &Connection, place: &crate::Place) {
          WHERE seq = 3; DETACH was",
     )
     .unwrap();
+}
+
+/// Around every edge of a tile, stored or not, the hashes are those of the tree.
+#[test]
+fn proofs_come_from_stored_hashes() {
+    let mut made = Sqlite::new();
+    let store = &mut made.store;
+    const LARGE: u64 = 65_536 + 300;
+    let one = |n: u64| Event::new(EventKind::Refused, at(i64::try_from(n).unwrap()));
+    let events: Vec<Event<'_>> = (0..LARGE).map(one).collect();
+    let mut written = 0;
+    for upto in [1, 255, 256, 257, 600, LARGE] {
+        store
+            .log(&events[written..usize::try_from(upto).unwrap()])
+            .unwrap();
+        written = usize::try_from(upto).unwrap();
+        let asked = LogQuery {
+            limit: usize::MAX,
+            ..LogQuery::default()
+        };
+        let leaves = store.log_entries(&asked).unwrap().into_iter();
+        let tree = Tree::of(leaves.map(|e| leaf_hash(e.leaf.to_string().as_bytes())));
+        let indices = [
+            0,
+            1,
+            254,
+            255,
+            256,
+            511,
+            512,
+            599,
+            65_535,
+            65_536,
+            LARGE - 1,
+        ];
+        let sizes = [1, 2, 255, 256, 257, 512, 513, 600, 65_536, 65_537, LARGE];
+        for step in ["before", "in between", "after"] {
+            // Without stored hashes, each answer goes through all entries: once is enough.
+            let least = if upto == LARGE && step != "after" {
+                LARGE
+            } else {
+                0
+            };
+            for size in sizes.iter().copied().filter(|s| *s <= upto && *s >= least) {
+                let root = tree.root(size);
+                assert_eq!(
+                    store.log_root(size).unwrap(),
+                    root,
+                    "{step}: {size} of {upto}"
+                );
+                if least > 0 {
+                    continue;
+                }
+                for index in indices.iter().copied().filter(|i| *i < size) {
+                    let path = store.log_inclusion(index, size).unwrap().unwrap();
+                    assert_eq!(
+                        path,
+                        tree.inclusion(index, size),
+                        "{step}: {index} in {size}"
+                    );
+                }
+                for from in sizes.iter().copied().filter(|s| *s <= size) {
+                    let path = store.log_consistency(from, size).unwrap().unwrap();
+                    assert_eq!(
+                        path,
+                        tree.consistency(from, size),
+                        "{step}: {from} to {size}"
+                    );
+                }
+            }
+            let more = store.store_hashes(if step == "before" { 1 } else { usize::MAX });
+            assert!(!more.unwrap() || step == "before");
+        }
+        assert_eq!(store.log_root(upto + 1).unwrap(), None);
+        assert_eq!(store.log_inclusion(upto, upto).unwrap(), None);
+        assert_eq!(store.log_consistency(1, upto + 1).unwrap(), None);
+    }
+    let (old, new) = (store.log_root(600).unwrap(), store.log_root(LARGE).unwrap());
+    let path = store.log_consistency(600, LARGE).unwrap().unwrap();
+    assert!(extends(600, &old.unwrap(), LARGE, &new.unwrap(), &path));
+    let leaf = leaf_hash(one(70).leaf(&[]).to_string().as_bytes());
+    let path = store.log_inclusion(70, LARGE).unwrap().unwrap();
+    assert!(is_included(&leaf, 70, LARGE, &path, &new.unwrap()));
+}
+
+#[test]
+fn the_latest_checkpoint_is_kept_and_one_an_hour() {
+    let mut made = Sqlite::new();
+    let store = &mut made.store;
+    assert_eq!(store.checkpoint().unwrap(), None);
+    let sealed = |size: u64| SignedCheckpoint {
+        size,
+        at: at(i64::try_from(size).unwrap() * 600),
+        root: [7; 32],
+        note: format!("note {size}"),
+    };
+    // Six an hour.
+    for size in 1..=13 {
+        store.keep_checkpoint(&sealed(size)).unwrap();
+        assert_eq!(store.checkpoint().unwrap(), Some(sealed(size)));
+    }
+    // One that comes late removes none.
+    store.keep_checkpoint(&sealed(5)).unwrap();
+    assert_eq!(store.checkpoint().unwrap(), Some(sealed(13)));
+    let kept: Vec<u64> = store
+        .checkpoints()
+        .unwrap()
+        .iter()
+        .map(|s| s.size)
+        .collect();
+    assert!(kept.len() <= 5, "{kept:?}");
+    assert!(kept.contains(&1) && kept.contains(&13), "{kept:?}");
 }

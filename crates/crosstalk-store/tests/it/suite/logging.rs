@@ -3,16 +3,15 @@
 use crate::at;
 use crate::letter::letter;
 use crate::parcel::{Parcel as _, file_all, parcel, take, take_and_file, take_new};
+use crate::suite::relay::{Relay, wait_for};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::audit::{
-    Event, EventDetail, EventKind, LogEntry, LogQuery, SignedCheckpoint, Tree, extends,
-    is_included, leaf_hash,
+    EventDetail, EventKind, LogEntry, LogQuery, SignedCheckpoint, Tree, leaf_hash,
 };
-use crosstalk_protocol::relay::{
-    AcceptOutcome, Attempt, DeliveryState, Handler, RelayStore, Retention,
-};
-use crosstalk_protocol::store::Side;
+use crosstalk_protocol::relay::port::{LogProof, NewLogEntry};
+use crosstalk_protocol::relay::{AcceptOutcome, Attempt, DeliveryState, Handler, Retention};
+use crosstalk_protocol::store::{Side, Store as _};
 
 fn everything() -> LogQuery {
     LogQuery {
@@ -22,8 +21,8 @@ fn everything() -> LogQuery {
     }
 }
 
-fn entries(store: &dyn RelayStore) -> Vec<LogEntry> {
-    store.log_entries(&everything()).unwrap()
+fn entries(store: &Relay) -> Vec<LogEntry> {
+    store.log_entries(&everything())
 }
 
 fn kinds(entries: &[LogEntry]) -> Vec<(&str, &str)> {
@@ -35,7 +34,7 @@ fn kinds(entries: &[LogEntry]) -> Vec<(&str, &str)> {
 }
 
 /// The tree over all leaves, made anew from what was asked for.
-fn tree(store: &dyn RelayStore) -> Tree {
+fn tree(store: &Relay) -> Tree {
     let leaves = entries(store);
     Tree::of(
         leaves
@@ -44,35 +43,29 @@ fn tree(store: &dyn RelayStore) -> Tree {
     )
 }
 
-pub(crate) fn what_happens_to_messages_is_written_down(store: &mut dyn RelayStore) {
+pub(crate) fn what_happens_to_messages_is_written_down(store: &mut Relay) {
     let first = parcel(letter("M1").thread("T1"));
     let second = parcel(letter("M2").thread("T1")).to(&[("agent://x", Handler::Http)]);
     take_and_file(store, &[first.clone(), second]);
-    store
-        .mark("CLAUDE", &["M1".into()], DeliveryState::Read, at(900))
-        .unwrap();
+    store.mark("CLAUDE", &["M1".into()], DeliveryState::Read, at(900));
     // Read after it was delivered: that is no second delivery.
-    store
-        .mark(
-            "CLAUDE",
-            &["M1".into()],
-            DeliveryState::Acknowledged,
-            at(901),
-        )
-        .unwrap();
+    store.mark(
+        "CLAUDE",
+        &["M1".into()],
+        DeliveryState::Acknowledged,
+        at(901),
+    );
     let failed = Attempt::Failed {
         reason: "the words of somebody".into(),
     };
-    store
-        .attempted("M2", "agent://x", None, &failed, at(902))
-        .unwrap();
+    store.attempted("M2", "agent://x", None, &failed, at(902));
     let what = Retention {
         before: Some(at(1_000_000)),
         now: at(903),
         brief_before: None,
         limit: 9,
     };
-    assert_eq!(store.retire(&what).unwrap().messages, 2);
+    assert_eq!(store.erase(what).0, 2);
     let all = entries(store);
     let expected = [
         ("accepted", "M1"),
@@ -97,11 +90,10 @@ pub(crate) fn what_happens_to_messages_is_written_down(store: &mut dyn RelayStor
         take(store, &first),
         AcceptOutcome::Known { index: 0, .. }
     ));
-    assert_eq!(store.log_index("M1").unwrap(), Some(0));
 }
 
 /// A text whose time is over is not shown, whether it is erased or not.
-pub(crate) fn texts_are_shown_until_their_end(store: &mut dyn RelayStore) {
+pub(crate) fn texts_are_shown_until_their_end(store: &mut Relay) {
     take_and_file(
         store,
         &[parcel(letter("M1")).expires(60), parcel(letter("M2"))],
@@ -111,7 +103,7 @@ pub(crate) fn texts_are_shown_until_their_end(store: &mut dyn RelayStore) {
             texts: Some(at(seconds)),
             ..everything()
         };
-        let entries = store.log_entries(&asked).unwrap();
+        let entries = store.log_entries(&asked);
         let texts = entries.into_iter().map(|e| e.text.is_some());
         texts.collect::<Vec<bool>>()
     };
@@ -121,7 +113,7 @@ pub(crate) fn texts_are_shown_until_their_end(store: &mut dyn RelayStore) {
     assert_eq!(first.parties, Some(("KALLE".into(), "CLAUDE".into())));
 }
 
-pub(crate) fn a_better_text_is_an_entry_of_its_own(store: &mut dyn RelayStore) {
+pub(crate) fn a_better_text_is_an_entry_of_its_own(store: &mut Relay) {
     let plain = parcel(letter("M1").thread("T1"));
     take_new(store, std::slice::from_ref(&plain));
     let mut signed = parcel(
@@ -147,21 +139,21 @@ pub(crate) fn a_better_text_is_an_entry_of_its_own(store: &mut dyn RelayStore) {
     assert_eq!(*text, signed.arrival.text);
 }
 
-pub(crate) fn what_is_forgotten_stays_in_the_log(store: &mut dyn RelayStore) {
+pub(crate) fn what_is_forgotten_stays_in_the_log(store: &mut Relay) {
     take_and_file(store, &[parcel(letter("M1").thread("T1"))]);
     store
+        .person()
         .accept(&[letter("M2").thread("T1").side(Side::Mine).arrival()])
         .unwrap();
-    assert_eq!(store.forget("T1").unwrap(), 2);
+    assert_eq!(store.person().forget("T1").unwrap(), 2);
     // What the person wrote was never the relay's.
     assert_eq!(
         kinds(&entries(store)),
         [("accepted", "M1"), ("erased", "M1")]
     );
-    assert_eq!(store.log_index("M1").unwrap(), None);
 }
 
-pub(crate) fn entries_are_found(store: &mut dyn RelayStore) {
+pub(crate) fn entries_are_found(store: &mut Relay) {
     let parcels = [
         parcel(letter("M1").thread("T1").at(10)),
         parcel(letter("M2").thread("T2").at(20)),
@@ -170,17 +162,13 @@ pub(crate) fn entries_are_found(store: &mut dyn RelayStore) {
     take_new(store, &parcels);
     file_all(store);
     let ids = ["M1".into(), "M2".into(), "M3".into()];
-    store
-        .mark("CLAUDE", &ids, DeliveryState::Read, at(40))
-        .unwrap();
+    store.mark("CLAUDE", &ids, DeliveryState::Read, at(40));
     let found = |query: LogQuery| {
         let most = if query.limit == 0 { 99 } else { query.limit };
-        let entries = store
-            .log_entries(&LogQuery {
-                limit: most,
-                ..query
-            })
-            .unwrap();
+        let entries = store.log_entries(&LogQuery {
+            limit: most,
+            ..query
+        });
         entries.iter().map(|e| e.index).collect::<Vec<u64>>()
     };
     let all = LogQuery::default;
@@ -220,9 +208,7 @@ pub(crate) fn entries_are_found(store: &mut dyn RelayStore) {
 }
 
 /// Indexed or not, kept in another text, erased: what the log says about a thread is found.
-pub(crate) fn entries_of_a_thread_are_found_whatever_became_of_its_messages(
-    store: &mut dyn RelayStore,
-) {
+pub(crate) fn entries_of_a_thread_are_found_whatever_became_of_its_messages(store: &mut Relay) {
     let one = |id: &str| letter(id).thread("T1").at(10);
     let kept = |word, spaces: &str| {
         let mut kept = parcel(one("M2").verdict(word, Some("k")));
@@ -254,7 +240,7 @@ pub(crate) fn entries_of_a_thread_are_found_whatever_became_of_its_messages(
         brief_before: None,
         limit: 9,
     };
-    assert_eq!(store.retire(&what).unwrap().messages, 1);
+    assert_eq!(store.erase(what).0, 1);
     take_new(store, &[parcel(one("M3"))]);
     let all = entries(store);
     let is_of = |e: &&LogEntry| e.leaf.id.as_deref().is_some_and(|id| id.starts_with('M'));
@@ -266,7 +252,7 @@ pub(crate) fn entries_of_a_thread_are_found_whatever_became_of_its_messages(
             thread: thread.map(str::to_owned),
             ..everything()
         };
-        let found = store.log_entries(&query).unwrap();
+        let found = store.log_entries(&query);
         found.iter().map(|e| e.index).collect::<Vec<u64>>()
     };
     assert_eq!(found(None, Some("T1")), wanted);
@@ -276,117 +262,84 @@ pub(crate) fn entries_of_a_thread_are_found_whatever_became_of_its_messages(
     assert!(found(Some("X1"), Some("T1")).is_empty());
 }
 
-/// Around every edge of a tile, stored or not, the hashes are those of the tree.
-pub(crate) fn proofs_come_from_stored_hashes(store: &mut dyn RelayStore) {
-    const LARGE: u64 = 65_536 + 300;
-    let one = |n: u64| Event::new(EventKind::Refused, at(i64::try_from(n).unwrap()));
-    let events: Vec<Event<'_>> = (0..LARGE).map(one).collect();
+/// Stored hashes or not, the proofs are those of the tree.
+pub(crate) fn proofs_are_those_of_the_tree(store: &mut Relay) {
     let mut written = 0;
-    for upto in [1, 255, 256, 257, 600, LARGE] {
-        store
-            .log(&events[written..usize::try_from(upto).unwrap()])
-            .unwrap();
-        written = usize::try_from(upto).unwrap();
+    for size in [1_u64, 255, 257, 600] {
+        let new = (written..size).map(|n| NewLogEntry {
+            kind: EventKind::Refused,
+            at: at(i64::try_from(n).unwrap()),
+            id: None,
+            canonical: None,
+            raw: None,
+            detail: None,
+        });
+        wait_for(store.port().log(new.collect())).unwrap();
+        written = size;
         let tree = tree(store);
-        let indices = [
-            0,
-            1,
-            254,
-            255,
-            256,
-            511,
-            512,
-            599,
-            65_535,
-            65_536,
-            LARGE - 1,
-        ];
-        let sizes = [1, 2, 255, 256, 257, 512, 513, 600, 65_536, 65_537, LARGE];
-        for step in ["before", "in between", "after"] {
-            // Without stored hashes, each answer goes through all entries: once is enough.
-            let least = if upto == LARGE && step != "after" {
-                LARGE
-            } else {
-                0
-            };
-            for size in sizes.iter().copied().filter(|s| *s <= upto && *s >= least) {
-                let root = tree.root(size);
-                assert_eq!(
-                    store.log_root(size).unwrap(),
-                    root,
-                    "{step}: {size} of {upto}"
-                );
-                if least > 0 {
-                    continue;
-                }
-                for index in indices.iter().copied().filter(|i| *i < size) {
-                    let path = store.log_inclusion(index, size).unwrap().unwrap();
-                    assert_eq!(
-                        path,
-                        tree.inclusion(index, size),
-                        "{step}: {index} in {size}"
-                    );
-                }
-                for from in sizes.iter().copied().filter(|s| *s <= size) {
-                    let path = store.log_consistency(from, size).unwrap().unwrap();
-                    assert_eq!(
-                        path,
-                        tree.consistency(from, size),
-                        "{step}: {from} to {size}"
-                    );
-                }
+        let prove = |proof| wait_for(store.port().log_proof(proof)).unwrap();
+        for is_hashed in [false, true] {
+            if is_hashed {
+                let hashed = wait_for(store.port().hash_log()).unwrap();
+                assert_eq!((hashed.size, Some(hashed.root)), (size, tree.root(size)));
             }
-            let more = store.store_hashes(if step == "before" { 1 } else { usize::MAX });
-            assert!(!more.unwrap() || step == "before");
+            for index in [0, 1, 254, 255, 256, 511, 599]
+                .into_iter()
+                .filter(|i| *i < size)
+            {
+                let path = prove(LogProof::Inclusion { index, size }).unwrap();
+                assert_eq!(path, tree.inclusion(index, size), "{index} in {size}");
+            }
+            for from in [1, 2, 255, 256, 257].into_iter().filter(|f| *f <= size) {
+                let path = prove(LogProof::Consistency { from, to: size }).unwrap();
+                assert_eq!(path, tree.consistency(from, size), "{from} to {size}");
+            }
         }
-        assert_eq!(store.log_root(upto + 1).unwrap(), None);
-        assert_eq!(store.log_inclusion(upto, upto).unwrap(), None);
-        assert_eq!(store.log_consistency(1, upto + 1).unwrap(), None);
+        let (index, to) = (size, size + 1);
+        assert_eq!(prove(LogProof::Inclusion { index, size }), None);
+        assert_eq!(prove(LogProof::Consistency { from: 1, to }), None);
+        assert_eq!(wait_for(store.port().log_head()).unwrap().size, size);
     }
-    let (old, new) = (store.log_root(600).unwrap(), store.log_root(LARGE).unwrap());
-    let path = store.log_consistency(600, LARGE).unwrap().unwrap();
-    assert!(extends(600, &old.unwrap(), LARGE, &new.unwrap(), &path));
-    let leaf = leaf_hash(one(70).leaf(&[]).to_string().as_bytes());
-    let path = store.log_inclusion(70, LARGE).unwrap().unwrap();
-    assert!(is_included(&leaf, 70, LARGE, &path, &new.unwrap()));
 }
 
-pub(crate) fn the_latest_checkpoint_is_kept_and_one_an_hour(store: &mut dyn RelayStore) {
-    assert_eq!(store.checkpoint().unwrap(), None);
-    let sealed = |size: u64| SignedCheckpoint {
+/// Two parts of a relay may sign at the same time: whichever comes last, the one over more entries stays.
+pub(crate) fn a_checkpoint_that_comes_late_replaces_none(store: &mut Relay) {
+    let head = |store: &Relay| wait_for(store.port().log_head()).unwrap().checkpoint;
+    let keep = |store: &Relay, signed| wait_for(store.port().keep_checkpoint(signed)).unwrap();
+    assert_eq!(head(store), None);
+    let signed = |size: u64, seconds| SignedCheckpoint {
         size,
-        at: at(i64::try_from(size).unwrap() * 600),
+        at: at(seconds),
         root: [7; 32],
-        note: format!("note {size}"),
+        note: format!("note {size} {seconds}"),
     };
-    // Six an hour.
-    for size in 1..=13 {
-        store.keep_checkpoint(&sealed(size)).unwrap();
-        assert_eq!(store.checkpoint().unwrap(), Some(sealed(size)));
+    assert_eq!(keep(store, signed(1, 1)), signed(1, 1));
+    assert_eq!(keep(store, signed(9, 2)), signed(9, 2));
+    for late in [signed(5, 3), signed(9, 4), signed(1, 5)] {
+        assert_eq!(keep(store, late), signed(9, 2));
+        assert_eq!(head(store), Some(signed(9, 2)));
     }
-    let kept: Vec<u64> = store
-        .checkpoints()
-        .unwrap()
-        .iter()
-        .map(|s| s.size)
-        .collect();
-    assert!(kept.len() <= 5, "{kept:?}");
-    assert!(kept.contains(&1) && kept.contains(&13), "{kept:?}");
+    assert_eq!(keep(store, signed(10, 6)), signed(10, 6));
+    assert_eq!(head(store), Some(signed(10, 6)));
 }
 
-pub(crate) fn details_are_kept_beside(store: &mut dyn RelayStore) {
+pub(crate) fn details_are_kept_beside(store: &mut Relay) {
     let detail = EventDetail::default()
         .with("peer", "ann")
         .with("code", "E-PERM");
-    let event = || Event {
+    let entry = || NewLogEntry {
+        kind: EventKind::Refused,
+        at: at(1),
+        id: None,
+        canonical: None,
+        raw: None,
         detail: Some(detail.clone()),
-        ..Event::new(EventKind::Refused, at(1))
     };
-    store.log(&[event(), event()]).unwrap();
+    wait_for(store.port().log(vec![entry(), entry()])).unwrap();
     let all = entries(store);
     let (salt, kept) = all[0].detail.clone().unwrap();
     assert_eq!(kept, detail);
-    assert_eq!(all[0].leaf, event().leaf(&salt));
+    assert_eq!(all[0].leaf, entry().event().leaf(&salt));
     // The same detail can't be told from another by its digest.
     assert_ne!(all[0].leaf.detail, all[1].leaf.detail);
 }

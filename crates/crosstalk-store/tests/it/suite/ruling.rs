@@ -3,21 +3,22 @@
 use crate::at;
 use crate::letter::{Letter, letter};
 use crate::parcel::{Parcel as _, file_all, parcel, refused, take, take_and_file, take_new};
-use crosstalk_protocol::relay::{AcceptOutcome, ConversationId, Handler, RelayStore};
-use crosstalk_protocol::store::Side;
+use crate::suite::relay::Relay;
+use crosstalk_protocol::relay::{AcceptOutcome, Handler};
+use crosstalk_protocol::store::{Side, Store as _, Wait};
 
 fn close(id: &str) -> Letter {
     letter(id).intent("CLOSE")
 }
 
 /// Looks at each thing twice: before and after it is filed.
-fn twice(store: &mut dyn RelayStore, look: impl Fn(&mut dyn RelayStore)) {
+fn twice(store: &mut Relay, look: impl Fn(&mut Relay)) {
     look(store);
     file_all(store);
     look(store);
 }
 
-pub(crate) fn nothing_comes_into_a_closed_thread(store: &mut dyn RelayStore) {
+pub(crate) fn nothing_comes_into_a_closed_thread(store: &mut Relay) {
     let one = letter("M1").thread("T1");
     let end = close("M2").thread("T1").at(500);
     take_new(store, &[parcel(one), parcel(end)]);
@@ -43,14 +44,11 @@ pub(crate) fn nothing_comes_into_a_closed_thread(store: &mut dyn RelayStore) {
     let also = ["ACK", "ERROR", "REVOKE"];
     let also = also.map(|i| parcel(letter(&format!("A-{i}")).thread("T1").intent(i)));
     take_and_file(store, &also);
-    assert_eq!(store.thread("T1").unwrap().unwrap().messages, 5);
-    assert_eq!(
-        store.thread("T1").unwrap().unwrap().closed_at,
-        Some(at(500))
-    );
+    assert_eq!(store.thread("T1").unwrap().messages, 5);
+    assert_eq!(store.thread("T1").unwrap().closed_at, Some(at(500)));
 }
 
-pub(crate) fn nothing_comes_into_a_closed_session(store: &mut dyn RelayStore) {
+pub(crate) fn nothing_comes_into_a_closed_session(store: &mut Relay) {
     let one = letter("M1").session("s").spare("T1");
     let end = close("M2").session("s");
     take_new(store, &[parcel(one), parcel(end)]);
@@ -68,7 +66,7 @@ pub(crate) fn nothing_comes_into_a_closed_session(store: &mut dyn RelayStore) {
     take_new(store, &[parcel(letter("M5").session("other"))]);
 }
 
-pub(crate) fn nobody_slips_in_by_the_parent(store: &mut dyn RelayStore) {
+pub(crate) fn nobody_slips_in_by_the_parent(store: &mut Relay) {
     let end = close("M2").thread("T1");
     take_new(store, &[parcel(letter("M1").thread("T1")), parcel(end)]);
     twice(store, |store| {
@@ -77,7 +75,7 @@ pub(crate) fn nobody_slips_in_by_the_parent(store: &mut dyn RelayStore) {
     });
 }
 
-pub(crate) fn what_is_known_stays_known_after_the_end(store: &mut dyn RelayStore) {
+pub(crate) fn what_is_known_stays_known_after_the_end(store: &mut Relay) {
     let (one, end) = (
         parcel(letter("M1").thread("T1")),
         parcel(close("M2").thread("T1")),
@@ -90,7 +88,7 @@ pub(crate) fn what_is_known_stays_known_after_the_end(store: &mut dyn RelayStore
     });
 }
 
-pub(crate) fn only_a_party_closes(store: &mut dyn RelayStore) {
+pub(crate) fn only_a_party_closes(store: &mut Relay) {
     let first = letter("M1").thread("T1").between("ANN", "BOB");
     let session = letter("M2").session("s").between("ANN", "BOB");
     // Who writes into a thread of others is no party of it by that.
@@ -99,27 +97,15 @@ pub(crate) fn only_a_party_closes(store: &mut dyn RelayStore) {
     twice(store, |store| {
         for (what, name) in [("thread", "T1"), ("session", "s")] {
             let end = close(&format!("C-{name}")).between("MALLORY", "BOB");
-            let (end, what) = match what {
-                "thread" => (end.thread(name), ConversationId::Thread(name.to_owned())),
-                _ => (end.session(name), ConversationId::Session(name.to_owned())),
+            let end = match what {
+                "thread" => end.thread(name),
+                _ => end.session(name),
             };
             let (code, detail) = refused(store, &parcel(end));
             assert!(
                 code == "E-PERM" && detail.contains("MALLORY"),
                 "{code} {detail}"
             );
-            for (address, is) in [
-                ("ann", true),
-                ("BOB", true),
-                ("MALLORY", false),
-                ("EVE", false),
-            ] {
-                assert_eq!(
-                    store.is_party(&what, address).unwrap(),
-                    is,
-                    "{what:?} {address}"
-                );
-            }
         }
     });
     take_new(
@@ -131,21 +117,20 @@ pub(crate) fn only_a_party_closes(store: &mut dyn RelayStore) {
         &[parcel(close("M5").session("s").between("bob", "ANN"))],
     );
     file_all(store);
-    assert!(store.thread("T1").unwrap().unwrap().closed_at.is_some());
+    assert!(store.thread("T1").unwrap().closed_at.is_some());
 }
 
-pub(crate) fn nobody_closes_what_has_not_begun(store: &mut dyn RelayStore) {
-    let what = ConversationId::Thread("T1".to_owned());
-    assert!(!store.is_party(&what, "KALLE").unwrap());
+pub(crate) fn nobody_closes_what_has_not_begun(store: &mut Relay) {
     let closes = parcel(close("M1").thread("T1"));
     assert_eq!(refused(store, &closes).0, "E-PERM");
     take_new(store, &[parcel(letter("M2").thread("T1"))]);
     take_new(store, &[closes]);
 }
 
-pub(crate) fn a_thread_that_a_person_closed_is_closed(store: &mut dyn RelayStore) {
+pub(crate) fn a_thread_that_a_person_closed_is_closed(store: &mut Relay) {
     let mine = |l: Letter| l.thread("T1").side(Side::Mine).arrival();
     store
+        .person()
         .accept(&[mine(letter("M1")), mine(close("M2"))])
         .unwrap();
     assert_eq!(
@@ -153,17 +138,17 @@ pub(crate) fn a_thread_that_a_person_closed_is_closed(store: &mut dyn RelayStore
         "E-PERM"
     );
     // And open again when they go on.
-    store.accept(&[mine(letter("M4"))]).unwrap();
+    store.person().accept(&[mine(letter("M4"))]).unwrap();
     take_new(store, &[parcel(letter("M3").thread("T1"))]);
 }
 
-pub(crate) fn a_broadcast_takes_no_answers(store: &mut dyn RelayStore) {
+pub(crate) fn a_broadcast_takes_no_answers(store: &mut Relay) {
     let news = letter("M1").thread("T1").intent("STATUS");
-    let own = letter("P1").thread("T2").intent("BROADCAST").arrival();
-    store.accept(&[own]).unwrap();
-    take_new(store, &[parcel(news), parcel(letter("M2").thread("T1"))]);
+    let other = letter("M3").thread("T2").intent("BROADCAST");
+    let asks = letter("M2").thread("T1");
+    take_new(store, &[news, asks, other].map(parcel));
     twice(store, |store| {
-        for parent in ["M1", "P1"] {
+        for parent in ["M1", "M3"] {
             let answer = letter(&format!("A-{parent}"))
                 .thread("T1")
                 .parent(parent)
@@ -177,7 +162,15 @@ pub(crate) fn a_broadcast_takes_no_answers(store: &mut dyn RelayStore) {
     take_new(store, &[parcel(ack), parcel(answer)]);
 }
 
-pub(crate) fn only_the_steward_hands_on(store: &mut dyn RelayStore) {
+pub(crate) fn a_broadcast_of_a_person_takes_no_answers(store: &mut Relay) {
+    let own = letter("P1").thread("T1").intent("BROADCAST").arrival();
+    store.person().accept(&[own]).unwrap();
+    let answer = letter("A1").thread("T1").parent("P1").intent("RESPOND");
+    let (code, detail) = refused(store, &parcel(answer));
+    assert!(code == "E-PERM" && detail.contains("BROADCAST"), "{detail}");
+}
+
+pub(crate) fn only_the_steward_hands_on(store: &mut Relay) {
     let hand = |id: &str, from: &str, to: &str| {
         letter(id).thread("T1").intent("HANDOFF").between(from, to)
     };
@@ -223,26 +216,19 @@ pub(crate) fn only_the_steward_hands_on(store: &mut dyn RelayStore) {
 }
 
 /// Who was chosen by the relay can answer, acknowledge and close like one whom the message names.
-pub(crate) fn who_got_it_instead_is_a_party(store: &mut dyn RelayStore) {
+pub(crate) fn who_got_it_instead_is_a_party(store: &mut Relay) {
     let person = "human://acme.example/ann";
     let asked = letter("M1")
         .thread("T1")
         .intent("ESCALATE")
         .between("BOT", "SUPPORT");
     take_new(store, &[parcel(asked).to(&[(person, Handler::Inbox)])]);
-    let what = ConversationId::Thread("T1".to_owned());
-    twice(store, |store| {
-        assert!(store.is_party(&what, person).unwrap())
-    });
     let answer = letter("M2").thread("T1").parent("M1").intent("RESPOND");
     take_and_file(store, &[parcel(answer.between(person, "BOT"))]);
-    assert_eq!(
-        crate::suite::wait(store, "M1"),
-        crosstalk_protocol::store::Wait::Nobody
-    );
+    assert_eq!(store.record("M1").unwrap().wait, Wait::Nobody);
     take_and_file(
         store,
         &[parcel(close("M3").thread("T1").between(person, "BOT"))],
     );
-    assert!(store.thread("T1").unwrap().unwrap().closed_at.is_some());
+    assert!(store.thread("T1").unwrap().closed_at.is_some());
 }

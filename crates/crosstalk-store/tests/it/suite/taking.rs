@@ -1,66 +1,41 @@
 //! Messages that a relay takes: on disk before they are filed, filed once, known when they come again.
 
 use crate::letter::{letter, nameless};
-use crate::parcel::{file_all, inbox, parcel, refused, take, take_and_file, take_new};
+use crate::parcel::{
+    TakesParcels as _, file_all, inbox, parcel, refused, take, take_and_file, take_new,
+};
+use crate::suite::relay::Relay;
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::relay::{AcceptOutcome, RelayStore};
-use crosstalk_protocol::store::{Page, Search, StoreOutcome, ThreadFilter, Wait, Way};
+use crosstalk_protocol::relay::AcceptOutcome;
+use crosstalk_protocol::store::{Store as _, StoreOutcome, Wait, Way};
 
-pub(crate) fn accepted_message_is_there_before_it_is_indexed(store: &mut dyn RelayStore) {
+pub(crate) fn accepted_message_is_there_before_it_is_indexed(store: &mut Relay) {
     let one = parcel(letter("M1").thread("T1").body("A plum."));
     let places = take_new(store, std::slice::from_ref(&one));
-    let filing = store.index_progress().unwrap();
-    assert_eq!((filing.through, filing.left, filing.filed), (0, 1, 0));
-    let unfiled = store.record("M1").unwrap().unwrap();
-    assert_eq!(
-        store.records_at(&places).unwrap(),
-        std::slice::from_ref(&unfiled)
-    );
+    let unfiled = store.record("M1").unwrap();
+    assert_eq!(store.records_at(&places), std::slice::from_ref(&unfiled));
     assert_eq!((unfiled.seq, unfiled.thread.as_str()), (places[0], "T1"));
     assert_eq!(unfiled.text, one.arrival.text);
-    assert_eq!(store.message("M1").unwrap(), None);
     assert_eq!(inbox(store, "claude"), ["M1"]);
-    assert_eq!(store.deliveries("M1").unwrap().len(), 1);
-    let filing = store.index(10).unwrap();
+    assert_eq!(store.deliveries("M1").len(), 1);
+    let filing = file_all(store);
     assert_eq!(
         (filing.through, filing.left, filing.filed),
         (places[0], 0, 1)
     );
-    assert_eq!(store.message("M1").unwrap(), Some(unfiled.clone()));
-    assert_eq!(store.records_at(&places).unwrap(), [unfiled]);
+    assert_eq!(store.ids("T1"), ["M1"]);
+    assert_eq!(store.record("M1"), Some(unfiled.clone()));
+    assert_eq!(store.records_at(&places), [unfiled]);
     assert_eq!(inbox(store, "claude"), ["M1"]);
-    assert_eq!(store.deliveries("M1").unwrap().len(), 1);
-    let search = Search::parse("plum").unwrap();
-    assert_eq!(
-        store.search(&search, Page::first(9)).unwrap().items.len(),
-        1
-    );
+    assert_eq!(store.deliveries("M1").len(), 1);
+    assert_eq!(store.search("plum").len(), 1);
     // Places where nothing is are left out.
-    assert_eq!(store.records_at(&[places[0] + 7]).unwrap(), []);
-    assert_eq!(store.record("M2").unwrap(), None);
-}
-
-pub(crate) fn filing_goes_on_where_it_ended(store: &mut dyn RelayStore) {
-    let one = |n: usize| parcel(letter(&format!("M{n}")).thread("T1"));
-    let places = take_new(store, &(0..7).map(one).collect::<Vec<_>>());
-    assert!(places.is_sorted());
-    let mut filed = 0;
-    for expected in [3, 3, 1, 0] {
-        let filing = store.index(3).unwrap();
-        assert_eq!(filing.filed, expected);
-        filed += expected;
-        assert_eq!(filing.left as usize, 7 - filed);
-        assert_eq!(filing.through, places[filed - 1]);
-        assert_eq!(
-            store.thread("T1").unwrap().unwrap().messages as usize,
-            filed
-        );
-    }
-    assert_eq!(inbox(store, "CLAUDE").len(), 7);
+    assert_eq!(store.records_at(&[places[0] + 7]), []);
+    assert_eq!(store.record("M2"), None);
 }
 
 /// Threads, questions and answers are the same, whichever way messages came.
-pub(crate) fn what_is_filed_is_what_would_have_been_accepted(store: &mut dyn RelayStore) {
+pub(crate) fn what_is_filed_is_what_would_have_been_accepted(store: &mut Relay) {
     let question = letter("M1").session("s");
     let answer = nameless().session("s").intent("RESPOND");
     let answer = answer.between("CLAUDE", "KALLE").body("443").spare("T9");
@@ -76,7 +51,7 @@ pub(crate) fn what_is_filed_is_what_would_have_been_accepted(store: &mut dyn Rel
             parcel(late),
         ],
     );
-    let record = |id: &str| store.message(id).unwrap().unwrap();
+    let record = |id: &str| store.record(id).unwrap();
     assert_eq!(
         (record("M1").thread.as_str(), record("M1").wait),
         ("T7", Wait::Nobody)
@@ -90,14 +65,11 @@ pub(crate) fn what_is_filed_is_what_would_have_been_accepted(store: &mut dyn Rel
         (record("M4").wait, record("M3").thread),
         (Wait::Nobody, record("M4").thread)
     );
-    assert_eq!(store.record("M2").unwrap().unwrap(), record("M2"));
-    let threads = store
-        .threads(&ThreadFilter::default(), Page::first(9))
-        .unwrap();
-    assert_eq!(threads.items.len(), 2);
+    assert_eq!(store.record("M2").unwrap(), record("M2"));
+    assert_eq!(store.threads().len(), 2);
 }
 
-pub(crate) fn the_same_again_is_known(store: &mut dyn RelayStore) {
+pub(crate) fn the_same_again_is_known(store: &mut Relay) {
     let first = parcel(letter("M1").thread("T1"));
     let places = take_new(store, std::slice::from_ref(&first));
     let known = AcceptOutcome::Known {
@@ -116,12 +88,12 @@ pub(crate) fn the_same_again_is_known(store: &mut dyn RelayStore) {
     assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
 }
 
-pub(crate) fn ten_thousand_replays_are_one_message(store: &mut dyn RelayStore) {
+pub(crate) fn ten_thousand_replays_are_one_message(store: &mut Relay) {
     let one = parcel(letter("M1").thread("T1"));
     take_and_file(store, std::slice::from_ref(&one));
     let many = vec![one; 1000];
     for _ in 0..10 {
-        let taken = store.accept_batch(&many).unwrap();
+        let taken = store.take_all(&many);
         assert!(
             taken
                 .iter()
@@ -129,14 +101,14 @@ pub(crate) fn ten_thousand_replays_are_one_message(store: &mut dyn RelayStore) {
         );
     }
     assert_eq!(file_all(store).filed, 0);
-    assert_eq!(store.thread("T1").unwrap().unwrap().messages, 1);
+    assert_eq!(store.thread("T1").unwrap().messages, 1);
     // What comes next has its place, and is filed.
     take_new(store, &[parcel(letter("M2").thread("T1"))]);
-    assert_eq!(store.index(1).unwrap().filed, 1);
-    assert_eq!(store.index_progress().unwrap().left, 0);
+    let filing = file_all(store);
+    assert_eq!((filing.filed, filing.left), (1, 0));
 }
 
-pub(crate) fn without_an_id_the_content_tells(store: &mut dyn RelayStore) {
+pub(crate) fn without_an_id_the_content_tells(store: &mut Relay) {
     let one = || nameless().session("s").body("The same words.");
     let first = parcel(one());
     let place = take_new(store, std::slice::from_ref(&first))[0];
@@ -154,7 +126,7 @@ pub(crate) fn without_an_id_the_content_tells(store: &mut dyn RelayStore) {
     assert_eq!(inbox(store, "CLAUDE").len(), 2);
 }
 
-pub(crate) fn another_content_under_an_id_is_refused(store: &mut dyn RelayStore) {
+pub(crate) fn another_content_under_an_id_is_refused(store: &mut Relay) {
     take_new(store, &[parcel(letter("M1").thread("T1").body("One."))]);
     let other = parcel(letter("M1").thread("T1").body("Other."));
     for _ in 0..2 {
@@ -166,11 +138,11 @@ pub(crate) fn another_content_under_an_id_is_refused(store: &mut dyn RelayStore)
         );
         file_all(store);
     }
-    assert!(store.message("M1").unwrap().unwrap().text.contains("One."));
-    assert_eq!(store.thread("T1").unwrap().unwrap().messages, 1);
+    assert!(store.record("M1").unwrap().text.contains("One."));
+    assert_eq!(store.thread("T1").unwrap().messages, 1);
 }
 
-pub(crate) fn a_verified_one_takes_the_id(store: &mut dyn RelayStore) {
+pub(crate) fn a_verified_one_takes_the_id(store: &mut Relay) {
     for (id, is_filed) in [("M1", true), ("M2", false)] {
         let plain = letter(id).thread("T1").body("Mallory was here.");
         let spare = format!("own {id}");
@@ -190,15 +162,15 @@ pub(crate) fn a_verified_one_takes_the_id(store: &mut dyn RelayStore) {
             AcceptOutcome::Known { .. }
         ));
         file_all(store);
-        let record = store.message(id).unwrap().unwrap();
+        let record = store.record(id).unwrap();
         assert!(record.text.contains("I am Kalle.") && record.carries_id);
-        let displaced = store.message(&spare).unwrap().unwrap();
+        let displaced = store.record(&spare).unwrap();
         assert!(displaced.text.contains("Mallory") && !displaced.carries_id);
     }
     assert_eq!(inbox(store, "CLAUDE").len(), 4);
 }
 
-pub(crate) fn nobody_takes_the_id_of_somebody_else(store: &mut dyn RelayStore) {
+pub(crate) fn nobody_takes_the_id_of_somebody_else(store: &mut Relay) {
     for (id, is_filed) in [("M1", true), ("M2", false)] {
         let plain = parcel(letter(id).thread("T1").body("From me."));
         take_new(store, std::slice::from_ref(&plain));
@@ -214,7 +186,7 @@ pub(crate) fn nobody_takes_the_id_of_somebody_else(store: &mut dyn RelayStore) {
     }
 }
 
-pub(crate) fn a_better_verdict_is_kept(store: &mut dyn RelayStore) {
+pub(crate) fn a_better_verdict_is_kept(store: &mut Relay) {
     for (id, is_filed) in [("M1", true), ("M2", false)] {
         let signed = letter(id).thread("T1");
         let met = signed
@@ -229,27 +201,19 @@ pub(crate) fn a_better_verdict_is_kept(store: &mut dyn RelayStore) {
             take(store, &parcel(verified)),
             AcceptOutcome::Known { .. }
         ));
-        assert_eq!(
-            store.record(id).unwrap().unwrap().verdict,
-            VerdictWord::Verified
-        );
+        assert_eq!(store.record(id).unwrap().verdict, VerdictWord::Verified);
         file_all(store);
-        assert_eq!(
-            store.message(id).unwrap().unwrap().verdict,
-            VerdictWord::Verified
-        );
+        assert_eq!(store.record(id).unwrap().verdict, VerdictWord::Verified);
     }
-    assert_eq!(store.thread("T1").unwrap().unwrap().messages, 2);
+    assert_eq!(store.thread("T1").unwrap().messages, 2);
 }
 
-pub(crate) fn within_a_batch_later_messages_see_earlier_ones(store: &mut dyn RelayStore) {
+pub(crate) fn within_a_batch_later_messages_see_earlier_ones(store: &mut Relay) {
     let one = parcel(letter("M1").thread("T1"));
     let other = parcel(letter("M1").thread("T1").body("Other."));
     let close = parcel(letter("M2").thread("T1").intent("CLOSE"));
     let late = parcel(letter("M3").thread("T1"));
-    let taken = store
-        .accept_batch(&[one.clone(), one, other, close, late])
-        .unwrap();
+    let taken = store.take_all(&[one.clone(), one, other, close, late]);
     let shapes: Vec<&str> = taken
         .iter()
         .map(|t| match t {
@@ -261,18 +225,17 @@ pub(crate) fn within_a_batch_later_messages_see_earlier_ones(store: &mut dyn Rel
         .collect();
     assert_eq!(shapes, ["new", "known", "refused", "new", "refused"]);
     assert_eq!(file_all(store).left, 0);
-    assert_eq!(store.thread("T1").unwrap().unwrap().messages, 2);
-    assert!(store.accept_batch(&[]).unwrap().is_empty());
+    assert_eq!(store.thread("T1").unwrap().messages, 2);
 }
 
 /// An id that looks like the beginning of another one, or like a thread, is what the sender was told.
-pub(crate) fn ids_never_change_when_they_are_filed(store: &mut dyn RelayStore) {
+pub(crate) fn ids_never_change_when_they_are_filed(store: &mut Relay) {
     let ulid = "01J9J3D3M6A4M3WQX8G1ZQ0S7K";
     let parcels = [ulid, &ulid[..10], "T1"].map(|id| parcel(letter(id).thread("T1")));
     take_and_file(store, &parcels);
     for parcel in &parcels {
         let id = parcel.arrival.id();
-        let record = store.message(id).unwrap().unwrap();
+        let record = store.record(id).unwrap();
         assert!(
             record.carries_id && record.text == parcel.arrival.text,
             "{id}"
@@ -280,12 +243,13 @@ pub(crate) fn ids_never_change_when_they_are_filed(store: &mut dyn RelayStore) {
     }
 }
 
-pub(crate) fn a_person_and_a_relay_share_a_store(store: &mut dyn RelayStore) {
+pub(crate) fn a_person_and_a_relay_share_a_store(store: &mut Relay) {
     take_new(store, &[parcel(letter("M1").thread("T1"))]);
     // The answer of a person sees the question that is not filed.
     let answer = letter("M2").parent("M1").intent("RESPOND");
     let answer = answer.between("CLAUDE", "KALLE").way(Way::Pasted);
-    let outcome = store.accept(&[answer.arrival()]).unwrap().remove(0);
+    let outcome = store.person().accept(&[answer.arrival()]);
+    let outcome = outcome.unwrap().remove(0);
     match outcome {
         StoreOutcome::Filed {
             thread, settled, ..
@@ -294,12 +258,12 @@ pub(crate) fn a_person_and_a_relay_share_a_store(store: &mut dyn RelayStore) {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(file_all(store).filed, 0);
+    file_all(store);
     // What the person took in is on its way to nobody.
     assert!(inbox(store, "KALLE").is_empty());
     assert_eq!(inbox(store, "CLAUDE"), ["M1"]);
     take_and_file(store, &[parcel(letter("M3").thread("T1"))]);
-    assert_eq!(store.thread("T1").unwrap().unwrap().messages, 3);
+    assert_eq!(store.thread("T1").unwrap().messages, 3);
     let again = parcel(
         letter("M2")
             .parent("M1")
@@ -308,6 +272,7 @@ pub(crate) fn a_person_and_a_relay_share_a_store(store: &mut dyn RelayStore) {
     );
     assert!(matches!(take(store, &again), AcceptOutcome::Known { .. }));
     let outcome = store
+        .person()
         .accept(&[letter("M3").thread("T1").arrival()])
         .unwrap();
     assert!(matches!(outcome[0], StoreOutcome::Known { .. }));
