@@ -157,7 +157,7 @@ mod tests {
     fn errors_name_the_wrong_entry() {
         for (text, said) in [
             ("", "which messages to hold"),
-            ("people = true", "which messages wait"),
+            ("people = true", "which messages to hold"),
             ("by = [\"pigeon\"]", "pigeon"),
             ("intents = [\"SHOUT\"]", "SHOUT"),
             ("signature = [\"damaged\"]", "damaged"),
