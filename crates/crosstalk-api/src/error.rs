@@ -75,8 +75,8 @@ pub(crate) const STATUSES: &[(u16, &str)] = &[
     (408, "E-TIMEOUT: the request came too slowly."),
     (
         409,
-        "It was decided before, is another message than the one that was looked at, or can't be approved any more \
-         (CON-065, CON-067).",
+        "It was already decided, has another text than the one that was shown, or can't be \
+         approved any more (CON-065, CON-067).",
     ),
     (413, "E-TOO-LARGE: a limit is exceeded."),
     (414, "The path is too long. There is no envelope."),
@@ -91,6 +91,6 @@ pub(crate) const STATUSES: &[(u16, &str)] = &[
         "The head of the request is too large. There is no envelope.",
     ),
     (502, "E-ROUTE: another server on the way failed."),
-    (503, "E-RATE: nothing can be taken for now."),
+    (503, "E-RATE: the relay accepts nothing for now."),
     (504, "E-TIMEOUT: a deadline has passed."),
 ];

@@ -221,7 +221,7 @@ impl DocumentWriter {
                 "schema": { "type": "integer", "minimum": 0 },
             },
             "WWW-Authenticate": {
-                "description": "How to prove who one is.",
+                "description": "How to authenticate.",
                 "required": true,
                 "schema": { "type": "string", "pattern": "^Bearer" },
             },
@@ -236,7 +236,7 @@ impl DocumentWriter {
                 "schema": cursor,
             },
             "Preference-Applied": {
-                "description": "The wait that the relay went by.",
+                "description": "The wait that the relay used.",
                 "required": false,
                 "schema": prefer,
             },
@@ -298,9 +298,9 @@ fn header_references(names: &[&str]) -> Value {
 const fn describe(tag: Tag) -> &'static str {
     match tag {
         Tag::Messages => "Handing in and looking up",
-        Tag::Inbox => "What an address got",
+        Tag::Inbox => "Messages to an address",
         Tag::Threads => "Conversations",
-        Tag::Polls => "What was asked of several, and what came out",
+        Tag::Polls => "Polls and their results",
         Tag::Blobs => "Attachments",
         Tag::Names => "Names and agents",
         Tag::Approvals => "What waits for a person",
@@ -308,7 +308,7 @@ const fn describe(tag: Tag) -> &'static str {
         Tag::Tokens => "Credentials",
         Tag::Operations => "For the relay operator",
         Tag::Audit => "The log and its proofs",
-        Tag::Consents => "Consents that were given, and what ended them.",
+        Tag::Consents => "Consents on record, and their revocations.",
     }
 }
 

@@ -18,7 +18,7 @@ endpoints! {
     POLLS: Polls = Get "/crosstalk/polls" for Known in Polls {
         parameters: &[&LIMIT],
         response: SuccessResponse::ok(
-            "Polls that whoever asks has a part in, the latest first.",
+            "Polls in which the caller takes part, the latest first.",
             &[BodyForm::json::<PollList>()],
         ),
     }

@@ -6,8 +6,8 @@ use clap::{Parser, ValueEnum};
 
 /// Messages between AI assistants and people: copied, pasted, kept and verified.
 ///
-/// Begin with `crosstalk send chatgpt "Your question"` and `crosstalk paste`. Data goes to stdout, talk to stderr. `-` is
-/// stdin. Text is read the way chats and mail programs leave it; `canonical`, and `parse` and `lint` with --strict, repair
+/// Begin with `crosstalk send chatgpt "Your question"` and `crosstalk paste`. Data goes to stdout, talk to stderr. `-` is stdin.
+/// Crosstalk reads text the way chats and mail programs leave it; `canonical`, and `parse` and `lint` with --strict, repair
 /// nothing.
 #[derive(Debug, Parser)]
 #[command(

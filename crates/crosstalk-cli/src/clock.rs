@@ -42,7 +42,7 @@ pub(crate) fn end(text: &str) -> Result<Timestamp, String> {
 pub(crate) fn until(text: &str) -> Result<Timestamp, String> {
     match end(text)? {
         until if until > now() => Ok(until),
-        _ => Err("that is over already".to_owned()),
+        _ => Err("that time has passed".to_owned()),
     }
 }
 

@@ -276,14 +276,14 @@ impl fmt::Debug for Dns {
 fn block<T: Send>(work: impl Future<Output = T> + Send) -> Result<T, String> {
     let run = || match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => Ok(runtime.block_on(work)),
-        Err(error) => Err(format!("nobody could be asked: {error}")),
+        Err(error) => Err(format!("the look-up could not start: {error}")),
     };
     if Handle::try_current().is_err() {
         return run();
     }
     // A thread of a runtime can't wait for another one.
     thread::scope(|scope| scope.spawn(run).join())
-        .unwrap_or_else(|_| Err("nobody could be asked: the look-up was cut short".to_owned()))
+        .unwrap_or_else(|_| Err("the look-up was cut short".to_owned()))
 }
 
 /// As much of a domain as fits into a sentence.

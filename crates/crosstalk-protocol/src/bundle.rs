@@ -272,7 +272,7 @@ pub fn forward(
         return Err(BundleError::new(
             ErrorCode::Perm,
             format!(
-                "the message {} must not be acted on, so its text is not forwarded",
+                "nobody may act on the message {}, so its text is not forwarded",
                 quote::inline(&only.id, 100)
             ),
             "ask its sender for it again",
@@ -457,7 +457,7 @@ fn no_third_party() -> BundleError {
     BundleError::new(
         ErrorCode::Consent,
         "a message of the thread has the policy no_third_party, and the receiver is no party of it",
-        "ask whoever set the policy, then hand it over and approve the transfer; or hand it to a party of the thread",
+        "ask the party that set the policy, then hand it over and approve the transfer; or hand it to a party of the thread",
     )
 }
 
@@ -502,7 +502,7 @@ fn with_transcript(
     let frame = builder.clone().body(opening.join("\n"));
     let frame = frame.build().map_err(|fault| {
         let what = format!("the envelope can't be written: {fault}");
-        BundleError::new(ErrorCode::Format, what, "correct what was given")
+        BundleError::new(ErrorCode::Format, what, "correct the options")
     })?;
     let bytes = limit::ENVELOPE_BYTES - SIGNING_BYTES;
     let taken = frame.chars().count();

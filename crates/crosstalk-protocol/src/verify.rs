@@ -181,7 +181,7 @@ impl<'c> Case<'c> {
         let mut unfit = None;
         for (key, source) in keys {
             if let Some(reason) = key.denied() {
-                let text = format!("The key of {pkid} counts for nobody: it was {reason}.");
+                let text = format!("Nobody may trust the key of {pkid}: it was {reason}.");
                 return self.against(&rule::KEY_DENIED, VerdictDetail::Text(text));
             }
             let authentic = match self.question.restore {

@@ -216,7 +216,7 @@ impl DeliveryTask {
         self.stop.send_replace(Some(grace));
         for task in self.tasks {
             if let Err(error) = task.await {
-                tracing::error!(reason = %error, "a worker of the delivery ended badly");
+                tracing::error!(reason = %error, "a delivery worker panicked");
             }
         }
     }

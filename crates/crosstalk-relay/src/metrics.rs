@@ -42,14 +42,14 @@ macro_rules! metrics {
 
 metrics! {
     accepted "messages_accepted_total" "Messages accepted: on disk";
-    known "messages_known_total" "Messages that were there already";
+    known "messages_known_total" "Messages that were accepted before";
     indexed "messages_indexed_total" "Messages indexed into threads and inboxes";
     batches "batches_total" "Transactions that accepted messages";
     delivered "deliveries_delivered_total" "Delivery attempts that worked";
     retried "deliveries_retried_total" "Delivery attempts that failed and are made again";
     failed "deliveries_failed_total" "Deliveries that became dead letters";
     timed_out "requests_timed_out_total" "Questions without an answer in time";
-    turned_away "connections_turned_away_total" "Connections refused because there were too many";
+    turned_away "connections_turned_away_total" "Connections rejected because there were too many";
 }
 
 impl Metrics {

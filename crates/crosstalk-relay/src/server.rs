@@ -237,8 +237,8 @@ pub async fn serve<F: Future<Output = ()>>(
     let known = relay.registry().await?;
     if known.tokens.is_empty() && !config.holds.is_empty() {
         tracing::warn!(
-            "messages wait for a person, and without tokens every program on this machine counts as one: make a token for \
-             each person who decides (`{}`) and for each agent (`{}`)",
+            "messages wait for a person, and without tokens every program on this machine counts \
+             as one: create a token for each person who decides (`{}`) and for each agent (`{}`)",
             relay.command("token create NAME --role person --for ADDRESS"),
             relay.command("token create NAME --role agent --for ADDRESS"),
         );
@@ -269,7 +269,7 @@ pub async fn serve<F: Future<Output = ()>>(
     saying.abort();
     readying.abort();
     if let Err(error) = housekeeping::note_uses(&server).await {
-        tracing::warn!(reason = %error, "when tokens were last used is not noted");
+        tracing::warn!(reason = %error, "the store did not record the last use of tokens");
     }
     server.relay.stop().await;
     ended

@@ -85,7 +85,7 @@ pub fn rejection_of(answer: &HttpResponse) -> RejectedRequest {
         return RejectedRequest {
             status: answer.status,
             code: field("Code").and_then(known),
-            reason: one_line(field("Reason").unwrap_or("no reason is given")),
+            reason: one_line(field("Reason").unwrap_or("no reason given")),
             detail: document.body_text(),
             retry_after: after.or(seconds.map(Duration::from_secs)),
         };

@@ -32,7 +32,7 @@ group! {
     }
 }
 
-/// Take an address apart and show who it reaches
+/// Show the parts of an address, and whom it reaches
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk address parse claude://session/abc123?model=opus\n  crosstalk address parse --json 'BROTHER AI'\n  crosstalk address parse --schemes acme.toml acme://printer\n\nThe file of --schemes has the format of spec/registry/schemes.toml:\n  [[scheme]]\n  name = \"acme\"\n  form = \"authority\"   # acme://…; or \"opaque\": acme:…\n  kind = \"tool\"        # person, assistant, mail, phone, tool, room, custom"
@@ -216,7 +216,7 @@ struct ResolveName {
     /// Print JSON of the form crosstalk.resolve/1
     #[arg(long)]
     json: bool,
-    /// Ask the domain. Without this or the setting `dns`, nothing is sent
+    /// Ask the domain. Without this or the setting `dns`, the command asks no name server
     #[arg(long)]
     dns: bool,
     /// Ask this name server, and not those of the system
@@ -268,8 +268,10 @@ impl ResolveName {
         if !self.dns && !config.dns() {
             let given = self.domain.is_some() || self.dns_server.is_some();
             return match given || self.dns_anchor.is_some() || self.require_dnssec {
-                true => Err(Failure::usage("the DNS is not asked without --dns")
-                    .help("add it, or `crosstalk config set dns true`")),
+                true => Err(
+                    Failure::usage("the command asks no name server without --dns")
+                        .help("add it, or `crosstalk config set dns true`"),
+                ),
                 false => Ok(None),
             };
         }
@@ -314,7 +316,7 @@ fn describe_step(step: &NameStep) -> (&'static str, String, bool) {
             let mut text = format!("{at} lists {address} (DNSSEC: {})", dnssec.as_str());
             if !others.is_empty() {
                 let others = others.join(", ");
-                text.push_str(&format!("; the first one is taken, and not {others}"));
+                text.push_str(&format!("; the first one is used, and not {others}"));
             }
             for fault in wrong {
                 text.push_str(&format!("; a record is no address: {fault}"));

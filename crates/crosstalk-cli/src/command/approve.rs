@@ -20,7 +20,7 @@ use crosstalk_envelope::{Document, Reading};
 /// list has the form crosstalk.approvals/1.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk approve\n  crosstalk approve 01K74V8QF857CTA8MBHN4ZW0ZK\n  crosstalk approve --json | jq -r '.approvals[].id'\n\nExit codes: 0 approved or listed, 1 not confirmed, 2 no terminal and\nno --yes, 10 no such message waits or the relay can't be reached, 11 its\nconsent has ended, 14 no permission or decided before, 16 its deadline has\npassed."
+    after_help = "Examples:\n  crosstalk approve\n  crosstalk approve 01K74V8QF857CTA8MBHN4ZW0ZK\n  crosstalk approve --json | jq -r '.approvals[].id'\n\nExit codes: 0 approved or listed, 1 not confirmed, 2 no terminal and\nno --yes, 10 no such message waits or the relay can't be reached, 11 its\nconsent is not valid any more, 14 no permission or already decided, 16 its deadline has\npassed."
 )]
 pub(crate) struct Approve {
     /// The message: its id, or the beginning of it
@@ -36,7 +36,7 @@ pub(crate) struct Approve {
 /// Refuse a message that a relay holds; its sender is told why
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  crosstalk refuse 01K74V8QF857CTA8MBHN4ZW0ZK --reason 'Not without Ann.'\n\nExit codes: 0 refused, 1 not confirmed, 2 no terminal and no --yes,\n10 no such message waits or the relay can't be reached, 14 no permission or\ndecided before."
+    after_help = "Example:\n  crosstalk refuse 01K74V8QF857CTA8MBHN4ZW0ZK --reason 'Not without Ann.'\n\nExit codes: 0 refused, 1 not confirmed, 2 no terminal and no --yes,\n10 no such message waits or the relay can't be reached, 14 no permission or\nalready decided."
 )]
 pub(crate) struct Refuse {
     /// The message: its id, or the beginning of it
@@ -124,7 +124,7 @@ impl DecisionArguments {
         let canonical = document.digest().map_err(|_| unreadable(id))?;
         if self.raw.is_some_and(|wanted| wanted != raw) {
             return Err(Failure::denied(format!(
-                "`{id}` has another text than the one that is meant: its digest is {raw}"
+                "`{id}` has another text than the one that you named: its digest is {raw}"
             )));
         }
         if !self.json {
@@ -151,8 +151,8 @@ impl DecisionArguments {
             return Ok(Exit::SUCCESS);
         }
         console.talk(match refused {
-            None => "Approved. It is on its way.\n",
-            Some(_) => "Refused. Its sender is told why.\n",
+            None => "Approved. The relay delivers it.\n",
+            Some(_) => "Refused. The relay tells the sender why.\n",
         })?;
         Ok(Exit::SUCCESS)
     }
@@ -187,7 +187,7 @@ fn head(held: &Held) -> String {
         .collect();
     let mut more = vec![
         format!("goes to {}", goals.join(", ")),
-        format!("waits because of this: {}", view::line(&held.why)),
+        format!("held because: {}", view::line(&held.why)),
         format!(
             "came {} with the credential `{}`",
             view::line(&held.received_at),
@@ -225,7 +225,7 @@ fn exactly(text: &str) -> String {
 fn before(held: &Held) -> Failure {
     let message = match &held.decided {
         Some(made) => format!(
-            "`{}` was {} at {} with the credential `{}`: a decision is made once",
+            "`{}` was already {} at {} with the credential `{}`",
             held.id, made.decision, made.at, made.by
         ),
         None => format!("`{}` has no text any more", held.id),
@@ -235,6 +235,6 @@ fn before(held: &Held) -> Failure {
 
 fn unreadable(id: &str) -> Failure {
     Failure::malformed(format!(
-        "what the relay shows under `{id}` is no envelope: nothing was decided"
+        "the relay shows no valid envelope for `{id}`, so nothing was decided"
     ))
 }

@@ -129,11 +129,11 @@ impl Export {
     }
 }
 
-/// Erase a message, or a thread with all its messages, after a question
+/// Erase a message or a whole thread, after you confirm
 ///
-/// The command erases it from the store, the search index and the log, and nothing brings it back. Of a thread, the other
-/// messages stay: what the erased message answered is open again, and a poll counts without it. Copies that others have
-/// stay with them; exported files and backups of the store stay as well.
+/// The command erases it from the store, the search index and the log, and nothing brings it back. The other messages of the thread
+/// stay: the question that the erased message answered is open again, and a poll counts without it. Copies that others have stay
+/// with them; exported files and backups of the store stay as well.
 ///
 /// With --data, the command erases messages of a relay in its data folder, while the relay is stopped. Their ids and digests
 /// stay, and the log of the relay records that they were erased.
@@ -174,7 +174,7 @@ impl Forget {
         let mut store = workspace.kept(console)?;
         let erasure = self.find(&store)?;
         let what = erasure.describe(&store)?;
-        let question = format!("Erase {what}? It can't be brought back.");
+        let question = format!("Erase {what}? You can't undo this.");
         if !self.yes && !console.confirm(&question, &format!("erase {what}"))? {
             console.talk("Nothing was erased.\n")?;
             return Ok(Exit::FAILURE);
@@ -218,10 +218,7 @@ impl Forget {
                 data.shown()
             )));
         }
-        let question = format!(
-            "Erase {what} in {}? It can't be brought back.",
-            data.shown()
-        );
+        let question = format!("Erase {what} in {}? You can't undo this.", data.shown());
         if !self.yes && !console.confirm(&question, &format!("erase {what}"))? {
             console.talk("Nothing was erased.\n")?;
             return Ok(Exit::FAILURE);
@@ -298,9 +295,9 @@ impl Erasure {
 
 /// Move a message that was filed with the wrong question
 ///
-/// The message is filed with another one from now on: its thread, what it answers and what it settles follow. Its answers
-/// go along. It is the answer then, whatever its intent says. Nothing in the message changes, and a signature stays what it
-/// is: where a message is filed is known here only. An unsigned answer can be filed as that of another party with --from.
+/// Files the message with another question: its thread, its parent and the question that it settles change, and its answers move
+/// along. It counts as the answer then, whatever its intent says. The message itself does not change, and a signature stays valid:
+/// only this store knows where a message is filed. --from files an unsigned answer as that of another party.
 #[derive(Args, Debug)]
 #[command(
     name = "move",

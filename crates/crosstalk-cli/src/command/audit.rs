@@ -62,7 +62,7 @@ struct TraceMessage {
     key: Option<String>,
     #[command(flatten)]
     look: DnsOptions,
-    /// Print JSON of the form crosstalk.audit-trace/1, one object a line
+    /// Print JSON of the form crosstalk.audit-trace/1, one object per line
     #[arg(long)]
     json: bool,
 }
@@ -131,7 +131,7 @@ impl TraceMessage {
             escape(envelope.receiver.as_str()),
         ))?;
         if steps.is_empty() {
-            console.show("  no relay has added a hop: it came straight from its sender\n")?;
+            console.show("  no hops: no relay has passed it on\n")?;
         }
         for step in steps {
             console.show(&shown(step))?;
@@ -164,9 +164,9 @@ fn shown(step: &HopStep) -> String {
     }
     let gap = step.since.map(passed).unwrap_or_default();
     let signed = match &step.signed {
-        HopSignature::Verified(_) => "signed, the key is known",
-        HopSignature::Unknown(_) => "signed by a key that is not known here",
-        HopSignature::Wrong(_) => "the signature is not its own",
+        HopSignature::Verified(_) => "signed by a known key",
+        HopSignature::Unknown(_) => "signed by an unknown key",
+        HopSignature::Wrong(_) => "the signature does not verify",
         HopSignature::No => "not signed",
     };
     let mut out = format!(
@@ -234,7 +234,7 @@ struct ShowLog {
     /// Go on, and show what is added
     #[arg(long)]
     follow: bool,
-    /// Print JSON of the form crosstalk.audit-log/1, one object a line
+    /// Print JSON of the form crosstalk.audit-log/1, one object per line
     #[arg(long)]
     json: bool,
 }
@@ -381,10 +381,10 @@ fn line(entry: &LogEntry) -> String {
     .replace("  \n", "\n")
 }
 
-/// Get the signed receipt of a message: proof that the relay took it, and when
+/// Get the signed receipt of a message: proof that the relay accepted it, and when
 ///
-/// It is text: the entry, its way to the root of the log, and the signed checkpoint. `crosstalk audit verify` checks it against
-/// the message.
+/// The receipt is text: the entry, its proof up to the root of the log, and the signed checkpoint. `crosstalk audit verify` checks
+/// it against the message.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk audit receipt 01K74V8QF857CTA8MBHN4ZW0ZK --relay https://relay.acme.example --out r.tlog-proof\n  crosstalk audit verify r.tlog-proof --message sent.aict --key relay.key\n\nExit codes: 0 written, 10 the relay does not know the message or can't be reached."
@@ -417,10 +417,10 @@ impl GetReceipt {
 
 /// Remember the checkpoint of a relay, and notice when a later one does not extend it
 ///
-/// For a cron job on another machine than the relay's. The first time, the key and the checkpoint are kept in the file
-/// (with --key, the key is that one). Then each new checkpoint has to prove that it extends the one of the file, and
-/// takes its place. One that does not is kept beside it, in FILE.shown, FILE.shown.2 and so on: both notes together prove
-/// what happened. A note that the key did not sign proves nothing; it is written to FILE.unsigned.
+/// For a cron job on another machine than the relay's. The first run keeps the key (or that of --key) and the checkpoint in the
+/// file. Each later run asks for a proof that the new checkpoint extends the one in the file, and replaces it. A checkpoint that
+/// does not is kept beside it, in FILE.shown, FILE.shown.2 and so on: both notes together prove what happened. A note that the key
+/// did not sign proves nothing; it is written to FILE.unsigned.
 #[derive(Args, Debug)]
 #[command(
     visible_alias = "witness",
@@ -492,7 +492,7 @@ impl WatchLog {
         let Some(held) = kept(&self.keep)? else {
             put(&key_file, &format!("{key}\n"))?;
             put(&self.keep, &shown)?;
-            self.say(console, &new, "is kept: the first one")?;
+            self.say(console, &new, "kept: the first one")?;
             return Ok(match is_new {
                 true => VerdictWord::FirstContact.into(),
                 false => Exit::SUCCESS,
@@ -515,7 +515,7 @@ impl WatchLog {
                 // Whoever rewrites a log has a reason to give no proof.
                 Err(fault) => {
                     let what = format!(
-                        "it could not be proved that it extends the one of {} entries: {fault}",
+                        "the relay did not prove that it extends the one of {} entries: {fault}",
                         old.size
                     );
                     let kept = self.evidence(&shown)?;
@@ -525,7 +525,7 @@ impl WatchLog {
         };
         if !extends(old.size, &old.root, new.size, &new.root, &path) {
             let what = format!(
-                "its first {} entries are not those that were signed before",
+                "its first {} entries differ from those that were signed before",
                 old.size
             );
             return self.cry(console, &self.evidence(&shown)?, &what, Exit::FORK);
@@ -578,7 +578,7 @@ impl WatchLog {
             escape(what)
         ))?;
         console.show(&format!(
-            "  {} is what was held, {} is what was shown now: keep both, and ask the relay operator.\n",
+            "  {} has the earlier checkpoint, {} the new one: keep both, and ask the relay operator.\n",
             text(&self.keep),
             text(evidence)
         ))?;

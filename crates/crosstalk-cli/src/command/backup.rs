@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 
 /// Copy everything that a relay keeps into one file, while it runs
 ///
-/// The backup has the store as it is at one moment, attachments, keys, trust and configuration, as a tar file for its
-/// owner alone. A configuration that the relay was given with `serve --config` is in it as relay.toml; certificates and
-/// files with tokens that it names are not. The copy is checked before the file is there. Keep the backup as you keep the
-/// messages and the key of the relay: they are in it.
+/// The backup has the store as it is at one moment, attachments, keys, trust and configuration, as a tar file for its owner alone.
+/// A configuration that the relay was given with `serve --config` is in it as relay.toml; certificates and files with tokens that
+/// it names are not. The command checks the copy before it puts the file in place. Protect the backup as you protect the messages
+/// and the key of the relay: it contains them.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk backup /var/backups/relay-$(date +%F).tar\n  crosstalk backup --data /var/lib/crosstalk relay.tar\n  crosstalk backup --config /etc/crosstalk/relay.toml relay.tar\n\nExit codes: 0 the backup is there and sound, 1 it is not."
@@ -44,7 +44,7 @@ impl Backup {
         let config = Configuration::find(&data, self.config.as_deref())?;
         let shown = self.file.to_string_lossy().into_owned();
         if self.file.exists() && !self.force {
-            return Err(Failure::failed(format!("{shown} is there already"))
+            return Err(Failure::failed(format!("{shown} already exists"))
                 .help("choose another name, or replace it with --force"));
         }
         let folder = match self.file.parent() {
@@ -79,7 +79,7 @@ impl Backup {
         sync(folder);
         let size = std::fs::metadata(&self.file).map_or(0, |m| m.len());
         console.talk(&format!(
-            "{} in {}: {} KiB, {attachments} attachments. `crosstalk restore {} --data DIR` brings it back.\n",
+            "{} in {}: {} KiB, {attachments} attachments. `crosstalk restore {} --data DIR` restores it.\n",
             styled(GREEN, "Backed up"),
             shown_path(&shown),
             size.div_ceil(1024),

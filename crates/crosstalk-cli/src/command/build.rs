@@ -13,10 +13,10 @@ use std::path::PathBuf;
 
 /// Write envelopes from JSON
 ///
-/// Reads one message, a list of messages, or what `crosstalk parse --json` prints; `crosstalk schema` is the
-/// schema. A message needs sender, receiver, user, context and intent. `intent` may be a word, `headers` and `meta` may
-/// be objects. Messages without a thread or a message id get one; messages of one session share a thread. If one message
-/// is invalid, nothing is written.
+/// Reads one message, a list of messages, or the output of `crosstalk parse --json`; `crosstalk schema` is the schema. A
+/// message needs sender, receiver, user, context and intent. `intent` may be a word, `headers` and `meta` may be
+/// objects. Messages without a thread or a message id get one; messages of one session share a thread. If one message is
+/// invalid, nothing is written.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk build < message.json\n  echo '{\"sender\":\"CLAUDE\", \"receiver\":\"CHATGPT\", \"user\":\"kalle\",\n    \"context\":\"auth\", \"intent\":\"REQUEST\", \"body\":\"Should we use JWT?\"}' |\n    crosstalk build --fence"

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 /// Print the canonical bytes of an envelope, or their digest
 ///
-/// Only what passes the strict reading has a canonical form: run a paste through `crosstalk fmt` first. The
-/// rules of the intents don't count here, so a REVOKE has one before it is signed.
+/// Only a strict envelope has a canonical form: run a paste through `crosstalk fmt` first. The command does not check the rules of
+/// intents, so a REVOKE has a canonical form before it is signed.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk canonical message.crosstalk | sha256sum\n  crosstalk fmt chat.txt | crosstalk canonical --digest"
@@ -41,9 +41,8 @@ impl Canonical {
         let chosen = match (self.index, pieces.as_slice()) {
             (None, [_, _, ..]) => {
                 let number = pieces.len();
-                let message =
-                    format!("there are {number} envelopes: choose one with --index 1 to {number}");
-                return Err(Failure::malformed(message));
+                let failure = Failure::malformed(format!("there are {number} envelopes"));
+                return Err(failure.help(format!("choose one with --index 1 to {number}")));
             }
             (None, _) => pieces.first().copied().unwrap_or((0, text)),
             (Some(index), _) => {

@@ -26,18 +26,18 @@ const MOST: usize = 500;
 
 /// Carry messages to chats and their answers back, with the clipboard
 ///
-/// A relay keeps what only a person can deliver in a queue: messages with X-Delivery: copy_paste, and those to names that
-/// nobody has mapped. This walks through it: it copies a message, you paste it into the chat and copy the answer, and the
-/// answer is filed and sent back. Without a terminal, --next and --done do one step each.
+/// A relay keeps messages that only a person can deliver in a queue: those with X-Delivery: copy_paste, and those to names without
+/// an address. The command walks through the queue: it copies a message, you paste it into the chat and copy the answer, and the
+/// command files the answer and sends it back. Without a terminal, --next and --done do one step each.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk carry\n  crosstalk carry --next                       # copies and prints the next message\n  crosstalk carry --done 01K74V8Q              # the answer is on the clipboard\n  crosstalk carry --done 01K74V8Q --paste < answer.txt\n  crosstalk carry --fail 01K74V8Q --reason 'the chat is gone'\n\nExit codes: 0 carried, or nothing waits; 1 no such message, or nothing on the\nclipboard; 10 to 17 what the relay refuses."
+    after_help = "Examples:\n  crosstalk carry\n  crosstalk carry --next                       # copies and prints the next message\n  crosstalk carry --done 01K74V8Q              # the answer is on the clipboard\n  crosstalk carry --done 01K74V8Q --paste < answer.txt\n  crosstalk carry --fail 01K74V8Q --reason 'the chat is gone'\n\nExit codes: 0 carried, or nothing waits; 1 no such message, or nothing on the\nclipboard; 10 to 17 the relay rejects a request."
 )]
 pub(crate) struct Carry {
     /// Copy and print the message that comes next, and end
     #[arg(long, group = "step")]
     next: bool,
-    /// Take the answer to this message, or what needs none as carried, and end
+    /// Read the answer to this message, or report it as carried if it needs none, and end
     #[arg(long, value_name = "ID", group = "step")]
     done: Option<String>,
     /// Say that this message can't be carried, and end
@@ -46,7 +46,7 @@ pub(crate) struct Carry {
     /// Why it can't be carried; the sender is told
     #[arg(long, value_name = "TEXT", requires = "fail")]
     reason: Option<String>,
-    /// Take answers from stdin, and not from the clipboard
+    /// Read answers from stdin, and not from the clipboard
     #[arg(long)]
     paste: bool,
     /// It was carried, and there is no answer
@@ -216,8 +216,8 @@ impl Courier<'_> {
     ) -> Result<Exit, Failure> {
         if is_question(waiting, said) {
             return Err(
-                Failure::failed("that is the message itself, and not its answer")
-                    .help("copy what the chat answered"),
+                Failure::failed("this is the message itself, and not its answer")
+                    .help("copy the answer of the chat"),
             );
         }
         let id = self.workspace.new_id();
@@ -249,7 +249,7 @@ impl Courier<'_> {
             other => other?,
         }
         console.talk(&format!(
-            "{}: the answer is on its way to {}\n",
+            "{}: the relay delivers the answer to {}\n",
             styled(GREEN, "Carried"),
             view::line(Document::parse(&answer.text, Reading::Strict).receiver())
         ))?;
@@ -269,7 +269,10 @@ impl Courier<'_> {
     fn fail(&self, console: &mut Console, waiting: &Waiting, reason: &str) -> Result<(), Failure> {
         self.remote
             .carried(&waiting.id, &waiting.to, Some(reason))?;
-        console.talk(&styled(DIM, "Given up; the sender is told.\n"))
+        console.talk(&styled(
+            DIM,
+            "Reported as failed. The relay tells the sender.\n",
+        ))
     }
 }
 
@@ -449,18 +452,19 @@ fn help(
 ) -> Result<(), Failure> {
     let what = match (is_copied, takes_answer(waiting), paste) {
         (true, true, false) => {
-            "It is on the clipboard: paste it into the chat, and copy the answer. Enter takes what you copied"
+            "It is on the clipboard: paste it into the chat, and copy the answer. Enter reads the answer"
         }
         (true, true, true) => {
-            "It is on the clipboard: paste it into the chat. Enter takes the answer here"
+            "It is on the clipboard: paste it into the chat. Enter lets you paste the answer here"
         }
         (true, false, _) => {
-            "It is on the clipboard: paste it into the chat. Enter says that you did"
+            "It is on the clipboard: paste it into the chat. Enter confirms that you did"
         }
-        (false, true, _) => "Take it to the chat. Enter takes the answer",
-        (false, false, _) => "Take it to the chat. Enter says that you did",
+        (false, true, _) => "Carry it to the chat. Enter lets you paste the answer",
+        (false, false, _) => "Carry it to the chat. Enter confirms that you did",
     };
-    let text = format!("{what}; c copies it again, s skips it, f REASON gives up, q ends.\n");
+    let text =
+        format!("{what}; c copies it again, s skips it, f REASON reports a failure, q ends.\n");
     console.talk(&styled(DIM, &text))
 }
 

@@ -19,7 +19,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 group! {
-    /// Look at your settings and change them
+    /// Show and change your settings
     ///
     /// They are a TOML file in the folder of CROSSTALK_HOME, or in the usual place of your system. A variable such as
     /// CROSSTALK_USER overrides the file, and an option of a command overrides the variable. A table [profile.work] holds what
@@ -56,7 +56,7 @@ impl PrintPath {
 
 /// Print the value of a setting
 ///
-/// A list is printed one item a line. The exit code is 1 if the setting has no value.
+/// A list is printed with one item per line. The exit code is 1 if the setting has no value.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk config get user\n  crosstalk config get names.CLAUDE\n  crosstalk config get profile.work.sender"
@@ -69,7 +69,7 @@ struct GetSetting {
 
 /// Change a setting in the file
 ///
-/// The rest of the file stays as it is, comments included. With --profile, the setting of that profile is changed.
+/// The rest of the file stays as it is, with its comments. With --profile, changes the setting of that profile.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk config set user kalle\n  crosstalk config set me KALLE human://kalle@example.com\n  crosstalk config set names.CLAUDE claude://session/abc123\n  crosstalk config set profile.work.sign true"
@@ -83,7 +83,7 @@ struct SetSetting {
     values: Vec<String>,
 }
 
-/// Take a setting out of the file
+/// Remove a setting from the file
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk config unset context\n  crosstalk config unset names.CLAUDE"
@@ -168,14 +168,14 @@ impl UnsetSetting {
                 Ok(Exit::SUCCESS)
             }
             false => {
-                console.talk("nothing to take out: the file does not set it\n")?;
+                console.talk("nothing to remove: the file does not set it\n")?;
                 Ok(Exit::SUCCESS)
             }
         }
     }
 }
 
-/// Show every setting, its value and where that comes from
+/// Show every setting with its value and its source
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk config show\n  crosstalk --profile work config show\n  crosstalk config show --json | jq -r '.settings[] | select(.source != \"default\") | .key'"
@@ -249,8 +249,8 @@ fn table(rows: Vec<(String, String, SettingSource)>) -> String {
 
 /// Open the settings in an editor
 ///
-/// The editor is that of the setting `editor`, of VISUAL or of EDITOR. It gets a copy; the file is replaced if the copy
-/// can be read. If not, you are asked whether to go on, and what you wrote is kept.
+/// The editor is that of the setting `editor`, of VISUAL or of EDITOR. It gets a copy, and the command replaces the file if the
+/// copy is valid. If not, it asks whether to edit again, and keeps your text.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk config edit\n  EDITOR='code --wait' crosstalk config edit"
@@ -330,5 +330,5 @@ fn kept(copy: &Path, before: &str, fault: Failure) -> Failure {
         return fault;
     }
     let place = copy.display();
-    Failure::failed(format!("{fault}\nwhat you wrote is in `{place}`"))
+    Failure::failed(format!("{fault}\nyour text is in `{place}`"))
 }

@@ -23,10 +23,10 @@ use std::path::PathBuf;
 
 /// Check a relay, or any program, against the specification
 ///
-/// With a URL, runs the relay suite (level L3) against any server that claims to be a relay, and reports by rule. It uses
-/// addresses of its own, below claude://conform/ and human://conform/, and simple names that begin with CONFORM-, so that it
-/// can run beside others; what it sends stays there. A relay that wants credentials needs a token that speaks for these
-/// addresses, best that of an administrator. The exit code is 0 only if a case was run and none failed.
+/// With a URL, runs the relay suite (level L3) against any server that claims to be a relay, and reports by rule. It uses addresses
+/// of its own, below claude://conform/ and human://conform/, and simple names that begin with CONFORM-, so that it can run beside
+/// others; its messages stay there. If the relay requires credentials, pass a token for these addresses, best that of an
+/// administrator. The exit code is 0 only if a case was run and none failed.
 ///
 /// With --program, runs the case files of a level against a program. It reads one JSON object per line from stdin and
 /// answers each with one JSON object per line: conformance/README.md defines the questions and the results. To the question
@@ -46,7 +46,7 @@ pub(crate) struct Conform {
     /// Run the case files up to this level: L0, L1, L2 or L3 [default: L2, with --case L3]
     #[arg(long, value_name = "LEVEL", conflicts_with = "url")]
     level: Option<SpecLevel>,
-    /// Run this case file alone, and show the questions and answers
+    /// Run only this case file, and show the questions and answers
     #[arg(long, value_name = "ID", conflicts_with = "url")]
     case: Vec<String>,
     /// Read the case files of this folder instead of those in this program
@@ -64,13 +64,13 @@ pub(crate) struct Conform {
     /// Print the result as JSON, as --format json does
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Run these rules, beginnings of rules or cases alone
+    /// Run only these rules, beginnings of rules, or cases
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     only: Vec<String>,
     /// List the cases and run none; with --level, --case or --cases, the case files
     #[arg(long)]
     list: bool,
-    /// Run the heavy cases too: thousands of requests, and some that come slowly
+    /// Run the heavy cases too: thousands of requests, and slow ones
     #[arg(long)]
     flood: bool,
 }

@@ -34,10 +34,10 @@ use crosstalk_store::SqliteStore;
 use std::path::PathBuf;
 
 group! {
-    /// Grant, look at, check and revoke consents
+    /// Grant, list, check and revoke consents
     ///
-    /// Every message that says `Consent: explicit_yes` is on record here, with who gave it, for what, to whom, until when,
-    /// and how well that was verified. Revoking a consent erases every message that was kept under it.
+    /// Crosstalk records every message that says `Consent: explicit_yes`, with its granter, scope, recipient and expiry, and how
+    /// well that was verified. Revoking a consent erases every message that was kept under it.
     #[command(
         after_help = "Examples:\n  crosstalk consent grant claude://session/abc123 --scope medical --expires 2027-01-01T00:00:00Z\n  crosstalk consent list\n  crosstalk consent show 01K74V8Q\n  crosstalk consent revoke 01K74V8Q --reason 'not needed any more'\n  crosstalk consent check message.txt"
     )]
@@ -124,10 +124,10 @@ const WIDEST: usize = 44;
     after_help = "Examples:\n  crosstalk consent list\n  crosstalk consent list --all --by ANN\n  crosstalk consent list --data relay                # what the relay in this folder has on record\n  crosstalk consent list --relay https://relay.example --json | jq -r '.consents[].id'"
 )]
 struct ListConsents {
-    /// Those that ended, too
+    /// Also expired and revoked ones
     #[arg(long)]
     all: bool,
-    /// Only those that this name or address gave
+    /// Only those that this name or address granted
     #[arg(long, value_name = "ADDRESS")]
     by: Option<String>,
     /// How many at most
@@ -219,7 +219,7 @@ fn table(consents: &[ConsentView]) -> String {
     screen::table(&rows, WIDEST)
 }
 
-/// Show a consent, the messages under it, and who was told of its end
+/// Show a consent, the messages under it, and who was told of its revocation
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk consent show health-2026\n  crosstalk consent show health-2026 --relay https://relay.example\n\nExit codes: 0 shown, 1 not on record, 10 the relay does not know it or can't be reached."
@@ -329,7 +329,7 @@ fn told(delivery: &Delivered) -> String {
     format!("{} by {}: {how}{at}", delivery.to, delivery.by)
 }
 
-/// Say yes: make, sign and keep a message that grants a consent
+/// Write, sign and keep a message that grants a consent
 ///
 /// It says what the consent covers, for whom, since when and until when, and has a name by which it can be revoked. It is
 /// signed if you have a key. It is kept, printed and put on the clipboard, or handed to a relay.
@@ -344,13 +344,13 @@ struct GrantConsent {
     /// The scopes that it covers: pii, medical, financial, biometric, location, a word of your own; may be given again
     #[arg(long, value_name = "SCOPE", required = true, value_parser = scope)]
     scope: Vec<String>,
-    /// When it ends: 30d, 12h, 8w, a date or a time
+    /// When it expires: 30d, 12h, 8w, a date or a time
     #[arg(long, value_name = "TIME", value_parser = clock::end)]
     expires: Option<Timestamp>,
     /// The law that applies: GDPR, CCPA, HIPAA …; may be given again
     #[arg(long, value_name = "LAW")]
     jurisdiction: Vec<String>,
-    /// Its name; else one is made
+    /// Its name; else one is generated
     #[arg(long, value_name = "ID")]
     id: Option<String>,
     /// The message that asked for it: its id or the beginning of it, or `last`
@@ -471,11 +471,11 @@ impl GrantConsent {
     }
 }
 
-/// Revoke a consent: erase what was kept under it, and make the signed REVOKE
+/// Revoke a consent: erase the messages under it, and write the signed REVOKE
 ///
-/// It holds at once. Every message here that was kept under the consent, or under one that goes back to it, loses its text,
-/// and what is left of it in the files of the store is taken out; the digests stay. The REVOKE goes to the receiver of the
-/// consent, or by a relay, which does the same and passes it on. Nothing takes it back: a new consent needs a new name.
+/// Takes effect at once: erases the text of every message here under the consent, or under one that derives from it, also from the
+/// files of the store; the digests stay. The REVOKE goes to the receiver of the consent, or by a relay, which does the same and
+/// passes it on. Nobody can undo it: a new consent needs a new name.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk consent revoke health-2026\n  crosstalk consent revoke health-2026 --reason 'the study is over' --relay https://relay.example\n\nExit codes: as of crosstalk send; 1 no key to sign with, 14 the consent was given by somebody else."
@@ -518,7 +518,7 @@ impl RevokeConsent {
         drop(store);
         if let Some(end) = grant.as_ref().and_then(|g| g.revoked.as_ref()) {
             console.note(&format!(
-                "it was revoked before, at {} ({}): this REVOKE says it again",
+                "it was already revoked at {} ({}): this REVOKE repeats it",
                 end.at, end.message
             ))?;
         }
@@ -580,7 +580,7 @@ impl RevokeConsent {
             (None, [first, others @ ..]) => {
                 for other in others {
                     console.note(&format!(
-                        "{other} got the consent, too: `crosstalk consent revoke {} --to {other}` tells them",
+                        "{other} also got the consent: `crosstalk consent revoke {} --to {other}` tells them",
                         self.id
                     ))?;
                 }
@@ -588,7 +588,7 @@ impl RevokeConsent {
             }
             (None, []) => {
                 return Err(Failure::usage(format!(
-                    "no consent `{}` is on record, so it is not known who got it",
+                    "no consent `{}` is on record, so its recipients are not known",
                     self.id
                 ))
                 .help(
@@ -599,17 +599,17 @@ impl RevokeConsent {
         };
         if Address::split(&receiver).is_name() {
             console.note(&format!(
-                "{receiver} is a name and no address: a program can't be sure that this REVOKE is meant for it, and a relay \
-                 does not take it; --to ADDRESS makes one that it can"
+                "{receiver} is a name and no address: a program can't be sure that this REVOKE is \
+                 for it, and a relay rejects it; use --to ADDRESS"
             ))?;
         }
         Ok(receiver)
     }
 }
 
-/// Say whether the consent of a message is enough, without keeping it
+/// Check whether the consent of a message is enough, without keeping it
 ///
-/// Holds it against the rules, the settings and what is on record here, and names the rule that it breaks and what to do.
+/// Checks it against the rules, the settings and the consents on record here, and names the broken rule and what to do.
 /// The command asks no relay and writes nothing.
 #[derive(Args, Debug)]
 #[command(

@@ -83,7 +83,7 @@ impl List {
             console.talk("No dead letters.\n")?;
         }
         for one in &dead {
-            let reason = one.reason.as_deref().unwrap_or("no reason is given");
+            let reason = one.reason.as_deref().unwrap_or("no reason given");
             let more = format!(
                 "by {}, {}, {}",
                 one.by,

@@ -32,14 +32,14 @@ const PAUSE: Duration = Duration::from_millis(900);
 /// Lines are not made longer than this, however wide the terminal is.
 const WIDEST: usize = 96;
 
-/// See what Crosstalk does: a story of a few seconds
+/// Show what Crosstalk does: a story of a few seconds
 ///
 /// A question, a poll, an escalation to a person, a hand-off with consent, a revocation and an audit without the relay.
-/// Nothing of it is played: there are real keys, a real relay on this machine, and what is said about a result was looked
-/// up. Everything happens in a temporary folder; nothing of yours is read or changed, and nothing leaves this machine.
+/// Everything is real: new keys, a relay on this machine, and results that are looked up before the demo tells about them.
+/// The demo uses a temporary folder, does not read or change your data, and sends nothing to other machines.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk demo\n  crosstalk demo --keep story/ --no-pause\n  crosstalk demo --json\n\nExit codes: 0 everything came out as it should, 1 something did not: the chapter\nis named."
+    after_help = "Examples:\n  crosstalk demo\n  crosstalk demo --keep story/ --no-pause\n  crosstalk demo --json\n\nExit codes: 0 every chapter succeeded, 1 one failed: the output names it."
 )]
 pub(crate) struct Demo {
     /// Keep everything in this folder, a new or an empty one: the envelopes, the data of the relay, the audit bundle
@@ -134,10 +134,7 @@ impl Demo {
         let columns = Look::of(console).width.min(WIDEST);
         let mut out = format!(
             "\n{}\n",
-            styled(
-                GREEN,
-                &format!("All {chapters} chapters came out as they should.")
-            )
+            styled(GREEN, &format!("All {chapters} chapters succeeded."))
         );
         let folder = world.folder();
         let kept = match &self.keep {
@@ -145,7 +142,9 @@ impl Demo {
                 "Everything is in {}: each envelope in envelopes/, the data of the relay in relay/, the audit in bundle/.",
                 shown_path(&folder.to_string_lossy())
             ),
-            None => "The folder is gone again; `crosstalk demo --keep story` leaves everything to look at.".to_owned(),
+            None => {
+                "The folder is removed; `crosstalk demo --keep story` keeps everything.".to_owned()
+            }
         };
         out.push_str(&format!("{}\n\n", wrap_to(columns, &kept, 0, 0)));
         out.push_str(&format!("{}\n", styled(BOLD, "To try next")));
@@ -174,7 +173,7 @@ fn next(kept: Option<&Path>) -> Vec<(&'static str, String)> {
     if let Some(folder) = kept {
         let file = |name: &str| shell::word(&folder.join(name).to_string_lossy());
         all.push((
-            "the audit once more, as an outsider does it",
+            "the audit again, as an outsider does it",
             format!(
                 "crosstalk audit verify {} --key {} --checkpoint {}",
                 file("bundle"),
@@ -183,7 +182,7 @@ fn next(kept: Option<&Path>) -> Vec<(&'static str, String)> {
             ),
         ));
         all.push((
-            "and what was changed in it",
+            "the audit of the changed copy",
             format!(
                 "crosstalk audit verify {} --key {}",
                 file("tampered"),
@@ -221,7 +220,7 @@ mod tests {
     use story::chapter;
 
     fn goes_well(_: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
-        page.fact("seen", 1);
+        page.facts([("seen", 1.into())]);
         Ok(())
     }
 

@@ -13,10 +13,10 @@ use crosstalk_envelope::{
 };
 use std::path::PathBuf;
 
-/// Say in plain words what happened to a damaged paste
+/// Explain in plain words what happened to a damaged paste
 ///
-/// Tells what was found, what had to be repaired, what is lost, whether the body is what was written
-/// (if the message carries `meta: integrity`), and what to do next.
+/// Lists the envelopes, their repairs and losses, says whether the body is unchanged (if the message has `meta: integrity`), and
+/// what to do next.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  crosstalk doctor chat.txt")]
 pub(crate) struct Doctor {
@@ -34,9 +34,9 @@ impl Doctor {
         let readable = scan.documents.len();
         let errors: Vec<&Diagnostic> = scan.rejected.iter().filter(|d| d.is_error()).collect();
         let found = match readable {
-            0 => format!("In {name} there is no envelope that can be read."),
-            1 => format!("In {name} there is one envelope that can be read."),
-            _ => format!("In {name} there are {readable} envelopes that can be read."),
+            0 => format!("{name} has no readable envelope."),
+            1 => format!("{name} has one readable envelope."),
+            _ => format!("{name} has {readable} readable envelopes."),
         };
         console.show(&format!("{}\n", wrap(&found, 0, 0)))?;
         for document in &scan.documents {
@@ -173,7 +173,7 @@ fn is_signed(document: &Document<'_>) -> bool {
 fn refusals(errors: &[&Diagnostic], lines: &LineIndex<'_>) -> String {
     /// How many faults are listed.
     const SHOWN: usize = 12;
-    let mut out = format!("\n{}\n", styled(BOLD, "What can't be read"));
+    let mut out = format!("\n{}\n", styled(BOLD, "Unreadable"));
     for error in errors.iter().take(SHOWN) {
         out.push_str(&bullet(&sentence(error, lines)));
         if !error.help().is_empty() {
@@ -195,7 +195,7 @@ fn describe_body(document: &Document<'_>, diagnosis: Option<&Diagnosis>) -> Stri
         algorithm, pkid, ..
     }) = document.envelope().signature
     {
-        let text = format!("{algorithm} by {pkid}. `crosstalk verify` tells whether that is true.");
+        let text = format!("{algorithm} by {pkid}. `crosstalk verify` checks this.");
         out.push_str(&line("Signed: ", &text));
     } else if document.block("integrity").is_some() {
         let text = "no, and it may have been: signing writes `meta: integrity`. A person who removed the signature could also change the text.";
@@ -213,13 +213,13 @@ fn describe_diagnosis(document: &Document<'_>, diagnosis: Option<&Diagnosis>) ->
     let lines = count(document.body_lines().count(), "line");
     match diagnosis {
         None => format!(
-            "{lines}. The message does not say what its body was (`meta: integrity`), so it is not known whether it is complete."
+            "{lines}. The message has no `meta: integrity`, so nobody can tell whether it is complete."
         ),
         Some(Diagnosis::Intact) => {
-            format!("{lines}, intact: it is what the message says that it was.")
+            format!("{lines}, intact: it is the body that the message declares.")
         }
         Some(Diagnosis::Reflowed) => format!(
-            "{lines}, reflowed: the words are those that were written, the line breaks or the spacing are not."
+            "{lines}, reflowed: the words are the original ones, the line breaks or the spacing are not."
         ),
         Some(Diagnosis::Truncated { after, missing }) => {
             let which = if missing.is_empty() {
@@ -233,10 +233,10 @@ fn describe_diagnosis(document: &Document<'_>, diagnosis: Option<&Diagnosis>) ->
             }
         }
         Some(Diagnosis::Altered { lines: changed }) if changed.is_empty() => {
-            format!("{lines}, altered: it is not what was written.")
+            format!("{lines}, altered: it is not the original text.")
         }
         Some(Diagnosis::Altered { lines: changed }) => format!(
-            "{lines}, altered: of the body, {} not what was written.",
+            "{lines}, altered: {} not the original text.",
             ranges(changed)
         ),
     }

@@ -9,7 +9,7 @@ use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::{ErrorCode, Intent};
 use crosstalk_protocol::VerdictWord;
 
-/// Say what a rule, an intent, an error code or a verdict means
+/// Explain a rule, an intent, an error code or a verdict
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk explain ENV-042\n  crosstalk explain E-CONSENT\n  crosstalk explain first-contact\n  crosstalk explain            # lists all rules"
@@ -90,7 +90,7 @@ fn about_verdict(word: VerdictWord) -> String {
             "compare the fingerprint with the sender by voice, then crosstalk trust pin"
         }
         VerdictWord::Unbound => {
-            "ask the sender by another way whether the key is theirs, then pin it with `crosstalk trust pin FILE`"
+            "ask the sender over another channel whether the key is theirs, then pin it with `crosstalk trust pin FILE`"
         }
         VerdictWord::Unsigned => "treat it as text of an unknown author",
         VerdictWord::UnknownKey => {
@@ -99,8 +99,10 @@ fn about_verdict(word: VerdictWord) -> String {
         VerdictWord::Damaged => {
             "copy it again inside a code fence, or ask for it again; the verdict names the lines"
         }
-        VerdictWord::NotVerified => "ask the sender by another way; the verdict says what is wrong",
-        VerdictWord::Revoked => "ask the sender by another way for the new key",
+        VerdictWord::NotVerified => {
+            "ask the sender over another channel; the verdict says what is wrong"
+        }
+        VerdictWord::Revoked => "ask the sender over another channel for the new key",
     };
     let mut out = format!("{}\n", styled(BOLD, &wrap(&head, 0, 0)));
     out.push_str(&line(

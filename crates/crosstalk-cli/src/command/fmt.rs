@@ -14,11 +14,10 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Write envelopes well-formed, whatever came in
+/// Repair envelopes and write them well-formed
 ///
-/// Headers are put in order, the body is indented, arrows and markers get their right spelling. Meaning,
-/// unknown headers and META stay as they are, and a signature still holds. An envelope that lacks a required
-/// header is printed all the same, with exit code 12.
+/// Puts headers in order, indents the body, and corrects the spelling of arrows and markers. Meaning, unknown headers and META stay
+/// as they are, and signatures stay valid. Still prints an envelope that lacks a required header, with exit code 12.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk fmt chat.txt > message.crosstalk\n  crosstalk fmt --fence message.crosstalk     # to paste into a chat\n  crosstalk fmt --write outbox/*.crosstalk"
@@ -26,10 +25,10 @@ use std::path::Path;
 pub(crate) struct Fmt {
     #[command(flatten)]
     files: Files,
-    /// Replace the files; one that holds a refused envelope or other text is left alone
+    /// Replace the files, except one that holds a rejected envelope or other text
     #[arg(long, conflicts_with_all = ["fence", "check"])]
     write: bool,
-    /// Put each envelope into a code fence that nothing inside can close
+    /// Put each envelope into a code fence that no text inside can close
     #[arg(long, conflicts_with = "check")]
     fence: bool,
     /// Write nothing; fail with exit code 1 and name the files that are not well-formed
@@ -122,7 +121,7 @@ fn replace_file(
 ) -> Result<Exit, Failure> {
     let name = input.shown_name();
     let left_alone = if exit != Exit::SUCCESS {
-        Some("what is wrong stands above")
+        Some("see the errors above")
     } else if has_other_text(text, scan) || loses_something(scan) {
         Some("there is text in or around the envelopes that would be lost")
     } else {

@@ -16,11 +16,11 @@ use crosstalk_protocol::relay::Quarantined;
 use crosstalk_store::{Home, SqliteStore};
 use std::path::Path;
 
-/// Check what is kept: every page and index of the store, the words of the index, and attachments against their digests
+/// Check the store: every page and index, the search index, and attachments against their digests
 ///
-/// Of a relay, the log as well: its entries, hashes and checkpoints, whose signatures are checked with the keys in its folder.
-/// With --data, the relay of that folder; else your own messages, and the relay in the usual place if there is one. A
-/// relay may run meanwhile, unless --repair is given.
+/// For a relay, checks the log as well: entries, hashes and checkpoints, with the keys in its folder. With --data, checks the relay
+/// of that folder; else your own messages, and the relay in the usual place if there is one. A relay may run meanwhile, unless
+/// --repair is given.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk fsck\n  crosstalk fsck --data /var/lib/crosstalk\n  crosstalk fsck --data /var/lib/crosstalk --repair\n\nExit codes: 0 everything is sound, or was repaired; 1 something is damaged."
@@ -28,7 +28,7 @@ use std::path::Path;
 pub(crate) struct Fsck {
     #[command(flatten)]
     data: DataArgument,
-    /// Derive again what can be derived from the messages, and move damaged attachments away
+    /// Rebuild everything that is derived from the messages, and move damaged attachments away
     #[arg(long)]
     repair: bool,
     /// Print JSON of the form crosstalk.fsck/1
@@ -84,12 +84,12 @@ impl Fsck {
                     let restore = self.data.command("restore FILE --force");
                     console.talk(&match self.repair {
                         false => format!(
-                            "--repair derives again what can be derived, and moves damaged attachments away; what is lost \
-                             is in your last backup: `{restore}` brings a relay back.\n"
+                            "--repair rebuilds derived data, and moves damaged attachments away. \
+                             `{restore}` restores a relay from your last backup.\n"
                         ),
                         true => format!(
-                            "What can be derived again is not what is damaged: `{restore}` brings a relay back out of a \
-                             backup.\n"
+                            "The damage is not in derived data: `{restore}` restores a relay from \
+                             a backup.\n"
                         ),
                     })?;
                 }

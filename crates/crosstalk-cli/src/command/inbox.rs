@@ -25,19 +25,19 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Show what waits for you: to answer, or to carry to another chat
+/// Show the messages that wait for you: to answer, or to carry to another chat
 ///
-/// The relays of the settings are asked as well, for two seconds in all: what waits there for you, in the queues of people that
-/// you may answer, for your decision, or to be carried. A relay that does not answer is named, and --local asks none.
+/// Also asks the relays of the settings, for two seconds in all: for messages to you and in the queues of people that you may
+/// answer, for held messages, and for messages to carry. Names a relay that does not answer; --local asks none.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk inbox\n  crosstalk inbox --local                    # ask no relay\n  crosstalk inbox --done 01K74V8Q\n  crosstalk inbox --json | jq '.messages | length'\n  crosstalk inbox --relay --take             # fetch what waits at your relay\n  crosstalk inbox --relay http://127.0.0.1:8799 --for CLAUDE\n\nExit codes: 0 shown; 1 a message of --done did not wait; 10 to 17 nothing waits here and no relay could be asked, or with\n--relay what it refuses; with --take, as of crosstalk paste."
+    after_help = "Examples:\n  crosstalk inbox\n  crosstalk inbox --local                    # ask no relay\n  crosstalk inbox --done 01K74V8Q\n  crosstalk inbox --json | jq '.messages | length'\n  crosstalk inbox --relay --take             # fetch what waits at your relay\n  crosstalk inbox --relay http://127.0.0.1:8799 --for CLAUDE\n\nExit codes: 0 shown; 1 a message of --done did not wait; 10 to 17 nothing waits here and no relay could be asked, or with\n--relay a rejection by the relay; with --take, as of crosstalk paste."
 )]
 pub(crate) struct Inbox {
-    /// Take this message out without an answer; may be given again
+    /// Remove this message without an answer; may be given again
     #[arg(long, value_name = "ID")]
     done: Vec<String>,
-    /// Show what waits at the relay of the settings, or of this URL, and not what is kept here
+    /// Show the messages that wait at the relay of the settings, or of this URL, and not those that are kept here
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["done", "skip"])]
     relay: Option<String>,
     /// Ask no relay
@@ -46,7 +46,7 @@ pub(crate) struct Inbox {
     /// The address whose inbox at the relay to show; may be given again. Without it, yours
     #[arg(long = "for", value_name = "ADDR", requires = "relay")]
     addresses: Vec<String>,
-    /// Keep here what waits at the relay, and acknowledge it there
+    /// Keep the messages that wait at the relay, and acknowledge them there
     #[arg(long, requires = "relay")]
     take: bool,
     /// The file with the token of the relay

@@ -29,8 +29,8 @@ use zeroize::Zeroizing;
 group! {
     /// Create, show, back up, rotate and revoke your own keys
     ///
-    /// Keys are files in the folder of CROSSTALK_HOME, or in the usual place of your system. Passphrases are asked for
-    /// on the terminal; scripts give them in CROSSTALK_PASSPHRASE or with --passphrase-file.
+    /// Keys are files in the folder of CROSSTALK_HOME, or in the usual place of your system. The commands ask for passphrases on
+    /// the terminal; scripts give them in CROSSTALK_PASSPHRASE or with --passphrase-file.
     #[command(
         after_help = "Examples:\n  crosstalk key new --id alice@example.com\n  crosstalk key show alice@example.com\n  crosstalk key backup alice@example.com --to alice.backup"
     )]
@@ -136,7 +136,7 @@ fn choose(ask: &Passphrase, what: &str) -> Result<zeroize::Zeroizing<String>, Fa
 
 /// List your keys
 ///
-/// Files that can't be read as keys are told about, and the exit code is 1 then.
+/// Names files that can't be read as keys, and ends with exit code 1 then.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk key list\n  crosstalk key list --json | jq -r '.keys[].id'"
@@ -180,7 +180,7 @@ impl ListKeys {
     }
 }
 
-/// Show what is public about a key, its fingerprint first of all
+/// Show the public data of a key, its fingerprint first
 ///
 /// The keys that the id had before are shown below it.
 #[derive(Args, Debug)]
@@ -294,9 +294,9 @@ fn dns(console: &mut Console, key: &StoredKey) -> Result<(), Failure> {
     ))
 }
 
-/// Take a key from a backup, or from a PEM file of another program
+/// Import a key from a backup, or from a PEM file of another program
 ///
-/// A backup brings its id along, and what became of the key; a PEM file (PKCS#8) needs --id. A key that was
+/// A backup contains the id and the history of the key; a PEM file (PKCS#8) needs --id. A key that was
 /// encrypted stays so, with the same passphrase, unless --passphrase asks for another one.
 #[derive(Args, Debug)]
 #[command(
@@ -344,8 +344,8 @@ impl ImportKey {
             (None, Some(id)) => KeyFacts::new(id, key.public(), clock::now()),
             (None, None) => {
                 return Err(
-                    Failure::usage(format!("{name} does not say the id of its key"))
-                        .help("give it with --id"),
+                    Failure::usage(format!("{name} does not name the id of its key"))
+                        .help("pass it with --id"),
                 );
             }
         };
@@ -361,8 +361,8 @@ impl ImportKey {
 
 /// Write a key and all that belongs to it into one encrypted file
 ///
-/// A key that has a passphrase keeps it in the backup; for another one, a passphrase for the backup is asked for.
-/// A file that is there already is left alone.
+/// A key that has a passphrase keeps it in the backup; otherwise the command asks for a passphrase for the backup. It never
+/// overwrites a file.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk key backup alice@example.com --to /media/stick/alice.backup\n  crosstalk key import /media/stick/alice.backup     # on another machine: try it once"
@@ -443,12 +443,12 @@ impl Parties {
     }
 }
 
-/// Put a new key in the place of an old one, and print the message that says so
+/// Replace a key with a new one, and print the message that says so
 ///
-/// Both keys sign the message. Everyone who imports it with `crosstalk trust import` takes the new key for the old one.
+/// Both keys sign the message. Everyone who imports it with `crosstalk trust import` trusts the new key in place of the old one.
 /// This computer no longer signs with the old key. Signatures that it makes until the end of the grace period stay valid. A
-/// passphrase of the old key is that of the new one. Everyone who misses the message sees the same in every message that
-/// you sign with --with-key.
+/// passphrase of the old key is that of the new one. Every message that you sign with --with-key has the same proof, for people who
+/// missed the announcement.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk key rotate alice@example.com > rotation.txt\n  crosstalk key rotate alice@example.com --new-id alice@example.com/2 --grace 90 > rotation.txt\n  crosstalk key rotate alice@example.com/2 --again"
@@ -548,7 +548,7 @@ fn announcement(parties: &Parties, signer: &Signer<'_>, rotation: &Rotation) -> 
     let body = format!(
         "The key of {} is replaced by another one, under the id {}.\nIts fingerprint is {}.\n\
          Signatures of the old key after {} are not valid.\n\n\
-         To take the new key over: crosstalk trust import FILE, with this message in the file.",
+         To trust the new key: crosstalk trust import FILE, with this message in the file.",
         rotation.old_id,
         rotation.new_id,
         rotation.new.fingerprint(),
@@ -577,7 +577,7 @@ fn take_over(
 fn advise(console: &mut Console, new: &StoredKey, rotation: &Rotation) -> Result<(), Failure> {
     let advice = format!(
         "Send this message to everyone who has pinned {}. Signatures of the old key after {} are not valid. Back up the new \
-         key: crosstalk key backup {} --to FILE. If the old key may be in wrong hands, revoke it as well.",
+         key: crosstalk key backup {} --to FILE. If somebody else may have the old key, revoke it as well.",
         rotation.old_id, rotation.grace, new.facts.id
     );
     console.talk(&format!(
@@ -590,8 +590,8 @@ fn advise(console: &mut Console, new: &StoredKey, rotation: &Rotation) -> Result
 
 /// Revoke a key, and print the message that says so
 ///
-/// Everyone who imports the message with `crosstalk trust import` sees `revoked` on everything that the key ever signed.
-/// Nothing takes a revocation back.
+/// Everyone who imports the message with `crosstalk trust import` sees `revoked` on everything that the key ever signed. Nobody can
+/// undo a revocation.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk key revoke alice@example.com --reason 'the laptop was stolen' > revocation.txt\n  crosstalk key revoke alice@example.com --old > revocation.txt"
@@ -634,16 +634,17 @@ impl RevokeKey {
         let question = VerifyContext::at(signer.at);
         if learn(&document, &mut Trust::default(), &question).is_err() {
             return Err(Failure::failed(
-                "the revocation proves nothing, so it is not given out: this is a fault of the program",
+                "the revocation does not verify, so it is not printed: this is a fault of the program",
             ));
         }
         rooms.keys.revoke(&key, at, reason.as_deref())?;
         rooms.change_trust(|trust| drop(learn(&document, trust, &question)))?;
         console.data(&text)?;
         let advice = format!(
-            "Send this message to everybody, by every way you have, and take the key out of DNS. Then make a new one, \
-             under a new id, and let people compare its fingerprint. A relay accepts this message from {}: --from names another \
-             sender that your credential there speaks for. Nothing takes the revocation of {} back.",
+            "Send this message to everybody, over every channel that you have, and remove the key \
+             from DNS. Then create a new one, under a new id, and let people compare its \
+             fingerprint. A relay accepts this message from {}: --from names another sender that \
+             your credential there speaks for. Nobody can undo the revocation of {}.",
             document.sender(),
             self.id
         );
@@ -697,7 +698,7 @@ impl RevokeKey {
             .meta("revocation", "Effective", at.to_string())
             .body(format!(
                 "Do not trust this key any more: {}\n\n\
-                 To refuse it: crosstalk trust import FILE, with this message in the file.",
+                 To distrust it: crosstalk trust import FILE, with this message in the file.",
                 key.facts.public.fingerprint()
             ))
     }

@@ -24,7 +24,7 @@ use crosstalk_envelope::{Diagnostic, LineIndex};
 pub(crate) struct Lint {
     #[command(flatten)]
     files: Files,
-    /// Repair nothing: check what a relay would take
+    /// Repair nothing: check by the strict rules of a relay
     #[arg(long)]
     strict: bool,
     /// Print JSON of the form crosstalk.lint/1

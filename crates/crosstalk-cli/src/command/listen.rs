@@ -42,16 +42,16 @@ const RETRY_AFTER_TROUBLE: Duration = Duration::from_secs(10);
 
 /// Follow an inbox at a relay: print each message, or let a program answer it
 ///
-/// Each message is verified and kept here as a pasted one is, then acknowledged at the relay. With --exec, the program
-/// gets the message on standard input, never in its arguments; what it prints becomes the answer: plain text, or an
-/// envelope. CROSSTALK_MESSAGE_FROM, _ID, _THREAD, _INTENT, _VERIFICATION and _ATTEMPT say what it got; settings of Crosstalk
-/// are not in its environment. If it answers with an ESCALATE or a REQUEST, it gets the reply as a follow-up, and what it prints
-/// then goes to the first asker. If the program fails, the sender is told, and it is tried again after 2 seconds, then
-/// after twice as long each time. Messages that must not be acted on are never given to a program. If the relay can't be
-/// reached, it is tried again. Two that listen for one address both run their program, and both answer. Ends with Ctrl-C.
+/// Each message is verified and kept here as a pasted one is, then acknowledged at the relay. With --exec, the program gets the
+/// message on standard input, never in its arguments; its output becomes the answer: plain text, or an envelope.
+/// CROSSTALK_MESSAGE_FROM, _ID, _THREAD, _INTENT, _VERIFICATION and _ATTEMPT describe the message; settings of Crosstalk are not in
+/// its environment. If it answers with an ESCALATE or a REQUEST, it gets the reply as a follow-up, and its next output goes to the
+/// first asker. If the program fails, the sender is told, and the command runs it again after 2 seconds, then after twice as long
+/// each time. A program never gets a message on which nobody may act. If the relay can't be reached, the command tries again. Run
+/// one `listen` for each address: two of them both answer. Ends with Ctrl-C.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk listen\n  crosstalk listen --for CLAUDE --exec claude -p\n  crosstalk listen --for CHATGPT --exec codex exec -\n  crosstalk listen --for human://acme.example/ann --once --json\n\nExit codes: 0 with --once, a message came; 1 its program failed; 10 to 17 what\nthe relay refuses; 23 to 25 it must not be acted on (crosstalk verify --help)."
+    after_help = "Examples:\n  crosstalk listen\n  crosstalk listen --for CLAUDE --exec claude -p\n  crosstalk listen --for CHATGPT --exec codex exec -\n  crosstalk listen --for human://acme.example/ann --once --json\n\nExit codes: 0 with --once, a message came; 1 its program failed; 10 to 17 the relay\nrejects a request; 23 to 25 it must not be acted on (crosstalk verify --help)."
 )]
 pub(crate) struct Listen {
     /// The name or the address whose inbox to follow; without it, yours
@@ -105,7 +105,7 @@ impl Listen {
         );
         console.talk(&styled(DIM, &sentence))?;
         let mut cursor = None::<String>;
-        let mut pause = Pause::new(LONGEST_PAUSE, "it is tried again");
+        let mut pause = Pause::new(LONGEST_PAUSE, "trying again");
         let (mut repeats, mut retries) = (Repeats::default(), Retries::default());
         // Messages that are not acknowledged. The next `listen` gets them again.
         let mut left: HashSet<String> = HashSet::new();
@@ -205,7 +205,7 @@ impl Listen {
         if let Some(program) = program {
             if exit != Exit::SUCCESS {
                 console.warning(&format!(
-                    "the message {0} must not be acted on, and was not given to the program: `crosstalk show {0}`",
+                    "nobody may act on the message {0}, so the program does not get it: `crosstalk show {0}`",
                     waiting.id
                 ))?;
             } else if let Err(unanswered) =
@@ -323,7 +323,7 @@ impl Listen {
                 hand_over(workspace, remote, &answer.id, &answer.text)?;
             }
             let sentence = format!(
-                "{id} from {from}: was answered with {}\n",
+                "{id} from {from}: already answered with {}\n",
                 view::line(&answer.id)
             );
             return Ok(console.talk(&sentence)?);
@@ -337,7 +337,7 @@ impl Listen {
         }
         if history.is_endless {
             return Ok(console.warning(&format!(
-                "what the program answered to {id} was dropped: the conversation goes round in circles"
+                "the answer of the program to {id} was dropped: the conversation goes in circles"
             ))?);
         }
         let question = follow_up.map(|f| question_of(&f.question, &waiting.to));
@@ -350,7 +350,7 @@ impl Listen {
         let answers = printed(cause, workspace, &said, record.at).map_err(Unanswered::Program)?;
         if answers.is_empty() {
             return Ok(console.talk(&format!(
-                "{id} from {from}: given to the program, and what it asked then goes no further\n"
+                "{id} from {from}: given to the program; its next question is not sent\n"
             ))?);
         }
         let mut sent = Vec::new();

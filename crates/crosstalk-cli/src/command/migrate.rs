@@ -12,9 +12,9 @@ use crosstalk_envelope::{BodyKind, Defaults, Document, LineIndex, Migration, Mig
 
 /// Turn v1.0 envelopes into v1.1
 ///
-/// Adds thread and message ids, writes `response:` as a RESPOND and legacy intents as what they mean. Messages of one
-/// session join one thread, over all files of one run. Signed envelopes and those that are v1.1 already are passed on as
-/// they are. The command tells on stderr what it did.
+/// Adds thread and message ids, writes `response:` as a RESPOND and legacy intents as core intents. Messages of one session join
+/// one thread, over all files of one run. Copies signed envelopes and those that are v1.1 already unchanged, and reports on stderr
+/// what it did.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk migrate old.aict > new.crosstalk\n  crosstalk migrate --user kalle --context archive *.aict > all.crosstalk"

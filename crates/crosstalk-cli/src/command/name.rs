@@ -12,10 +12,10 @@ use clap::Args;
 use crosstalk_envelope::id;
 use crosstalk_envelope::unicode::escape;
 
-/// Say what simple names stand for
+/// Map simple names to addresses
 ///
-/// Without arguments, the names are listed. They are kept in the table [names] of the settings, and are the same in
-/// upper and lower case. With --profile, a name of that profile is set or removed.
+/// Without arguments, lists the names. They are in the table [names] of the settings; upper and lower case do not matter. With
+/// --profile, sets or removes a name of that profile.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk name\n  crosstalk name CLAUDE claude://session/abc123\n  crosstalk name 'BROTHER AI' CLAUDE\n  crosstalk name CLAUDE --remove"
@@ -27,7 +27,7 @@ pub(crate) struct Name {
     /// The address or the other name that it stands for
     #[arg(value_name = "ADDRESS", conflicts_with = "remove")]
     address: Option<String>,
-    /// Take the name out
+    /// Remove the name
     #[arg(long, requires = "name")]
     remove: bool,
     /// Print JSON of the form crosstalk.names/1
@@ -100,9 +100,9 @@ group! {
     }
 }
 
-/// Make new ids, one a line
+/// Generate ids, one per line
 ///
-/// Ids carry their time in front: the order of the texts is the order in which they were made.
+/// Ids begin with their time, so that they sort in the order in which they were generated.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  crosstalk id new\n  crosstalk id new --uuid --count 3")]
 struct NewId {

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 /// Find the envelopes in a text and show them
 ///
-/// Damage that chats, mail programs and terminals do is repaired, and every repair is reported. Errors go to
+/// Repairs the damage that chats, mail programs and terminals do, and reports every repair. Errors go to
 /// stderr; the exit code is that of the worst one.
 #[derive(Args, Debug)]
 #[command(
@@ -22,7 +22,7 @@ use serde_json::Value;
 pub(crate) struct Parse {
     #[command(flatten)]
     files: Files,
-    /// Repair nothing: take what a relay would take
+    /// Repair nothing: accept only what a relay would accept
     #[arg(long)]
     strict: bool,
     /// Print JSON of the form crosstalk.parse/1

@@ -22,21 +22,20 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Take messages from the clipboard, files or stdin: verify, thread and keep them
+/// Read messages from the clipboard, files or stdin: verify, thread and keep them
 ///
-/// Finds every envelope in the text, whatever stands around it, and says what had to be repaired. A key that comes with a
-/// message at first contact is pinned, unless the settings say otherwise. The same message again is noticed. A plain
-/// answer without an envelope is filed with --as-reply-to, which also moves a message that is here already. An answer whose
-/// ids are unknown is filed with the only message that waits for its sender.
+/// Finds every envelope in the text and lists its repairs. Pins a key that comes with a message at first contact, unless the
+/// settings say otherwise. Recognises a message that is here already. --as-reply-to files a plain answer without an envelope, and
+/// moves a message that is here already. An answer with unknown ids is filed with the only message that waits for its sender.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk paste                     # from the clipboard\n  crosstalk paste chat.txt\n  pbpaste | crosstalk paste\n  crosstalk paste --as-reply-to last  # a plain answer to what you sent last\n  crosstalk paste --as-reply-to 01K74V6V --from claude  # to a poll\n  crosstalk paste --accept-truncated  # an answer that was cut off\n\nExit codes: 0 kept, or filed already; 11 without the consent that it needs; 12 no message that can be read; 14 another message has this id;\n23 to 25 kept, but don't act on it (crosstalk verify --help). Of several, the largest one."
+    after_help = "Examples:\n  crosstalk paste                     # from the clipboard\n  crosstalk paste chat.txt\n  pbpaste | crosstalk paste\n  crosstalk paste --as-reply-to last  # a plain answer to what you sent last\n  crosstalk paste --as-reply-to 01K74V6V --from claude  # to a poll\n  crosstalk paste --accept-truncated  # an answer that was cut off\n\nExit codes: 0 kept, or filed already; 11 its consent is missing or not enough; 12 no message that can be read; 14 another message has this id;\n23 to 25 kept, but don't act on it (crosstalk verify --help). Of several, the largest one."
 )]
 pub(crate) struct Paste {
     /// Files to read; `-` is stdin. Without one: stdin if something is piped in, else the clipboard
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Take the clipboard, whatever stdin is
+    /// Read the clipboard, even if something is piped in
     #[arg(long, conflicts_with = "files")]
     clipboard: bool,
     /// The text answers this message: its id or the beginning of it; alone or `last`, the latest one without an answer, of
@@ -119,9 +118,9 @@ const INTERVAL: Duration = Duration::from_millis(300);
 
 /// Follow the clipboard: keep each message as soon as it is copied
 ///
-/// Copy an answer in the chat, and it is verified, threaded, kept and shown here. Only text with an envelope in it is
-/// kept; everything else that you copy is looked at and forgotten. With --reply, your editor opens for each message that
-/// waits for you, and the answer goes back on the clipboard. Ends with Ctrl-C.
+/// Copy an answer in the chat, and the command verifies, threads, keeps and shows it. It keeps only text with an envelope in it,
+/// and ignores everything else that you copy. With --reply, your editor opens for each message that waits for you, and the answer
+/// goes back on the clipboard. Ends with Ctrl-C.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk watch\n  crosstalk watch --reply\n  crosstalk watch --once        # ends after the next message\n\nExit codes: 0 with --once, as of crosstalk paste; 1 if there is no clipboard."
@@ -277,10 +276,10 @@ group! {
     }
 }
 
-/// Copy a text as it is, and look whether it is on the clipboard
+/// Copy a text as it is, and check that it is on the clipboard
 ///
-/// It stays there after the command has ended. Over SSH, where the system has no clipboard, the terminal is asked to
-/// take the text (OSC 52); terminals don't say whether they did.
+/// It stays there after the command has ended. Over SSH, where the system has no clipboard, the command sends the text to the
+/// terminal (OSC 52); terminals don't confirm it.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk clip copy message.txt\n  crosstalk sign message.txt | crosstalk clip copy"

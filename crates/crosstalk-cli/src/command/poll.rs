@@ -23,11 +23,10 @@ mod collate;
 mod new;
 
 group! {
-    /// Ask several, and count what they say
+    /// Ask several voters, and count their answers
     ///
-    /// A poll is a message to several; each answers with a ballot, or in prose. The result follows from the envelopes alone:
-    /// anyone who has them gets the same result, byte for byte. Without options, a poll asks several for their own words, and
-    /// nothing is counted.
+    /// A poll is a message to several voters; each answers with a ballot, or in prose. The result follows from the envelopes alone:
+    /// anyone who has them gets the same result, byte for byte. Without options, a poll asks for free text, and nothing is counted.
     #[command(
         after_help = "Examples:\n  crosstalk poll new \"When do we release?\" --option Friday --option Monday --target claude --target human://acme.example/ann\n  crosstalk poll status last\n  crosstalk poll count 01K74V9TPR --as Monday   # what an answer in prose means\n  crosstalk poll close last\n  crosstalk poll collate --json poll.crosstalk answers/*.crosstalk"
     )]
@@ -43,10 +42,10 @@ group! {
 /// Where a poll is looked at or closed.
 #[derive(Args, Debug)]
 struct PollSource {
-    /// At the relay of the settings, whether the poll is kept here or not
+    /// Ask the relay of the settings, whether the poll is kept here or not
     #[arg(long, conflicts_with = "here")]
     remote: bool,
-    /// By what is kept here, whatever a relay counts
+    /// Count only the messages that are kept here, whatever a relay counts
     #[arg(long, conflicts_with = "relay")]
     here: bool,
     #[command(flatten)]
@@ -82,16 +81,16 @@ impl PollSource {
                     ErrorCode::Route,
                     format!("the relay may count this poll, and can't be asked: {why}"),
                 )
-                .help("--here goes by what is kept here"))
+                .help("--here counts only the messages that are kept here"))
             }
         }
     }
 }
 
-/// Show how a poll stands: what was chosen, by whom, and who has not answered
+/// Show the current state of a poll: the choices, the voters, and who has not answered
 ///
-/// From what is kept here, or from the relay that counts it: one of the settings that the poll went to, or that --relay
-/// names. Of a secret poll, choices are not shown before it is closed.
+/// Counts the messages that are kept here, or asks the relay that counts the poll: the one of the settings that got it, or the one
+/// that --relay names. Shows the choices of a secret poll only after it is closed.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk poll status last\n  crosstalk poll status 01K74V6VX0 --json | jq .tally\n  crosstalk poll status 01K74V6VX0S86Z5JATM52C3M7Z --relay http://127.0.0.1:8799\n\nExit codes: 0 shown, 1 there is no such poll here, 10 the relay does not know\nit or can't be reached, 14 no permission."
@@ -148,11 +147,11 @@ fn here(kept: &KeptPoll) -> Result<Value, Failure> {
     Ok(view)
 }
 
-/// Close a poll: count what came, keep the result, and show it
+/// Close a poll: count the answers, keep the result, and show it
 ///
-/// Of a poll that was sent by paste, the result is kept here in its thread. A relay closes its polls by itself when the
-/// deadline has passed or everybody has answered; one that went to a relay of the settings, or that --relay names, is
-/// closed there now, and the relay sends the result.
+/// Keeps the result of a poll that you sent by paste in its thread. A relay closes its polls itself when the deadline has passed or
+/// everybody has answered. If the poll went to a relay of the settings, or --relay names one, the command closes it there now, and
+/// the relay sends the result.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk poll close last\n  crosstalk poll close 01K74V6VX0S86Z5JATM52C3M7Z --relay http://127.0.0.1:8799\n\nExit codes: 0 closed, 1 there is no such poll here, 10 the relay does not know\nit or can't be reached, 14 only the asker closes it."
@@ -161,7 +160,7 @@ struct ClosePoll {
     /// The poll, its thread, or `last`
     #[arg(value_name = "POLL")]
     poll: String,
-    /// Only what came before this time counts; else all that came until now, or until the deadline
+    /// Count only answers that came before this time; without it, all until now, or until the deadline
     #[arg(long, value_name = "TIME", value_parser = clock::time)]
     at: Option<Timestamp>,
     /// Print JSON of the form crosstalk.poll/1
@@ -178,8 +177,9 @@ impl ClosePoll {
         let shown = match self.source.relay(&workspace, &self.poll, kept.as_ref())? {
             Some(_) if self.at.is_some() => {
                 return Err(
-                    Failure::usage("a relay closes its polls at the deadline or now")
-                        .help("leave out --at, or count what is kept here with --here"),
+                    Failure::usage("a relay closes its polls at the deadline or now").help(
+                        "leave out --at, or count the messages that are kept here with --here",
+                    ),
                 );
             }
             Some((relay, id)) => relay.close_poll(&id)?,

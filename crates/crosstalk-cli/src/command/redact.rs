@@ -16,11 +16,11 @@ use crosstalk_protocol::redact::{
 };
 use std::path::PathBuf;
 
-/// Take personal data out of a text and the envelopes in it
+/// Redact personal data in a text and the envelopes in it
 ///
-/// Mail addresses, phone numbers, cards, account numbers, national ids, IP addresses and the names that you give are
-/// replaced by placeholders such as [EMAIL]. In an envelope the body and other free text are redacted, and
-/// meta: privacy says so. Everything else stays as it is. A person still has to look: what no rule describes stays.
+/// Mail addresses, phone numbers, cards, account numbers, national ids, IP addresses and the names that you give are replaced by
+/// placeholders such as [EMAIL]. In an envelope the body and other free text are redacted, and meta: privacy says so. Everything
+/// else stays as it is. A person still has to read the result: data that no rule describes stays.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk redact chat.txt > clean.txt\n  crosstalk redact --name 'Jane Doe' --names team.txt message.crosstalk\n  crosstalk redact --check --only email --only phone outbox/*.crosstalk\n  crosstalk redact --json message.crosstalk | jq '.found'"
@@ -28,10 +28,10 @@ use std::path::PathBuf;
 pub(crate) struct Redact {
     #[command(flatten)]
     files: Files,
-    /// Take out this name too; may be given more than once
+    /// Redact this name too; may be given again
     #[arg(long = "name", value_name = "NAME")]
     name: Vec<String>,
-    /// Take out the names of a file, one a line; `#` begins a comment
+    /// Redact the names of a file, one per line; `#` begins a comment
     #[arg(long, value_name = "FILE")]
     names: Vec<PathBuf>,
     /// Look for these kinds alone
@@ -40,13 +40,13 @@ pub(crate) struct Redact {
     /// Leave these kinds as they are: iban, card, nin, email, ip, phone, name
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     keep: Vec<PiiKind>,
-    /// Write no text; fail with exit code 1 and name the places if there is something to take out
+    /// Write no text; name the places, and fail with exit code 1 if there is something to redact
     #[arg(long)]
     check: bool,
-    /// Print JSON of the form crosstalk.redact/1; what was found is not in it
+    /// Print JSON of the form crosstalk.redact/1, without the redacted data
     #[arg(long)]
     json: bool,
-    /// Take the signature off an envelope that is redacted
+    /// Remove the signature of an envelope that is redacted
     #[arg(long)]
     drop_signature: bool,
 }
@@ -168,7 +168,7 @@ impl Redact {
         } else {
             // Half of it redacted would look like all of it.
             let word = styled(YELLOW, "not written");
-            console.talk(&format!("{name}: {word}: what is wrong stands above\n"))?;
+            console.talk(&format!("{name}: {word}: see the errors above\n"))?;
             return Ok(exit);
         }
         all.extend(outcome.found.iter().map(|found| found.kind));

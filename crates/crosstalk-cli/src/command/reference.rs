@@ -29,7 +29,7 @@ impl Completions {
     }
 }
 
-/// Print the manual page, or write one page a command
+/// Print the manual page, or write one page per command
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk man > crosstalk.1 && man ./crosstalk.1\n  crosstalk man --out ~/.local/share/man/man1"

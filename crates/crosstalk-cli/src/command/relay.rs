@@ -27,11 +27,11 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 group! {
-    /// Say by which relays your messages go
+    /// Choose the relays for your messages
     ///
-    /// They are [[relay]] tables of the settings. A message goes to the relay whose pattern fits its receiver best: an address
-    /// before a beginning, a longer beginning before a shorter one, in whatever order they were added. Relays of the profile come
-    /// before the others. Without a relay, nothing leaves this machine unless --relay says so.
+    /// The relays are [[relay]] tables of the settings. A message goes to the relay with the most specific pattern for its
+    /// receiver: an address before a beginning, a longer beginning before a shorter one, whatever the order of the relays. Relays
+    /// of the profile come before the others. Without a relay, no message leaves this machine unless --relay names one.
     #[command(
         after_help = "Examples:\n  crosstalk relay add http://127.0.0.1:8799\n  crosstalk relay add https://relay.example --for 'claude://*' --token-file relay.token\n  crosstalk relay list"
     )]
@@ -63,7 +63,7 @@ struct AddRelay {
     token_file: Option<PathBuf>,
 }
 
-/// List the relays of the settings, and for which addresses each of them is
+/// List the relays of the settings, with their addresses
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk relay list\n  crosstalk relay list --json | jq -r '.relays[].url'"
@@ -74,10 +74,10 @@ struct ListRelays {
     json: bool,
 }
 
-/// Take a relay out of the settings
+/// Remove a relay from the settings
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  crosstalk relay remove http://127.0.0.1:8799\n\nExit codes: 0 taken out, 1 it is not in the settings."
+    after_help = "Example:\n  crosstalk relay remove http://127.0.0.1:8799\n\nExit codes: 0 removed, 1 it is not in the settings."
 )]
 struct RemoveRelay {
     /// Where it is
@@ -127,12 +127,12 @@ impl AddRelay {
             Ok::<_, Failure>(Some(after))
         })?;
         if is_open(&relay.url) {
-            console.warning("what goes to this relay, the token included, can be read on its way: use https if you can")?;
+            console.warning("others can read the messages to this relay, and the token, on their way: use https if you can")?;
         }
         let config = Settings::open(console)?;
         console.tell(&after_add(&relay, &config))?;
         if let Some(replaced) = replaced {
-            console.note(&format!("before, it was for {replaced}"))?;
+            console.note(&format!("it was for {replaced} before"))?;
         }
         Ok(())
     }
@@ -213,7 +213,7 @@ impl ListRelays {
             return console.report(RELAYS, &RelaysReport { relays });
         }
         if config.relays().is_empty() {
-            console.talk("no relay is configured: nothing leaves this machine; `crosstalk relay add URL` changes that\n")?;
+            console.talk("no relay is configured, so no message leaves this machine; `crosstalk relay add URL` adds one\n")?;
         }
         for relay in config.relays() {
             let mut more = relay.patterns().join(", ");
@@ -261,7 +261,7 @@ impl RemoveRelay {
             }
             false => Err(
                 Failure::failed(format!("{} is not in the settings", self.url))
-                    .help("`crosstalk relay list` shows what is"),
+                    .help("`crosstalk relay list` lists the relays"),
             ),
         }
     }
@@ -269,11 +269,11 @@ impl RemoveRelay {
 
 /// Fetch a file that a message names from a relay
 ///
-/// `meta: attachments` of the message has its digest; what comes is checked against it. The name that a message gives a
-/// file is not used: say where it goes.
+/// `meta: attachments` of the message has its digest; the command checks the file against it. It does not use the name in the
+/// message: --out says where the file goes.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk show 01K74V8Q --envelope | grep digest=\n  crosstalk relay fetch sha256:2cf24dba… --out plan.md\n  crosstalk relay fetch sha256:2cf24dba… | less\n\nExit codes: 0 fetched, 1 the file of --out is there already, 10 to 17 what the\nrelay refuses."
+    after_help = "Examples:\n  crosstalk show 01K74V8Q --envelope | grep digest=\n  crosstalk relay fetch sha256:2cf24dba… --out plan.md\n  crosstalk relay fetch sha256:2cf24dba… | less\n\nExit codes: 0 fetched, 1 the file of --out is there already, 10 to 17 the relay\nrejects a request."
 )]
 struct FetchFile {
     /// The digest: sha256: and 64 hex digits
@@ -315,20 +315,20 @@ impl FetchFile {
 
 /// Hand messages that are kept here to a relay, for the first time or again
 ///
-/// Without --relay, a message goes to the relay that it was meant for when it was sent, else to that of the settings. A
-/// relay takes a message once, however often it comes: what is there already gets the same answer.
+/// Without --relay, a message goes to the relay for which it was sent, else to that of the settings. A relay accepts a message
+/// once, however often it comes: a known message gets the same answer.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk relay deliver last\n  crosstalk relay deliver --all\n  crosstalk relay deliver 01K74V8Q --wait 60\n  crosstalk relay deliver 01K74V8Q --relay https://relay.example --attach plan.md\n\nExit codes: 0 handed over, 10 to 17 what the relay refuses; 16 no answer in\ntime. Of several, the largest one."
+    after_help = "Examples:\n  crosstalk relay deliver last\n  crosstalk relay deliver --all\n  crosstalk relay deliver 01K74V8Q --wait 60\n  crosstalk relay deliver 01K74V8Q --relay https://relay.example --attach plan.md\n\nExit codes: 0 handed over, 10 to 17 the relay rejects a request; 16 no answer in\ntime. Of several, the largest one."
 )]
 struct DeliverMessage {
     /// The messages: ids or the beginnings of them, or `last`
     #[arg(value_name = "ID", required_unless_present = "all")]
     ids: Vec<String>,
-    /// Everything that was meant for a relay and is not there yet
+    /// Every message that was sent for a relay and is not there yet
     #[arg(long, conflicts_with = "ids")]
     all: bool,
-    /// Wait so many seconds for the answer, show it and keep it
+    /// Wait up to this many seconds for the answer, show it and keep it
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: Option<u64>,
     /// Upload a file that the message names; may be given again

@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 
 /// Restore a relay from a backup
 ///
-/// The backup is unpacked beside the data folder and checked, and only then put in its place. With --force, what was there
-/// is moved away, not erased.
+/// Unpacks the backup beside the data folder, checks it, and only then puts it in its place. --force moves the existing folder
+/// away, and does not erase it.
 ///
-/// Consents, keys and tokens that were revoked after the backup are active again in it. With --replay-from, those revocations are
-/// replayed before the relay is put in its place: each REVOKE by its signature, the others by the log and the trust file of
-/// the newer folder, or by an audit bundle that the relay signed. With --force, the folder that is moved away is looked at,
-/// and you are asked.
+/// Consents, keys and tokens that were revoked after the backup are active again in it. --replay-from replays those revocations
+/// before the relay is put in its place: each REVOKE by its signature, the others by the log and the trust file of the newer
+/// folder, or by an audit bundle that the relay signed. With --force, the command looks for revocations in the folder that it moves
+/// away, and asks you.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk restore relay.tar --data /var/lib/crosstalk\n  crosstalk restore relay.tar --force\n  crosstalk restore relay.tar --data new --replay-from /var/lib/crosstalk\n  crosstalk restore relay.tar --data new --replay-from bundle/\n\nExit codes: 0 it is back, 1 there is a relay already, the backup is damaged, or\nsomething that was revoked still counts (it is listed), 12 this is no backup, 14 the audit bundle can't be used."
@@ -34,7 +34,7 @@ pub(crate) struct Restore {
     /// The backup
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Put it in the place of a relay that is there; that one is moved away
+    /// Replace an existing relay; its folder is moved away
     #[arg(long)]
     force: bool,
     /// Replay what was revoked after the backup, from a newer data folder of this relay or an audit bundle of it
@@ -49,11 +49,10 @@ impl Restore {
         let data = self.data.folder()?;
         let is_there = data.folder().exists() && has_something(data.folder())?;
         if is_there && !self.force {
-            return Err(Failure::failed(format!(
-                "there is something in {} already",
-                data.folder().display()
-            ))
-            .help("restore to another folder with --data, or move it away with --force"));
+            return Err(
+                Failure::failed(format!("{} is not empty", data.folder().display()))
+                    .help("restore to another folder with --data, or move it away with --force"),
+            );
         }
         // A relay that runs would go on writing to what is moved away.
         let running = match is_there {
@@ -136,7 +135,7 @@ impl Restore {
         let moved = moved.map(|moved| moved.to_string_lossy().into_owned());
         if let Some(moved) = &moved {
             let moved = shown_path(moved);
-            console.talk(&format!("What was there before is in {moved}.\n"))?;
+            console.talk(&format!("The previous folder is now {moved}.\n"))?;
         }
         match (unreplayed, moved) {
             (Some(what), Some(moved)) => {
@@ -174,7 +173,7 @@ impl Restore {
             Ok(found) => found,
             Err(fault) => {
                 console.warning(&format!(
-                    "whether something was revoked after this backup can't be seen in {}: {fault}",
+                    "can't look for later revocations in {}: {fault}",
                     newer.shown()
                 ))?;
                 return Ok((None, true));
@@ -229,8 +228,8 @@ fn replay(
     }
     for (id, sender) in rejected {
         console.warning(&format!(
-            "the REVOKE {} of {} was not accepted, because no key is pinned for its sender in the backup. What it revokes is \
-             revoked by the log; those who got copies are not told again",
+            "the REVOKE {} of {} was not accepted, because no key is pinned for its sender in the \
+             backup. The consent is revoked by the log; recipients of copies are not told again",
             view::line(&id),
             view::line(&sender)
         ))?;

@@ -26,12 +26,12 @@ use crosstalk_store::SqliteStore;
 
 /// Write a message, keep it, and put it on the clipboard
 ///
-/// Prints the envelope; paste it into the chat that it is for. Without a text, your editor opens. The settings and the
-/// text say who you are, what it is about and what it wants, unless you say so. Several receivers get a message each, in
-/// one thread, and `crosstalk show --compare` puts their answers side by side.
+/// Prints the envelope; paste it into the chat that it is for. Without a text, your editor opens. Sender, subject and intent come
+/// from the settings and the text, unless you give them. Several receivers get a message each, in one thread, and `crosstalk show
+/// --compare` puts their answers side by side.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk send chatgpt \"Should we use JWT?\"\n  crosstalk send claude --context auth --attach plan.md\n  git diff | crosstalk send gemini --intent REQUEST --body -\n  crosstalk send claude://code/api \"Which endpoint stays?\" --wait 60   # by the relay\n  crosstalk send chatgpt,claude \"Which of the two endpoints should stay?\"   # asks both\n  crosstalk send chatgpt --fyi --reply-to last \"Thanks, got it.\"   # waits for nothing\n\nExit codes: 0 sent, 1 nothing written or kept, 2 wrong usage, 11 consent\ndenied, 12 and 13 the message would break a rule, 14 no permission (a key, a\nclosed thread); with a relay, 10 to 17 what it refuses, 16 no answer in time."
+    after_help = "Examples:\n  crosstalk send chatgpt \"Should we use JWT?\"\n  crosstalk send claude --context auth --attach plan.md\n  git diff | crosstalk send gemini --intent REQUEST --body -\n  crosstalk send claude://code/api \"Which endpoint stays?\" --wait 60   # by the relay\n  crosstalk send chatgpt,claude \"Which of the two endpoints should stay?\"   # asks both\n  crosstalk send chatgpt --fyi --reply-to last \"Thanks, got it.\"   # waits for nothing\n\nExit codes: 0 sent, 1 nothing written or kept, 2 wrong usage, 11 consent\ndenied, 12 and 13 the message would break a rule, 14 no permission (a key, a\nclosed thread); with a relay, 10 to 17 it rejects the message, 16 no answer in time."
 )]
 pub(crate) struct Send {
     /// The receiver: a name, or an address such as chatgpt://thread/xyz789; several with commas between them
@@ -57,7 +57,7 @@ impl Send {
         for receiver in &receivers {
             if let Some(meant) = meant_by(&workspace, console, receiver)? {
                 console.note(&format!(
-                    "nobody here is called {}: did you mean {}?",
+                    "the name {} is not known here: did you mean {}?",
                     view::line(receiver),
                     view::line(&meant)
                 ))?;
@@ -88,9 +88,10 @@ const LISTED: usize = 9;
 
 /// Answer a message
 ///
-/// Without an id, the message that waits for you; `last` is the latest that waits, or the latest of another party if none does. Thread, parent, session and context are taken over, and the
-/// answer goes to the sender of the message; to a POLL it is a ballot. Without a text, your editor opens with the message below. A text
-/// that is nothing but thanks for an answer waits for nothing; --intent REQUEST asks for an answer.
+/// Without an id, the message that waits for you; `last` is the latest that waits, or the latest of another party if none does. The
+/// answer gets the thread, parent, session and context of the message, and goes to its sender; to a POLL it is a ballot. Without a
+/// text, your editor opens with the message below. A text that only says thanks for an answer waits for nothing; --intent REQUEST
+/// asks for an answer.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk reply\n  crosstalk reply \"Yes, with short expiry.\"           # to the one message that waits\n  crosstalk reply 01K74V8Q \"Yes, with short expiry.\"\n  crosstalk reply last --body - < answer.txt\n  crosstalk reply last --fyi \"Thanks, got it.\"   # waits for nothing\n\nExit codes: as of crosstalk send; 1 if nothing waits for you."
@@ -203,12 +204,12 @@ fn waiting(store: &SqliteStore, has_text: bool) -> Result<Record, Failure> {
 
 /// Show another AI or person what was said
 ///
-/// Makes a message in the same thread. The forwarded words are quoted, with who wrote them, when, and whether the signature
-/// was verified: neither a reader nor a program takes them for a message, or for your words. The message asks for an answer
+/// Makes a message in the same thread. It quotes the forwarded words, with their author, the time, and whether the signature was
+/// verified, so that neither a reader nor a program mistakes them for a message, or for your words. The message asks for an answer
 /// unless --fyi says that it waits for none. It is kept, printed and put on the clipboard.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk forward last --to claude \"Do you agree?\"\n  crosstalk forward 01K74V8Q --to claude,gemini \"What is missing here?\"\n  crosstalk forward last --to claude --thread \"Where do we stand?\"\n\nExit codes: as of crosstalk send; 11 if a consent that the thread depends on is denied, revoked, over, or\nnot approved to be transferred (--approve-transfer)."
+    after_help = "Examples:\n  crosstalk forward last --to claude \"Do you agree?\"\n  crosstalk forward 01K74V8Q --to claude,gemini \"What is missing here?\"\n  crosstalk forward last --to claude --thread \"Where do we stand?\"\n\nExit codes: as of crosstalk send; 11 if a consent that the thread depends on is denied, revoked, expired, or\nnot approved to be transferred (--approve-transfer)."
 )]
 pub(crate) struct Forward {
     /// The message: its id or the beginning of it, or `last`, the latest of another party; of a thread, the latest one
@@ -232,7 +233,7 @@ pub(crate) struct Forward {
     /// The person who gave a consent agrees that the new party gets it
     #[arg(long)]
     approve_transfer: bool,
-    /// The characters that it may have; what is left out is counted
+    /// The maximum number of characters; a line counts the messages that do not fit
     #[arg(long, value_name = "N", default_value_t = DEFAULT_LIMIT)]
     limit: usize,
     #[command(flatten)]
@@ -303,11 +304,11 @@ impl Forward {
 
 /// Ask a person to step in, with the conversation so far
 ///
-/// One ESCALATE envelope holds the reason, what is open, the consent that holds, and every message of the thread, so that
-/// nothing has to be explained again. It is kept, printed and put on the clipboard.
+/// One ESCALATE envelope holds the reason, the open questions, the valid consent, and every message of the thread, so that nobody
+/// has to explain anything again. It is kept, printed and put on the clipboard.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk escalate last --to human://support.acme.com/queue/billing --reason \"refund above my limit\"\n  crosstalk escalate 01K74V6R0074 --to ANNA --reason \"needs a decision\" --urgency today\n\nExit codes: as of crosstalk send; 11 if a consent that the thread depends on is denied, revoked or over."
+    after_help = "Examples:\n  crosstalk escalate last --to human://support.acme.com/queue/billing --reason \"refund above my limit\"\n  crosstalk escalate 01K74V6R0074 --to ANNA --reason \"needs a decision\" --urgency today\n\nExit codes: as of crosstalk send; 11 if a consent that the thread depends on is denied, revoked or expired."
 )]
 pub(crate) struct Escalate {
     #[command(flatten)]
@@ -341,11 +342,11 @@ impl Escalate {
 
 /// Hand the conversation over to another agent or person
 ///
-/// One HANDOFF envelope holds what the new party has to be able to do, the consent that goes with it, and every message
-/// of the thread, so that nothing has to be explained again. It is kept, printed and put on the clipboard.
+/// One HANDOFF envelope holds the capabilities that the new party needs, the consent that goes with it, and every message of the
+/// thread, so that nobody has to explain anything again. It is kept, printed and put on the clipboard.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk handoff last --to gemini --capability sql --capability file-access\n  crosstalk handoff 01K74V6R0074 --to claude://session/abc123 --note \"Go on with table four.\"\n\nExit codes: as of crosstalk send; 11 if a consent that the thread depends on is denied, revoked, over, or\nnot approved to be transferred (--approve-transfer)."
+    after_help = "Examples:\n  crosstalk handoff last --to gemini --capability sql --capability file-access\n  crosstalk handoff 01K74V6R0074 --to claude://session/abc123 --note \"Go on with table four.\"\n\nExit codes: as of crosstalk send; 11 if a consent that the thread depends on is denied, revoked, expired, or\nnot approved to be transferred (--approve-transfer)."
 )]
 pub(crate) struct Handoff {
     #[command(flatten)]
@@ -376,13 +377,13 @@ impl Handoff {
 /// The most columns of a question that is listed.
 const QUOTED: usize = 40;
 
-/// Close a thread: nothing waits in it any more, and the others are told
+/// Close a thread: end the waiting in it, and tell the others
 ///
-/// Writes a CLOSE for each of the others, keeps it and puts it on the clipboard, one after the other. Questions that are open
-/// are listed first; on a terminal you are asked. Messages that come later are kept with a warning; new ones are refused.
+/// Writes a CLOSE for each of the others, keeps it and puts it on the clipboard, one after the other. Lists open questions first,
+/// and asks you on a terminal. Messages that come later are kept with a warning; the command rejects new ones of yours.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk close 01K74V6R0074 --reason \"decided: JWT with short expiry\"\n\nExit codes: 0 closed, 1 not found or not confirmed, 14 closed already."
+    after_help = "Examples:\n  crosstalk close 01K74V6R0074 --reason \"decided: JWT with short expiry\"\n\nExit codes: 0 closed, 1 not found or not confirmed, 14 already closed."
 )]
 pub(crate) struct Close {
     /// The thread, one of its messages, or `last`
@@ -449,7 +450,7 @@ impl Close {
         }
         if !to_carry.is_empty() && !self.delivery.json {
             let names = view::names(&to_carry);
-            console.tell(&format!("Still to be told, by you: {names}."))?;
+            console.tell(&format!("You still have to tell: {names}."))?;
         }
         Ok(exit)
     }
@@ -470,7 +471,7 @@ impl Close {
             many => (format!("{many} questions are"), "them"),
         };
         console.note(&format!(
-            "{what} without an answer in this thread; once it is closed, nobody waits for {pronoun}:"
+            "{what} without an answer in this thread; closing it ends the waiting for {pronoun}:"
         ))?;
         for record in open {
             let whom = match record.wait {
@@ -505,7 +506,7 @@ impl Close {
                 .find(|(_, used)| relay.is_some() && *used == relay)
             {
                 Some((first, _)) => console.note(&format!(
-                    "{} is not told: the relay takes one CLOSE for a thread, and that goes to {}",
+                    "{} is not told: the relay accepts one CLOSE for a thread, and that goes to {}",
                     view::party(&receiver),
                     view::party(first)
                 ))?,
@@ -537,7 +538,7 @@ struct ThreadTransfer {
     /// Where the answer goes, if not to the sender
     #[arg(long, value_name = "ADDRESS")]
     answer_to: Option<String>,
-    /// The characters that it may have; what is left out is counted
+    /// The maximum number of characters; a line counts the messages that do not fit
     #[arg(long, value_name = "N", default_value_t = DEFAULT_LIMIT)]
     limit: usize,
 }
@@ -602,7 +603,7 @@ impl ThreadTransfer {
         }
         let what = count(left_out, "message");
         console.note(&format!(
-            "{what} left out: the consent is over or was revoked"
+            "{what} left out: the consent has expired or was revoked"
         ))?;
         Ok(write(&thread.records)?)
     }

@@ -30,12 +30,12 @@ use std::sync::atomic::Ordering;
 /// the result, and which settings need a restart.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk serve\n  crosstalk serve --data /var/lib/crosstalk --listen 127.0.0.1:9000\n  crosstalk serve --name relay.example --log-format json --log warn\n  crosstalk serve --check --data /var/lib/crosstalk\n  crosstalk serve --health --data /var/lib/crosstalk\n\nIf stdout is no terminal, the URL is printed there as soon as the relay listens.\n\nExit codes: 0 stopped by a signal, 1 the store or the address can't be used, 2\nthe listen address needs tokens or an option is wrong, 12 the configuration\ncan't be read. With --check, those of the start; a relay that runs on the data\nfolder already is not in the way. With --health, 0 the relay is ready, 1 it is not."
+    after_help = "Examples:\n  crosstalk serve\n  crosstalk serve --data /var/lib/crosstalk --listen 127.0.0.1:9000\n  crosstalk serve --name relay.example --log-format json --log warn\n  crosstalk serve --check --data /var/lib/crosstalk\n  crosstalk serve --health --data /var/lib/crosstalk\n\nIf stdout is no terminal, the URL is printed there as soon as the relay listens.\n\nExit codes: 0 stopped by a signal, 1 the store or the address can't be used, 2\nthe listen address needs tokens or an option is wrong, 12 the configuration\ncan't be read. With --check, those of the start; a relay may run on the data\nfolder meanwhile. With --health, 0 the relay is ready, 1 it is not."
 )]
 pub(crate) struct Serve {
     #[command(flatten)]
     data: DataArgument,
-    /// Where to listen; 127.0.0.1:8799 if nothing is configured. Port 0 takes a free one
+    /// Where to listen; 127.0.0.1:8799 if nothing is configured. Port 0 picks a free one
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
     /// The configuration, instead of relay.toml in the data folder
@@ -110,7 +110,7 @@ impl StartOptions {
             listen: self.listen,
         };
         Some(format!(
-            "{change}. If that is not meant, start it with `{}`",
+            "{change}. If this is a mistake, start it with `{}`",
             before.command("", data)
         ))
     }
@@ -130,7 +130,7 @@ impl StartOptions {
 
 fn name(text: &str) -> Result<String, String> {
     match host_fault(text.strip_suffix('.').unwrap_or(text)) {
-        Some(fault) => Err(format!("it is no domain: {fault}")),
+        Some(fault) => Err(format!("this is no domain: {fault}")),
         None => Ok(text.to_owned()),
     }
 }
@@ -195,7 +195,7 @@ impl Serve {
         let tls = config.tls.as_ref().map(server::tls).transpose();
         let tls = tls.map_err(|e| Failure::failed(format!("TLS: {e}")))?;
         let listener = bind(config.listen)?;
-        give_up_privileges();
+        drop_privileges();
         let runtime = runtime(None)?;
         let relay = runtime.block_on(start(data, config, store))?;
         let result: Result<(), Failure> = runtime.block_on(async {
@@ -230,10 +230,10 @@ impl Serve {
         });
         runtime.block_on(relay.stop());
         match relay.metrics().backlog.load(Ordering::Relaxed) {
-            0 => tracing::info!("stopped: everything that was taken is filed"),
+            0 => tracing::info!("stopped: all accepted messages are indexed"),
             left => tracing::info!(
                 left,
-                "stopped: what is not filed yet is filed at the next start"
+                "stopped: the remaining messages are indexed at the next start"
             ),
         }
         // Tasks that still wait for something must not keep the process.
@@ -284,25 +284,25 @@ fn bind(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
 
 /// Drops the capability to listen on ports below 1024, which systemd may have given, so that programs that the relay
 /// starts do not have it.
-fn give_up_privileges() {
+fn drop_privileges() {
     #[cfg(target_os = "linux")]
     if let Err(fault) = rustix::thread::clear_ambient_capability_set() {
-        // A kernel without such sets has nothing to give up.
+        // A kernel without such sets has no capability to drop.
         tracing::debug!(reason = %fault, "ambient capabilities can't be cleared");
     }
 }
 
 fn unbound(address: SocketAddr, fault: &std::io::Error) -> Failure {
-    let way = match fault.kind() {
+    let help = match fault.kind() {
         std::io::ErrorKind::AddrInUse => {
-            ": another program listens there; choose another address with --listen"
+            "another program listens there: choose another address with --listen"
         }
         std::io::ErrorKind::PermissionDenied => {
-            ": choose a port from 1024 on with --listen, or start the relay with the unit of systemd, which allows it"
+            "choose a port from 1024 on with --listen, or start the relay with the systemd unit, which allows it"
         }
         _ => "",
     };
-    Failure::failed(format!("can't listen on {address}: {fault}{way}"))
+    Failure::failed(format!("can't listen on {address}: {fault}")).help(help)
 }
 
 /// The first lines of a relay.
@@ -364,8 +364,8 @@ impl Greeting<'_> {
                 "listening"
             ),
         }
-        const ADVICE: &str = "what is sent can be read on its way: set [tls] in relay.toml, or put a proxy with TLS in front \
-                              and listen on loopback";
+        const ADVICE: &str = "others can read the messages on their way: set [tls] in relay.toml, \
+                              or put a proxy with TLS in front and listen on loopback";
         match (self.needs_tls(), format) {
             (true, LogFormat::Text) => console.warning(ADVICE)?,
             (true, LogFormat::Json) => tracing::warn!(listen = %self.address, "{ADVICE}"),

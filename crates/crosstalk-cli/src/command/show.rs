@@ -87,7 +87,7 @@ impl Show {
         if self.copy {
             records.iter().try_for_each(lookup::require_text)?;
             if !records.iter().all(|r| is_sound(r.verdict)) {
-                console.warning("it must not be acted on")?;
+                console.warning("nobody may act on it")?;
             }
             let texts: Vec<String> = records
                 .iter()
@@ -119,7 +119,7 @@ impl Show {
         let wanted = wanted.filter(|_| !self.what().eq_ignore_ascii_case(lookup::LAST));
         let compared = Compared::find(&records, wanted.as_deref()).ok_or_else(|| {
             Failure::failed("nothing to compare")
-                .help("`crosstalk send chatgpt,claude \"…\"` puts a question to several")
+                .help("`crosstalk send chatgpt,claude \"…\"` asks several")
         })?;
         let look = Look {
             unfold: self.unfold,
@@ -238,7 +238,7 @@ impl Threads {
             };
             console.talk(&match (self.waiting, asked) {
                 (true, 0) => "nothing waits for you\n".to_owned(),
-                (true, _) => "nothing waits for you; `crosstalk waiting` lists what you wait for\n"
+                (true, _) => "nothing waits for you; `crosstalk waiting` lists the answers that you wait for\n"
                     .to_owned(),
                 (false, _) if is_filtered => "there is no such conversation\n".to_owned(),
                 (false, _) => format!("{NOTHING}\n"),
@@ -251,11 +251,10 @@ impl Threads {
     }
 }
 
-/// Show what you wait for, from whom, and since when
+/// Show the answers that you wait for, from whom, and since when
 ///
-/// These are the questions that you sent and that are not answered. Of a poll, those are named who have not answered yet. A
-/// message that was not copied or handed over says so; the relays of the settings are asked, for two seconds in all, how far
-/// the others are.
+/// Lists the questions that you sent and that are not answered. For a poll, names the voters that have not answered yet. Says which
+/// messages were not copied or handed over, and asks the relays of the settings, for two seconds in all, how far the others are.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk waiting\n  crosstalk waiting --local                  # ask no relay\n  crosstalk waiting --done 01K74V8Q          # you want no answer any more\n  crosstalk waiting --json | jq -r '.messages[].waits_for[]'\n\nExit codes: 0 shown, also if you wait for nothing; 1 a message of --done did not wait for an answer."
@@ -355,9 +354,9 @@ fn report(
 
 /// Find messages by their words, the latest first
 ///
-/// Every word has to be there, in any case and with or without accents. The last word may be the beginning of one, as any
-/// word with a * may: auth* finds authority. "Some words" in quotes have to be whole and follow each other; from:, to:,
-/// context: and intent: before a word look there alone.
+/// A message has to have every word, in upper or lower case and with or without accents. The last word may be the beginning of one,
+/// as any word with a * may: auth* finds authority. "Some words" in quotes have to be whole and follow each other; from:, to:,
+/// context: and intent: before a word search only there.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk search jwt expi\n  crosstalk search '\"short expiry\"' from:chatgpt\n  crosstalk search --json 'auth*' | jq -r '.messages[].id'\n\nExit codes: 0 found, 1 nothing found, 2 no word to look for."

@@ -17,9 +17,9 @@ use std::path::PathBuf;
 
 /// Sign envelopes
 ///
-/// Adds a message id if there is none, the block `meta: integrity`, and the signature. The text is read as a paste;
-/// nothing is signed if a repair had to leave text out. A message that is signed already is refused, since it may be
-/// somebody else's. If one of several can't be signed, none is.
+/// Adds a message id if there is none, the block `meta: integrity`, and the signature. Reads the text as a paste, and signs nothing
+/// if a repair has to leave text out. Rejects a message that is signed already, since another person may have written it. If one of
+/// several can't be signed, none is.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk sign message.txt > signed.txt\n  crosstalk sign --key alice@example.com --with-key message.txt > signed.txt\n  crosstalk build message.json | crosstalk sign | crosstalk fmt --fence"
@@ -34,7 +34,7 @@ pub(crate) struct Sign {
     /// Send the public key along, for people who don't have it yet; after a rotation with the proof of the old key
     #[arg(long)]
     with_key: bool,
-    /// Sign anew what is signed already
+    /// Replace the signature of a message that is signed already
     #[arg(long)]
     replace: bool,
     /// The time to write as Signed-At, in place of now
@@ -94,7 +94,7 @@ impl Sign {
         carets.tell(console, &faults)?;
         if faults.iter().any(|d| d.rule.drops) {
             console.talk(
-                "nothing was signed: the repair would leave out what is shown above. Put it where it belongs, or take it out\n",
+                "nothing was signed: the repair would leave out the text shown above. Put it where it belongs, or remove it\n",
             )?;
         }
         let exit = Exit::of(&faults);

@@ -18,8 +18,8 @@ const FIRST: [(&str, &str); 6] = [
     ),
     ("crosstalk paste", "keep the answer that you copied"),
     ("crosstalk show last", "read it again"),
-    ("crosstalk reply", "answer what waits for you"),
-    ("crosstalk inbox", "see what waits for you"),
+    ("crosstalk reply", "answer a message that waits for you"),
+    ("crosstalk inbox", "list the messages that wait for you"),
     ("crosstalk threads", "see your conversations"),
 ];
 

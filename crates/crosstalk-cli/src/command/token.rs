@@ -20,9 +20,9 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 group! {
-    /// Make, list and revoke the tokens of a relay
+    /// Create, list and revoke the tokens of a relay
     ///
-    /// Works on the data folder of the relay, on the machine where it runs; a relay that is running goes by it at once. The
+    /// Works on the data folder of the relay, on the machine where it runs; a running relay uses the change at once. The
     /// relay keeps only a hash of each token.
     #[command(
         after_help = "Examples:\n  crosstalk token create ann --role person --for 'human://acme.example/ann' --out ann.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d\n  crosstalk token list\n  crosstalk token revoke ci"
@@ -60,7 +60,7 @@ impl RevokeToken {
                 if count_active_tokens(&store)? == 0 {
                     let create = self.data.command(NARROW_TOKEN);
                     console.talk(&format!(
-                        "It was the last active token, and the relay stays closed. Create another one with\n`{create}`.\n"
+                        "It was the last active token, and every client still needs one. Create another one with\n`{create}`.\n"
                     ))?;
                 }
                 Ok(Exit::SUCCESS)
@@ -79,7 +79,7 @@ impl RevokeToken {
 /// shown again.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk token create ann --role person --for human://acme.example/ann --for ANN --out ann.token\n  crosstalk token create bo --role person --for BO --courier CHATGPT --out bo.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d --out ci.token\n  crosstalk token create ops --role admin --expires 2027-01-31 --out ops.token\n  crosstalk token create prometheus --role monitor --out prometheus.token\n\nExit codes: 0 made, 1 there is one of this name or the file is there, 2 wrong usage."
+    after_help = "Examples:\n  crosstalk token create ann --role person --for human://acme.example/ann --for ANN --out ann.token\n  crosstalk token create bo --role person --for BO --courier CHATGPT --out bo.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d --out ci.token\n  crosstalk token create ops --role admin --expires 2027-01-31 --out ops.token\n  crosstalk token create prometheus --role monitor --out prometheus.token\n\nExit codes: 0 created, 1 a token of this name exists or the file is there, 2 wrong usage."
 )]
 struct CreateToken {
     /// The name of the token in lists and logs
@@ -96,7 +96,7 @@ struct CreateToken {
     /// be given again. A person carries their own messages without it
     #[arg(long, value_name = "PATTERN", num_args = 1.., value_parser = pattern)]
     courier: Vec<String>,
-    /// When it ends: 90d, 12h, 8w, or a date; without it, never
+    /// When it expires: 90d, 12h, 8w, or a date; without it, never
     #[arg(long, value_name = "TIME", value_parser = clock::until)]
     expires: Option<Timestamp>,
     /// Write the secret to this new file, for its owner alone, and not on stdout
@@ -148,7 +148,7 @@ fn new_file(path: &Path) -> Result<File, Failure> {
         match fault.kind() {
             // The existing file may be the only copy of a secret.
             ErrorKind::AlreadyExists => Failure::failed(format!(
-                "{} is there already, and no token was made",
+                "{} already exists, so no token was created",
                 shown_path(&shown)
             ))
             .help(
@@ -165,7 +165,7 @@ impl CreateToken {
         let role = Role::from(self.role);
         if !role.may_carry() && !self.courier.is_empty() {
             return Err(Failure::usage("a program does not carry messages")
-                .help("leave --courier out, or make a token for a person"));
+                .help("leave --courier out, or create a token for a person"));
         }
         if role == Role::Monitor && !self.addresses.is_empty() {
             return Err(
@@ -191,7 +191,7 @@ impl CreateToken {
                 let _ = std::fs::remove_file(path);
             }
             let name = &token.name;
-            return Err(Failure::failed(format!("there is a token `{name}` already, or there was one: a revoked token keeps its name, which the audit log has")).help("choose \
+            return Err(Failure::failed(format!("a token `{name}` exists, or existed: a revoked token keeps its name, which is in the audit log")).help("choose \
                  another name"));
         }
         match (file, &self.out) {
@@ -204,7 +204,7 @@ impl CreateToken {
             }
         }
         if token.role == Role::Agent && token.addresses.iter().any(|a| is_human(a)) {
-            console.warning("an agent never speaks for a person: the human:// addresses of this token open nothing")?;
+            console.warning("an agent never speaks for a person: the human:// addresses of this token have no effect")?;
         }
         let ends = token.expires_at.map_or("It never expires".to_owned(), |t| {
             format!("It expires on {t}")
@@ -213,8 +213,8 @@ impl CreateToken {
         let use_of = match token.role {
             // It reads nothing but the metrics.
             Role::Monitor => {
-                "Prometheus takes it as `authorization: {credentials_file: FILE}`, other programs as the header `Authorization: \
-                 Bearer …` of GET /metrics"
+                "Prometheus reads it from `authorization: {credentials_file: FILE}`; other \
+                 programs send the header `Authorization: Bearer …` with GET /metrics"
             }
             _ => {
                 "To use it: `crosstalk relay add URL --token-file FILE`, or the header `Authorization: Bearer …`"

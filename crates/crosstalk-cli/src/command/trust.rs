@@ -58,7 +58,7 @@ fn each_message(
     Ok(exit)
 }
 
-/// List the keys of others that are known, and what became of them
+/// List the known keys of others, with their state
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk trust list\n  crosstalk trust list --json | jq -r '.keys[].id'"
@@ -126,7 +126,7 @@ struct PinKey {
     /// You have compared the fingerprint with the sender: the pin is a manual one
     #[arg(long, conflicts_with = "key")]
     compared: bool,
-    /// Take the place of another key of this id, or take the sender from another id
+    /// Replace another key of this id, or move the sender from another id
     #[arg(long)]
     replace: bool,
 }
@@ -153,7 +153,7 @@ impl PinKey {
         if let Some(did) = PublicKey::from_did(id)
             && did.as_ref() != Ok(&key)
         {
-            let message = format!("{id} is another key than the one that was given");
+            let message = format!("{id} is another key than the given one");
             return Err(Failure::malformed(message));
         }
         require_allowed(&key)?;
@@ -300,7 +300,7 @@ fn is_for_a_person(verdict: &Verdict) -> bool {
 fn advice(verdict: &Verdict) -> String {
     match verdict.word() {
         word if word.is_signed() => {
-            "The message does not bring its key along: pin it with --key.".to_owned()
+            "The message does not contain its key: pin it with --key.".to_owned()
         }
         _ => verdict.next(),
     }
@@ -371,7 +371,7 @@ fn remove(trust: &mut Trust, id: &str, only: Option<&PublicKey>) -> (usize, usiz
     (removed, revoked)
 }
 
-/// Refuse a key, even if its domain or other keys vouch for it
+/// Distrust a key, even if its domain or other keys vouch for it
 ///
 /// Without --key, every key that is known for the id. `crosstalk trust remove` undoes it.
 #[derive(Args, Debug)]
@@ -430,7 +430,7 @@ impl DistrustKey {
     }
 }
 
-/// Write the keys that are known, for another machine or another person
+/// Write the known keys, for another machine or another person
 ///
 /// Answers of DNS are not among them. Everyone who imports the file trusts the keys that you trust.
 #[derive(Args, Debug)]
@@ -462,10 +462,10 @@ impl ExportTrust {
     }
 }
 
-/// Take over a trust file, or the new keys and revocations that messages announce
+/// Import a trust file, or the new keys and revocations that messages announce
 ///
-/// Of a trust file, what contradicts your own is left out and named. A message that announces a new key is accepted if
-/// the old one is pinned; a revocation is accepted if the key itself or its successor signed it.
+/// Leaves out entries of a trust file that contradict your own, and names them. Accepts a message that announces a new key if the
+/// old one is pinned, and a revocation if the key itself or its successor signed it.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk trust import rotation.txt\n  crosstalk trust import /media/stick/trust.toml"
@@ -534,7 +534,7 @@ fn merge(
         console.talk(&format!("{word}: {}\n", escape(&text)))?;
     }
     let (taken, left) = (count(new.len(), "key"), count(refused.len(), "key"));
-    console.talk(&format!("{name}: {taken} taken over, {left} left out\n"))?;
+    console.talk(&format!("{name}: {taken} imported, {left} left out\n"))?;
     Ok(match refused.is_empty() {
         true => Exit::SUCCESS,
         false => ErrorCode::Perm.into(),
@@ -618,8 +618,8 @@ const SOON: u32 = 7;
 
 /// Check the trusted keys, and report problems
 ///
-/// Without ids, everything. With --dns, the domains of the keys are asked. The exit code is 1 if something is wrong:
-/// a key that its domain does not list, a key on the deny list, an unknown id.
+/// Without ids, checks everything. With --dns, asks the domains of the keys. The exit code is 1 if something is wrong: a key that
+/// its domain does not list, a key on the deny list, an unknown id.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk trust check\n  crosstalk trust check --dns alice@example.com"
@@ -855,7 +855,7 @@ fn explain_refusal(pin: &KnownKey, fault: &PinError, replace: &str) -> String {
         ),
         PinError::SenderChanged(ids) => format!(
             "{} has signed as {} so far, and not as {id}\n  other key  {}\n\
-             ask the sender by another way; if {id} is theirs, {replace}",
+             ask the sender over another channel; if {id} is theirs, {replace}",
             pin.senders.join(", "),
             ids.join(" or "),
             pin.key.fingerprint()

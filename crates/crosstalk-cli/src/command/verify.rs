@@ -21,10 +21,10 @@ use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Diagnostic, Document, LineIndex, PublicKey, Reading, Timestamp};
 use crosstalk_protocol::{Trust, Verdict, VerdictWord, VerifyContext};
 
-/// Say who signed an envelope, and whether it is whole
+/// Verify who signed an envelope, and whether it is whole
 ///
-/// The text is read as a paste. The verdict is one word, a sentence and what to do next; the body is not shown unless
-/// --text asks for it. Nothing is pinned, and no name server is asked without --dns.
+/// Reads the text as a paste. The verdict is one word, a sentence and what to do next; only --text shows the body. The command pins
+/// nothing, and asks no name server without --dns.
 #[derive(Args, Debug)]
 #[command(
     after_help = format!("{}\n\nExamples:\n  crosstalk verify pasted.txt\n  crosstalk verify --text pasted.txt > message.crosstalk\n  crosstalk verify --json --dns pasted.txt | jq -r .verdict", exit::verdicts())
@@ -32,10 +32,10 @@ use crosstalk_protocol::{Trust, Verdict, VerdictWord, VerifyContext};
 pub(crate) struct Verify {
     #[command(flatten)]
     files: Files,
-    /// Print JSON of the form crosstalk.verify/1, one object a line
+    /// Print JSON of the form crosstalk.verify/1, one object per line
     #[arg(long, conflicts_with = "text")]
     json: bool,
-    /// Print the verified message, rebuilt from what was signed, and the verdict on stderr
+    /// Print the verified message, rebuilt from the signed bytes, and the verdict on stderr
     #[arg(long)]
     text: bool,
     /// Check with this key and no other: a PEM file with a public key, or a record
@@ -234,7 +234,7 @@ fn upper(text: &str) -> String {
 }
 
 /// What stands above a restored text.
-const RESTORED: &str = "What follows on stdout is the message with its original line breaks, restored. It verifies; the paste does not.\n";
+const RESTORED: &str = "stdout has the message with its original line breaks, restored. It verifies; the paste does not.\n";
 
 const NAMES: usize = 13;
 
@@ -378,8 +378,8 @@ fn report_rc1(word: VerdictWord, result: &Result<Rc1, Rc1Error>) -> VerifyReport
         Ok(verified) => verified,
         Err(fault) => {
             return VerifyReport {
-                sentence: format!("This is no message of the rc1 test format that fits: {fault}."),
-                next: "Don't act on it; check messages of today without --rc1.".to_owned(),
+                sentence: format!("This is no valid message of the rc1 test format: {fault}."),
+                next: "Don't act on it; check current messages without --rc1.".to_owned(),
                 ..report
             };
         }

@@ -99,3 +99,17 @@ impl BundleFiles for BundleFolder {
         }
     }
 }
+
+/// Rejects a folder that is not empty: its files would count as part of the bundle.
+pub(crate) fn require_empty(folder: &Path) -> Result<(), Failure> {
+    let mut entries = match std::fs::read_dir(folder) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(|e| Failure::at(folder, e))?,
+    };
+    match entries.next() {
+        Some(_) => Err(
+            Failure::failed(format!("{} is not empty", folder.display())).help("name a new folder"),
+        ),
+        None => Ok(()),
+    }
+}

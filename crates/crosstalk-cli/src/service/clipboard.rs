@@ -100,7 +100,7 @@ impl Copied {
         match self {
             Self::System => "copied to the clipboard",
             Self::Terminal => {
-                "sent to the terminal for its clipboard; the terminal does not say whether it took it"
+                "sent to the terminal for its clipboard; the terminal does not confirm it"
             }
         }
     }

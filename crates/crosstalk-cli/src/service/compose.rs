@@ -78,7 +78,7 @@ pub(crate) struct Content {
     /// The scope of the consent: general, pii, medical, financial …
     #[arg(long, value_name = "SCOPE", value_parser = scope)]
     scope: Option<String>,
-    /// When the consent ends: 30d, 12h, 8w, a date or a time
+    /// When the consent expires: 30d, 12h, 8w, a date or a time
     #[arg(long, value_name = "TIME", value_parser = clock::end)]
     expires: Option<Timestamp>,
     /// The name of the consent
@@ -447,7 +447,7 @@ impl Content {
         if self.expires.is_some_and(|t| t <= clock::now()) {
             return Err(Failure::refused(
                 ErrorCode::Consent,
-                "nothing was sent: the consent is over (--expires)",
+                "nothing was sent: the consent has expired (--expires)",
             ));
         }
         let intent = self.intent.as_ref().map(|i| i.to_uppercase());
@@ -522,8 +522,8 @@ impl Content {
             let what: Vec<String> = what.map(|(kind, n)| format!("{n} {kind}")).collect();
             let what = what.join(", ");
             let advice = format!(
-                "the text looks as if it holds personal data ({what}) and no consent is given: --redact takes it out, \
-                 --consent explicit_yes --scope pii says that you may send it"
+                "the text seems to have personal data ({what}) and no consent is given: --redact \
+                 replaces it, --consent explicit_yes --scope pii says that you may send it"
             );
             console.warning(&advice)?;
         }
@@ -589,7 +589,7 @@ fn split_meta(entry: &str) -> Result<(&str, &str, &str), Failure> {
     });
     if let Some((namespace @ ("integrity" | "key" | "audit" | "email"), ..)) = parts {
         return Err(Failure::usage(format!(
-            "`meta: {namespace}` is not written by hand: signing and the hops on the way write it"
+            "you can't set `meta: {namespace}`: signing and the relays write it"
         )));
     }
     parts.ok_or_else(|| {

@@ -179,7 +179,7 @@ impl Renewal<'_> {
         match (self.expires, kept) {
             (None, Some(end)) => {
                 console.note(&format!(
-                    "the consent {id} still ends at {end}, and so does this message; --expires gives another end"
+                    "the consent {id} still expires at {end}, and so does this message; --expires changes that"
                 ))?;
                 Ok(Some(end))
             }
@@ -211,7 +211,7 @@ impl Renewal<'_> {
             let old = before
                 .expires
                 .map_or_else(|| "no end".to_owned(), |t| t.to_string());
-            changes.push(format!("end {old} → {end}"));
+            changes.push(format!("expiry {old} → {end}"));
         }
         let mut to = before.to.clone();
         to.extend(self.to.iter().filter(|a| !before.to.contains(a)).cloned());
@@ -297,8 +297,8 @@ pub(crate) fn scrub(console: &mut Console, store: &mut SqliteStore) -> Result<()
         }
     }
     console.warning(
-        "another program still reads the store, so that parts of what was erased may still be in its files: end it, then \
-         `crosstalk consent list` takes them out",
+        "another program still reads the store, so its files may still have parts of the erased \
+         texts: end that program, then `crosstalk consent list` removes them",
     )
 }
 

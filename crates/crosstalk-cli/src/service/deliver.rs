@@ -72,8 +72,8 @@ pub(crate) struct SendOptions {
     /// No code fence, whatever the settings say
     #[arg(long)]
     no_fence: bool,
-    /// Copy the primer along, a short text that teaches the other AI the format; else it goes along with the first
-    /// message of a thread, until an envelope of that AI was pasted
+    /// Copy the primer too, a short text that teaches the other AI the format; by default it goes with the first message of a
+    /// thread, until you have pasted an envelope of that AI
     #[arg(long, overrides_with = "no_primer")]
     primer: bool,
     /// No primer, whatever the settings say
@@ -328,10 +328,10 @@ impl SendOptions {
         let kept = (sealed.text.as_str(), sealed.key.as_ref());
         let (outcome, revoked) = keep(console, workspace, store, kept, sealed.at)?;
         let StoreOutcome::Filed { id, .. } = outcome else {
-            return Err(
-                Failure::failed("the message was not kept, because its id is taken")
-                    .help("try again"),
-            );
+            return Err(Failure::failed(
+                "the message was not kept, because another message has its id",
+            )
+            .help("try again"));
         };
         let record = store.message(&id)?;
         let record = record.ok_or_else(|| Failure::failed("the message is gone"))?;

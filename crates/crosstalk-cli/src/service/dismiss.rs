@@ -40,7 +40,7 @@ pub(crate) fn dismiss(
             ),
             (false, Awaited::OfOthers, Wait::Me) => {
                 format!(
-                    "waits for your answer; `crosstalk inbox --done {id}` takes it out without one"
+                    "waits for your answer; `crosstalk inbox --done {id}` removes it without one"
                 )
             }
             (false, Awaited::OfMe, _) => "did not wait for you".to_owned(),

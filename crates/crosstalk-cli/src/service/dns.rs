@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// Whether and which name servers to ask.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct DnsOptions {
-    /// Ask the domain of the key id for its keys. Without this, nothing is sent
+    /// Ask the domain of the key id for its keys. Without this, the command asks no name server
     #[arg(long)]
     pub(crate) dns: bool,
     /// Ask this name server, and not those of the system

@@ -67,7 +67,7 @@ impl From<EditorError> for Failure {
                     .help("give it with --body, or name an editor in VISUAL or EDITOR");
             }
             EditorError::NoEditor => {
-                return Self::usage("no editor is found")
+                return Self::usage("no editor found")
                     .help("name one in VISUAL or EDITOR, or give the text with --body");
             }
             EditorError::Failed(name, why, kept) => (
@@ -81,7 +81,7 @@ impl From<EditorError> for Failure {
                 kept,
             ),
         };
-        let kept = kept.map(|path| format!("nothing is lost, the draft is in {}", path.display()));
+        let kept = kept.map(|path| format!("the draft is kept in {}", path.display()));
         let help = [Some(help.to_owned()).filter(|h| !h.is_empty()), kept];
         let help: Vec<String> = help.into_iter().flatten().collect();
         Self::failed(what).help(help.join("; "))

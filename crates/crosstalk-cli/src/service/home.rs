@@ -62,7 +62,7 @@ impl KeysAndTrust {
         match (active.next(), active.next()) {
             (Some(only), None) => Ok(only),
             (None, _) => Err(Failure::failed("there is no key to sign with")
-                .help("make one with `crosstalk key new --id you@example.com`")),
+                .help("create one with `crosstalk key new --id you@example.com`")),
             (Some(first), Some(second)) => {
                 let ids = [first, second].into_iter().chain(active);
                 let ids: Vec<String> = ids.map(|k| k.facts.id).collect();
@@ -93,7 +93,7 @@ pub(crate) fn require_active(key: &StoredKey) -> Result<(), Failure> {
     let (what, help) = if let Some(revoked) = &key.facts.revoked {
         (
             format!("the key {id} was revoked on {}", revoked.at),
-            "make a new one with `crosstalk key new --id ID`, under another id".to_owned(),
+            "create a new one with `crosstalk key new --id ID`, under another id".to_owned(),
         )
     } else if let Some(retired) = &key.facts.retired {
         (
@@ -150,7 +150,7 @@ pub(crate) fn require_allowed(key: &PublicKey) -> Result<(), Failure> {
     match key.denied() {
         Some(reason) => Err(Failure::of_rule(
             &rule::KEY_DENIED,
-            &format!("the key counts for nobody: it was {reason}"),
+            &format!("nobody may trust the key: it was {reason}"),
         )),
         None => Ok(()),
     }

@@ -160,7 +160,7 @@ impl<'a> Intake<'a> {
         let is_message = |d: &&Document<'_>| !is_primer_example(d);
         let documents: Vec<&Document<'_>> = scan.documents.iter().filter(is_message).collect();
         if documents.is_empty() {
-            console.talk("There is nothing but the example of the primer.\n")?;
+            console.talk("The text has only the example of the primer.\n")?;
             return Ok(exit);
         }
         let mut store = self.workspace.store(console)?;

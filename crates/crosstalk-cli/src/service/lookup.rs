@@ -279,7 +279,7 @@ pub(crate) fn why_gone(record: &Record) -> Option<String> {
         return None;
     }
     Some(match record.expires {
-        Some(end) if end <= clock::exact() => format!("its consent ended on {end}"),
+        Some(end) if end <= clock::exact() => format!("its consent expired on {end}"),
         _ => "its consent was revoked, and the text erased".to_owned(),
     })
 }
@@ -292,10 +292,7 @@ pub(crate) fn require_text(record: &Record) -> Result<(), Failure> {
             ErrorCode::Consent,
             format!("the message {} has no text any more: {why}", record.id),
         )
-        .help(
-            "ask for a new consent (`crosstalk consent list --all` shows \
-                 what was granted)",
-        )),
+        .help("ask for a new consent (`crosstalk consent list --all` lists the consents)")),
     }
 }
 
@@ -398,7 +395,7 @@ pub(crate) fn with_text(
     if kept.len() < all {
         let what = paragraph::count(all - kept.len(), "message");
         console.note(&format!(
-            "{what} left out: the consent is over or was revoked"
+            "{what} left out: the consent has expired or was revoked"
         ))?;
     }
     Ok(kept)

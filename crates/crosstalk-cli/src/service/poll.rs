@@ -74,7 +74,7 @@ impl KeptPoll {
         }
         let options: Vec<String> = call.options.iter().map(|o| view::line(o)).collect();
         Ok(Some(format!(
-            "not counted: {why}; say what it means with `crosstalk poll count {} --as CHOICE`, out of: {}",
+            "not counted: {why}; count it with `crosstalk poll count {} --as CHOICE`, out of: {}",
             view::short(store, &answer.id)?,
             options.join(" | ")
         )))

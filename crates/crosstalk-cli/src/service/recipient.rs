@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 /// Whether and whom to ask for the address of a name.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Ask {
-    /// Ask the domain for the address of a name. Without this or the setting `dns`, nothing is sent
+    /// Ask the domain for the address of a name. Without this or the setting `dns`, the command asks no name server
     #[arg(long)]
     dns: bool,
     /// The domain that lists addresses of names; else that of the settings

@@ -106,7 +106,7 @@ pub(crate) fn still_waits(
         several => format!("one of {}", view::names(several)),
     };
     Ok(format!(
-        "{} was not asked, so {question_id} waits on; if it is the answer of {names}, `crosstalk move {id} --answers \
+        "{} was not asked, so {question_id} still waits; if it is the answer of {names}, `crosstalk move {id} --answers \
          {question_id} --from {first}` files it so",
         view::line(&record.sender),
     ))

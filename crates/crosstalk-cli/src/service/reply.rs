@@ -23,7 +23,7 @@ pub(crate) fn answer(
 ) -> Result<Exit, Failure> {
     delivery.require_key(workspace)?;
     if !is_sound(answered.verdict) {
-        console.warning("you answer a message that must not be acted on")?;
+        console.warning("you answer a message on which nobody may act")?;
     }
     let (sender, receiver) = sides(workspace, answered, content)?;
     if answered.side != Side::Mine
@@ -32,7 +32,7 @@ pub(crate) fn answer(
     {
         let from = &answered.sender;
         console.note(&format!(
-            "the message wants its answer at {receiver} (X-Reply-To), not at {from}"
+            "the message asks for its answer at {receiver} (X-Reply-To), not at {from}"
         ))?;
     }
     warn_of_stranger(console, answered, (&sender, content))?;
@@ -93,7 +93,7 @@ fn warn_of_stranger(
         return Ok(());
     }
     console.warning(&format!(
-        "{} is not among those who are asked, so this is no ballot: answer with --from NAME for one of {}",
+        "{} is no voter, so this is no ballot: answer with --from NAME for one of {}",
         escape(sender),
         view::names(&call.invited)
     ))

@@ -203,15 +203,11 @@ impl Settings {
             return Ok(());
         }
         let file = self.path.display();
-        Err(Failure::usage(match self.profiles.as_slice() {
-            [] => format!(
-                "there is no profile `{name}`: `{file}` has none; a table [profile.{name}] there makes one"
-            ),
-            all => format!(
-                "there is no profile `{name}`: `{file}` has {}",
-                all.join(", ")
-            ),
-        }))
+        let help = match self.profiles.as_slice() {
+            [] => format!("add a table [profile.{name}] to `{file}`"),
+            all => format!("`{file}` has {}", all.join(", ")),
+        };
+        Err(Failure::usage(format!("there is no profile `{name}`")).help(help))
     }
 
     pub(crate) fn value(&self, key: SettingKey) -> (Option<Value>, SettingSource) {

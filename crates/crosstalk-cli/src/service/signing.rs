@@ -34,14 +34,14 @@ pub(crate) fn require_verified(text: &str, signer: &Signer<'_>) -> Result<(), Fa
     let mut document = Document::parse(text, Reading::Strict);
     document.check();
     if let Some(fault) = document.diagnostics().iter().find(|d| d.is_error()) {
-        let what = format!("the signed message would be refused: {}", fault.message);
+        let what = format!("the signed message would be rejected: {}", fault.message);
         return Err(Failure::of_rule(fault.rule, &what));
     }
     let authentic = authenticate(&document, &signer.key.public()).ok();
     match authentic.is_some_and(|a| a.verified().is_some()) {
         true => Ok(()),
         false => Err(Failure::failed(
-            "the signed message does not verify, so it is not given out: this is a fault of the program",
+            "the signed message does not verify, so it is not printed: this is a fault of the program",
         )),
     }
 }

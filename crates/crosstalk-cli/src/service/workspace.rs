@@ -101,7 +101,7 @@ fn tell_migration(console: &mut Console, store: &SqliteStore) -> Result<(), Fail
     };
     let backup = backup.to_string_lossy();
     console.talk(&format!(
-        "{}: the store was of version {from} and was brought to that of this program; as it was, it is in {}\n",
+        "{}: the store was of version {from} and was upgraded; a copy of the old one is in {}\n",
         styled(YELLOW, "note"),
         shown_path(&backup)
     ))

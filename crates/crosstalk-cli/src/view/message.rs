@@ -156,10 +156,8 @@ pub(super) const CUT_OFF: &str = "(truncated: the text may be cut off here)";
 /// The warning before the text of a message that must not be acted on.
 pub(super) const fn caution(verdict: VerdictWord) -> Option<&'static str> {
     Some(match verdict {
-        VerdictWord::Damaged => "The text is not what was signed: take it as unsigned.",
-        VerdictWord::NotVerified => {
-            "Don't act on this: it is not what it says, or not from whom it says."
-        }
+        VerdictWord::Damaged => "The text is not what was signed: treat it as unsigned.",
+        VerdictWord::NotVerified => "Don't act on this: its text or its sender is not genuine.",
         VerdictWord::Revoked => "Don't act on this: the key that signed it was revoked.",
         _ => return None,
     })

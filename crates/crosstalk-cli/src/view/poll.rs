@@ -151,12 +151,12 @@ fn counted(out: &mut String, ballot: &CountedReport, is_veiled: bool) {
         "first-line" if !is_veiled => notes.push("read from the first line".to_owned()),
         "correction" => {
             let by = ballot.corrected.as_ref().map_or("a person", |c| &c.by);
-            notes.push(format!("read so by {}", view::line(by)));
+            notes.push(format!("counted by {}", view::line(by)));
         }
         _ => {}
     }
     if ballot.undated {
-        notes.push("nobody can say when it was written".to_owned());
+        notes.push("the time of writing is unknown".to_owned());
     }
     if ballot.signature == "holds" {
         let pkid = ballot.pkid.as_deref().unwrap_or_default();
@@ -179,7 +179,7 @@ fn not_counted(out: &mut String, answer: &NotCountedReport, can_correct: bool) {
     let _ = writeln!(out, "  {from}: {label} {why}{detail}");
     if can_correct && matches!(why.as_str(), "unreadable" | "other-parent") {
         let name = view::line(answer.message.as_ref().unwrap_or(&answer.digest));
-        let advice = format!("    to say what it means: crosstalk poll count {name} --as …");
+        let advice = format!("    to count it: crosstalk poll count {name} --as …");
         let _ = writeln!(out, "{}", styled(DIM, &advice));
     }
 }

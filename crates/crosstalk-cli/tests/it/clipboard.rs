@@ -166,12 +166,12 @@ fn what_is_no_text_is_refused_in_a_sentence() {
     server.copy("image/png", b"\x89PNG\r\n\x1a\n");
     assert_eq!(
         show(),
-        "error: what is on the clipboard is no text; copy the message again, as text\n"
+        "error: the clipboard has no text; copy the message again, as text\n"
     );
     server.copy("text/uri-list", b"file:///etc/passwd\r\n");
     assert!(show().contains("there are files on the clipboard, and no text"));
     server.copy("UTF8_STRING", b"caf\xe9");
-    assert!(show().contains("is no text"));
+    assert!(show().contains("has no text"));
     server.copy("UTF8_STRING", b"");
     assert!(show().contains("there is no text"));
 }

@@ -29,7 +29,7 @@ fn file(home: &Home) -> String {
 
 /// Where a failed edit left the text, out of what was said about it.
 fn kept(said: &str) -> String {
-    let path = said.split("what you wrote is in `").nth(1);
+    let path = said.split("your text is in `").nth(1);
     let path = path.and_then(|p| p.split('`').next()).unwrap();
     let text = std::fs::read_to_string(path).unwrap();
     std::fs::remove_file(path).unwrap();

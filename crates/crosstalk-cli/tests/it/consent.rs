@@ -465,7 +465,7 @@ fn a_message_under_a_consent_keeps_the_end_of_the_consent() {
         "{}",
         sent.out
     );
-    assert!(sent.err.contains("still ends at"), "{}", sent.err);
+    assert!(sent.err.contains("still expires at"), "{}", sent.err);
     assert_eq!(until(&home), end);
     // So does a second grant; and what it changes is said.
     let again = [

@@ -114,9 +114,7 @@ fn a_whole_answer_takes_the_place_of_a_truncated_one_without_an_id() {
     let id = kept["messages"][0]["id"].as_str().unwrap();
     let pasted = kalle(&asked.home, &["paste", "-"], &whole);
     assert!(
-        pasted
-            .err
-            .contains("it takes the place of the truncated message"),
+        pasted.err.contains("it replaces the truncated message"),
         "{}",
         pasted.err
     );
@@ -142,7 +140,7 @@ fn an_empty_answer_leaves_the_question_open() {
     assert_eq!(empty.code, 0, "{}", empty.err);
     let told = empty.err.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        told.contains("the answer is empty, so the question waits on"),
+        told.contains("the answer is empty, so the question still waits"),
         "{told}"
     );
     assert_eq!(asked.state(2), (true, 1));

@@ -186,7 +186,7 @@ pub(super) fn privacy(
     if sensitive && matches!(passing, Passing::Over(false, _)) {
         return Err(BundleError::new(
             ErrorCode::Consent,
-            "the thread holds personal or sensitive data, and nobody approved that it goes to another party",
+            "the thread has personal or sensitive data, and nobody has approved its transfer to another party",
             "ask the person concerned, then hand it over and approve the transfer; or begin a new thread without the data",
         ));
     }

@@ -401,7 +401,7 @@ fn keeps_end(
     if claim.expires.is_some() {
         return Ok(());
     }
-    not_over(grant, party, "name a new end in `Expires` (`--expires`)")?;
+    not_over(grant, party, "set a later `Expires` (`--expires`)")?;
     terms.expires = earliest(terms.expires, grant.expires);
     Ok(())
 }
@@ -410,7 +410,7 @@ fn not_over(grant: &Grant, party: &Party<'_>, todo: &str) -> Result<(), Rejectio
     match grant.expires.filter(|end| *end <= party.at) {
         Some(end) => Err(refuse(
             &rule::CONSENT_OVER,
-            &format!("The consent {} ended at {end}", shown(&grant.id)),
+            &format!("The consent {} expired at {end}", shown(&grant.id)),
             todo,
         )),
         None => Ok(()),
@@ -427,7 +427,7 @@ fn not_longer(grant: &Grant, claim: &Claim) -> Result<(), Rejection> {
         (Some(own), Some(end)) if own > end => Err(refuse(
             &rule::CONSENT_LONGER,
             &format!(
-                "The message is to hold until {own}, and the consent {} that it goes back to ends at {end}",
+                "The message expires at {own}, and the consent {} on which it depends expires at {end}",
                 shown(&grant.id)
             ),
             "write an `Expires` that is not later, or leave it out",
@@ -464,7 +464,7 @@ fn relies_on(
                 "The consent {id} does not cover the scope {}, which the message has",
                 shown(scope)
             ),
-            "ask for consent to it, or take out what needs it (`crosstalk redact`)",
+            "ask for consent to it, or remove the data that needs it (`crosstalk redact`)",
         ));
     }
     terms.expires = earliest(terms.expires, grant.expires);
@@ -589,7 +589,7 @@ pub fn plan_revocation(
                     shown(&grant.granter),
                     shown(party.sender)
                 ),
-                "ask whoever gave it to revoke it, or an authority that the relay names",
+                "ask the granter to revoke it, or an authority that the relay names",
             ));
         }
     }
@@ -637,7 +637,7 @@ fn token_of(permission: &str) -> Result<String, Rejection> {
             refuse(
                 &rule::CONSENT_PERMISSION,
                 &format!(
-                    "`Permission: {}` names nothing that is known here",
+                    "`Permission: {}` names no known permission",
                     shown(permission)
                 ),
                 "write `Permission: token:` and the name of the token",

@@ -160,7 +160,7 @@ pub fn check(claim: &Claim, setting: &ConsentContext<'_>) -> Result<(), Rejectio
     if claim.kind == Some(ConsentKind::Transferred) && claim.originals.is_empty() {
         return Err(refuse(
             &rule::CONSENT_TRANSFER,
-            "The message says `Consent: transferred_with_approval` and not which consent was transferred",
+            "The message says `Consent: transferred_with_approval` and does not name the transferred consent",
             "name it in `Original-Consent-ID`",
         ));
     }
@@ -170,8 +170,8 @@ pub fn check(claim: &Claim, setting: &ConsentContext<'_>) -> Result<(), Rejectio
     {
         return Err(refuse(
             &rule::CONSENT_NOT_YET,
-            &format!("The consent of this message is given at {given}, which is still to come"),
-            "send it then, or write the time at which it was given",
+            &format!("The consent of this message is given at {given}, which is in the future"),
+            "send it then, or write the time of the grant",
         ));
     }
     lawful(claim, setting)
@@ -183,14 +183,14 @@ fn denied_or_over(claim: &Claim, at: Timestamp) -> Result<(), Rejection> {
         return Err(refuse(
             &rule::CONSENT_DENIED,
             "The message says `Consent: explicit_no`",
-            "ask for consent first, or take out what needs it (`crosstalk redact`)",
+            "ask for consent first, or remove the data that needs it (`crosstalk redact`)",
         ));
     }
     if let Some(written) = &claim.unclear_end {
         return Err(refuse(
             &rule::CONSENT_UNCLEAR_END,
             &format!(
-                "`Expires: {}` is no time: nobody can tell when this consent ends",
+                "`Expires: {}` is no time, so the expiry of this consent is unknown",
                 shown(written)
             ),
             "write it as 2026-12-31T23:59:59Z",
@@ -206,7 +206,7 @@ fn denied_or_over(claim: &Claim, at: Timestamp) -> Result<(), Rejection> {
     match claim.expires {
         Some(end) if end <= at => Err(refuse(
             &rule::CONSENT_OVER,
-            &format!("The consent of this message ended at {end}"),
+            &format!("The consent of this message expired at {end}"),
             "ask for it again",
         )),
         _ => Ok(()),
@@ -227,7 +227,7 @@ fn missing(need: &Need, claim: &Claim) -> Rejection {
         (_, text) => (
             &rule::CONSENT_UNKNOWN,
             format!(
-                "and a consent that says nothing that is known: {}",
+                "and an unknown word for its consent: {}",
                 shown(text.as_deref().unwrap_or_default())
             ),
         ),
@@ -235,7 +235,7 @@ fn missing(need: &Need, claim: &Claim) -> Rejection {
     refuse(
         rule,
         &format!("The message {what} {why}"),
-        "ask for consent and write `Consent: explicit_yes_` and the time, or take out what needs it (`crosstalk redact`)",
+        "ask for consent and write `Consent: explicit_yes_` and the time, or remove the data that needs it (`crosstalk redact`)",
     )
 }
 
@@ -276,11 +276,11 @@ pub fn check_leaving(
         return Err(refuse(
             &rule::CONSENT_THIRD_PARTY,
             &format!(
-                "`X-Policy: no_third_party` forbids to pass the message on to {}, which is outside of the organisation",
+                "`X-Policy: no_third_party` forbids passing the message on to {}, which is outside of the organisation",
                 shown(to)
             ),
-            "take the policy out, bring it there yourself, or ask the relay operator to say that this route stays inside \
-             (`inside = true`) or that the domain is its own (`domains`)",
+            "remove the policy, bring it there yourself, or ask the relay operator to declare \
+             this route (`inside = true`) or the domain (`domains`) as its own",
         ));
     }
     let is_free = claim.is_some_and(|c| c.grants() || c.is_revoke);
@@ -358,10 +358,10 @@ pub fn check_redacted(document: &Document<'_>) -> Result<(), Rejection> {
     Err(refuse(
         &rule::CONSENT_REDACTED,
         &format!(
-            "`X-Policy: pii_redacted` says that personal data was taken out, and the body has {} in it ({} in all)",
+            "`X-Policy: pii_redacted` says that personal data was redacted, and the body has {} in it ({} in all)",
             first.kind.as_str(),
             found.len()
         ),
-        "take it out (`crosstalk redact`), or leave the policy out and ask for consent",
+        "redact it (`crosstalk redact`), or leave the policy out and ask for consent",
     ))
 }

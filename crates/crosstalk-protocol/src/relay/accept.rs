@@ -99,7 +99,7 @@ impl Admission {
         {
             return Err(perm(
                 format!("This conversation was closed at {since}."),
-                "begin a new thread. Only ACK, ERROR and REVOKE are taken in one that is closed.",
+                "begin a new thread. A closed thread accepts only ACK, ERROR and REVOKE.",
             ));
         }
         let does = match meaning {
@@ -118,7 +118,7 @@ impl Admission {
         }
         if meaning == Some(Intent::Respond) && facts.answered == Some(Intent::Broadcast) {
             return Err(perm(
-                "The message that this one answers is a BROADCAST, which takes no answers.",
+                "The message that this one answers is a BROADCAST, which accepts no answers.",
                 "send a REQUEST of your own.",
             ));
         }
@@ -129,7 +129,7 @@ impl Admission {
         {
             return Err(perm(
                 format!(
-                    "The thread was handed to {} before, who alone can pass it on, or a person of the conversation.",
+                    "The thread was handed to {} before. Only they, or a person of the conversation, can pass it on.",
                     shown(steward)
                 ),
                 "ask them to, or send it as a human:// address that takes part.",
@@ -178,7 +178,7 @@ impl Admission {
 pub fn id_conflict(id: &str) -> Rejection {
     perm(
         format!("The id {} belongs to another message.", shown(id)),
-        "send it under a new id; what was sent can't be changed.",
+        "send it under a new id; a sent message can't be changed.",
     )
 }
 

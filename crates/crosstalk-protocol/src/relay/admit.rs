@@ -197,7 +197,7 @@ pub fn admit(
     if envelope.hops().count() >= HOPS {
         return Err(Rejection::new(
             ErrorCode::Route,
-            format!("The message has been through {HOPS} relays: it goes round in circles."),
+            format!("The message has been through {HOPS} relays: it goes in circles."),
             "check the routes of the relays that its `meta: audit` blocks name.",
         ));
     }
@@ -366,7 +366,7 @@ fn look_alike(name: &str, known: &str) -> Rejection {
             shown(name),
             shown(known)
         ),
-        "write the name of the known party, or use a name that nobody takes for it.",
+        "write the name of the known party, or use a name that does not look like it.",
     );
     let mut refusal = Rejection::new(ErrorCode::Perm, what, help);
     refusal.rule = Some((rule::HTTP_SYSTEM_SENDER.id, None));

@@ -364,7 +364,7 @@ pub const fn public_reason(by: Handler, code: ErrorCode) -> &'static str {
 pub const fn undelivered_help(by: Handler, code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::Route | ErrorCode::Timeout if matches!(by, Handler::Exec) => {
-            "send it again later, or ask someone else. Whoever runs the program sees why it failed."
+            "send it again later, or ask someone else. The operator of the program sees why it failed."
         }
         _ => "check the address, or send it again later.",
     }

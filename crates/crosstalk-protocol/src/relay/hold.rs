@@ -317,7 +317,7 @@ impl HeldMessage {
             (HoldChoice::Approve, Some(refusal)) => Err(Ruling::NotAllowed(refusal)),
             (HoldChoice::Lapse, None) => Err(Ruling::NotAllowed(Rejection::new(
                 ErrorCode::Perm,
-                "Neither its consent nor its deadline has ended.",
+                "Neither its consent has expired nor its deadline passed.",
                 "let a person decide.",
             ))),
             _ => Ok(()),
@@ -410,7 +410,7 @@ pub fn ended(
 ) -> Option<Rejection> {
     if let Some(end) = expires.filter(|end| *end <= at) {
         let (what, help) = (
-            format!("The consent of this message ended at {end}, while it waited for a person."),
+            format!("The consent of this message expired at {end}, while it waited for a person."),
             "ask for it again.",
         );
         return Some(Rejection::new(ErrorCode::Consent, what, help));

@@ -232,10 +232,10 @@ fn confirmation(revoke: &Arrival, withdrawn: &RevocationResult) -> Builder {
         body.push('\n');
     };
     for id in &withdrawn.consents {
-        line(format!("- the consent {} has ended", unicode::escape(id)));
+        line(format!("- the consent {} is revoked", unicode::escape(id)));
     }
     for name in &withdrawn.tokens {
-        line(format!("- the token {} has ended", unicode::escape(name)));
+        line(format!("- the token {} is revoked", unicode::escape(name)));
     }
     line(format!(
         "- {} deliveries were cancelled",

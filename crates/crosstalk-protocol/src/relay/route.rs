@@ -234,7 +234,7 @@ impl Routes {
         if self.refuses_unknown && (split.is_name() || self.is_foreign(address)) {
             return Err(Rejection::new(
                 ErrorCode::Route,
-                format!("Nobody is known here as {}.", shown(address)),
+                format!("This relay does not know {}.", shown(address)),
                 "check the address, or ask the relay operator to add a route or a name for it.",
             ));
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 
 const SCHEMA: &str = "crosstalk.trust/1";
-const TITLE: &str = "# Whom this Crosstalk believes. `crosstalk trust` reads and writes it.\n\n";
+const TITLE: &str = "# Trusted keys. `crosstalk trust` reads and writes this file.\n\n";
 const CONTACTS_SCHEMA: &str = "crosstalk.contacts/1";
 const CONTACTS_TITLE: &str =
     "# Keys that this relay saw at first contact. `crosstalk trust` reads and writes it.\n\n";

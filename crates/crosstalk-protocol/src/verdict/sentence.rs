@@ -57,7 +57,7 @@ impl Verdict {
     fn ahead(&self) -> String {
         match self.head.signed_at.filter(|_| self.ahead) {
             Some(at) => format!(
-                "; it says that it was signed on {}, which is still to come",
+                "; it says that it was signed on {}, which is in the future",
                 day(at)
             ),
             None => String::new(),
@@ -169,7 +169,7 @@ impl Verdict {
         match self.word {
             VerdictWord::Verified => match self.trusted {
                 Trusted::Pinned { rotated_from: Some(_), .. } => {
-                    "Use it, and take the new key over with `crosstalk trust import FILE`.".to_owned()
+                    "Use it, and import the new key with `crosstalk trust import FILE`.".to_owned()
                 }
                 _ => "Use it.".to_owned(),
             },
@@ -177,9 +177,9 @@ impl Verdict {
                 "Compare the fingerprint with the sender by voice, then pin the key with `crosstalk trust pin FILE --compared`.".to_owned()
             }
             VerdictWord::Unbound => format!(
-                "Don't rely on who it says it is from: ask the sender by another way whether {id} is theirs, then pin it with `crosstalk trust pin FILE`."
+                "Don't rely on its sender: ask them over another channel whether {id} is theirs, then pin it with `crosstalk trust pin FILE`."
             ),
-            VerdictWord::Unsigned => "Don't rely on who it says it is from; ask the sender to sign it if that matters.".to_owned(),
+            VerdictWord::Unsigned => "Don't rely on its sender; ask them to sign it if that matters.".to_owned(),
             VerdictWord::UnknownKey => match &self.detail {
                 VerdictDetail::Text(_) => "Try again later; don't act on it until then.".to_owned(),
                 VerdictDetail::Expired(_) => "Ask the domain again with `crosstalk verify --dns`.".to_owned(),
@@ -201,13 +201,13 @@ impl Verdict {
             },
             VerdictWord::NotVerified => match &self.detail {
                 VerdictDetail::KeyChanged { .. } if self.rule == Some(&rule::ROTATION) => {
-                    "Don't act on it: ask the sender for every announcement of a new key, and take them over one after the other with `crosstalk trust import FILE`.".to_owned()
+                    "Don't act on it: ask the sender for every announcement of a new key, and import them one after the other with `crosstalk trust import FILE`.".to_owned()
                 }
                 VerdictDetail::KeyChanged { .. } => {
                     "Don't act on it: compare both fingerprints with the sender by voice; if the new one is theirs, pin it with `crosstalk trust pin FILE --replace`, with this message in the file.".to_owned()
                 }
                 VerdictDetail::SenderChanged(_) => format!(
-                    "Don't act on it: ask the sender by another way; if {id} is theirs, pin it with `crosstalk trust pin FILE --replace`, with this message in the file."
+                    "Don't act on it: ask the sender over another channel; if {id} is theirs, pin it with `crosstalk trust pin FILE --replace`, with this message in the file."
                 ),
                 VerdictDetail::LooksLike(_) => format!(
                     "Don't act on it: compare the names letter by letter; if {id} is really somebody else whom you know, pin it with `crosstalk trust pin FILE --replace`, with this message in the file."
@@ -221,7 +221,7 @@ impl Verdict {
                     None => "Don't act on it: ask the sender to send it again.".to_owned(),
                 },
             },
-            VerdictWord::Revoked => "Don't act on it: ask the sender by another way for their new key.".to_owned(),
+            VerdictWord::Revoked => "Don't act on it: ask the sender over another channel for their new key.".to_owned(),
         }
     }
 }

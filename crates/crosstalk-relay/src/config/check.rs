@@ -1,8 +1,8 @@
 //! Reads `relay.toml` and reports its errors.
 
 use super::Config;
-use crosstalk_envelope::Address;
 use crosstalk_envelope::name::NameList;
+use crosstalk_envelope::{Address, Explanation};
 use crosstalk_protocol::consent::{BorderPolicy, Jurisdiction, Policy, scopes};
 use crosstalk_protocol::relay::{
     Agent, Directory, Handler, KnownNames, Pattern, RelayRules, Route, Routes, is_human,
@@ -11,18 +11,18 @@ use crosstalk_protocol::store::party;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is wrong with a configuration: the place and a sentence.
+/// An error of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[error("{explanation}")]
 pub struct ConfigError {
-    message: String,
+    /// The place with its fault, and what to write instead.
+    pub explanation: Explanation,
 }
 
 impl ConfigError {
-    pub(super) fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-        }
+    pub(super) fn new(what: impl Into<String>, help: impl Into<String>) -> Self {
+        let explanation = Explanation::new(what, help);
+        Self { explanation }
     }
 }
 
@@ -40,7 +40,7 @@ impl Config {
     /// # Errors
     /// What is wrong, and where.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text).map_err(|e| ConfigError::new(e.to_string()))?;
+        let config: Self = toml::from_str(text).map_err(|e| ConfigError::new(e.to_string(), ""))?;
         config.check()?;
         Ok(config)
     }
@@ -48,15 +48,17 @@ impl Config {
     fn check(&self) -> Result<(), ConfigError> {
         if self.name.trim().is_empty() || self.name.contains(char::is_whitespace) {
             return Err(ConfigError::new(
-                "`name` is empty or has spaces in it: write the domain of the relay, or `localhost`",
+                "`name` is empty or has spaces in it",
+                "write the domain of the relay, or `localhost`",
             ));
         }
         if let Some(person) = &self.escalate_to
             && !is_human(person)
         {
-            return Err(ConfigError::new(format!(
-                "`escalate_to` is `{person}`, which is not the address of a person: write human://…"
-            )));
+            return Err(ConfigError::new(
+                format!("`escalate_to` is `{person}`, which is not the address of a person"),
+                "write human://…",
+            ));
         }
         self.check_retention()?;
         for route in &self.routes {
@@ -77,17 +79,18 @@ impl Config {
         let agents = self.agents.iter().map(|a| &a.address);
         for address in addresses.chain(agents) {
             Address::parse(address)
-                .map_err(|e| ConfigError::new(format!("`{address}` is no address: {e}")))?;
+                .map_err(|e| ConfigError::new(format!("`{address}` is no address: {e}"), ""))?;
         }
         Ok(())
     }
 
-    /// Elsewhere in the file, 0 is "no limit". Here it would erase everything at the next look.
+    /// Elsewhere in the file, 0 is "no limit". Here it would erase everything at the next check.
     fn check_retention(&self) -> Result<(), ConfigError> {
         let kept = &self.retention;
         if kept.days == Some(0) {
             return Err(ConfigError::new(
-                "`days = 0` of [retention] would erase every message at once: leave `days` out to keep messages, or write 1 or more",
+                "`days = 0` of [retention] would erase every message at once",
+                "leave `days` out to keep messages, or write 1 or more",
             ));
         }
         let hours = [
@@ -98,9 +101,10 @@ impl Config {
             .into_iter()
             .find(|(_, hours)| *hours == 0)
             .map_or(Ok(()), |(key, _)| {
-                Err(ConfigError::new(format!(
-                    "`{key} = 0` of [retention] would erase at once: write 1 or more hours, or leave it out for 24"
-                )))
+                Err(ConfigError::new(
+                    format!("`{key} = 0` of [retention] would erase at once"),
+                    "write 1 or more hours, or leave it out for 24",
+                ))
             })
     }
 
@@ -109,11 +113,13 @@ impl Config {
         pattern("`to` of a [[route]]", to)?;
         let missing = match route.handler() {
             None => {
-                return Err(ConfigError::new(format!(
-                    "the [[route]] to `{to}` goes by `{}`, which this relay does not have: write inbox, copy_paste, \
-                     http, file, exec or relay",
-                    route.by
-                )));
+                return Err(ConfigError::new(
+                    format!(
+                        "the [[route]] to `{to}` goes by `{}`, which this relay does not have",
+                        route.by
+                    ),
+                    "write inbox, copy_paste, http, file, exec or relay",
+                ));
             }
             Some(Handler::Http) => route.url.is_none().then_some("url"),
             Some(Handler::File) => route.folder.is_none().then_some("folder"),
@@ -121,14 +127,14 @@ impl Config {
             Some(Handler::Inbox | Handler::CopyPaste | Handler::Relay) => None,
         };
         missing.map_or(Ok(()), |key| {
-            Err(ConfigError::new(format!(
-                "the [[route]] to `{to}` goes by {} and needs `{key}`",
-                route.by
-            )))
+            Err(ConfigError::new(
+                format!("the [[route]] to `{to}` goes by {}", route.by),
+                format!("add its `{key}`"),
+            ))
         })
     }
 
-    /// What can be used, and is hardly what is meant: a sentence each. The relay starts all the same.
+    /// Settings that are valid and probably a mistake, a sentence each. The relay starts nevertheless.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         let known = scopes();
@@ -164,7 +170,7 @@ impl Config {
             let mut before = self.routes.iter().take(number);
             if let Some(earlier) = before.find(covers) {
                 doubts.push(format!(
-                    "the [[route]] to `{}` is never used, because `{}` stands before it and covers it: the first that fits counts",
+                    "the [[route]] to `{}` is never used, because `{}` comes before it and covers it",
                     route.to, earlier.to
                 ));
             }
@@ -264,7 +270,7 @@ impl super::Consent {
 }
 
 pub(super) fn pattern(place: &str, text: &str) -> Result<Pattern, ConfigError> {
-    Pattern::parse(text).map_err(|e| ConfigError::new(format!("{place}, `{text}`: {e}")))
+    Pattern::parse(text).map_err(|e| ConfigError::new(format!("{place}, `{text}`: {e}"), ""))
 }
 
 #[cfg(test)]

@@ -45,8 +45,8 @@ impl HoldEntry {
         ];
         if conditions.iter().all(|(_, words)| words.is_empty()) && !self.attachments {
             return Err(ConfigError::new(
-                "a [[hold]] says nothing about which messages wait: write `intents`, `from`, `to`, `by`, `scopes`, \
-                 `attachments` or `signature`; `to = [\"*\"]` is for all of them",
+                "a [[hold]] does not say which messages to hold",
+                "write `intents`, `from`, `to`, `by`, `scopes`, `attachments` or `signature`; `to = [\"*\"]` holds all",
             ));
         }
         let said = conditions.iter().filter(|(_, words)| !words.is_empty());
@@ -56,15 +56,19 @@ impl HoldEntry {
         made.extend(self.attachments.then(|| "an attachment".to_owned()));
         for address in &self.deciders {
             if !is_human(address) {
-                return Err(ConfigError::new(format!(
-                    "`deciders` of a [[hold]] has `{address}`, which is not the address of a person: write human://…"
-                )));
+                return Err(ConfigError::new(
+                    format!(
+                        "`deciders` of a [[hold]] has `{address}`, which is not the address of a person"
+                    ),
+                    "write human://…",
+                ));
             }
         }
         let why = self.why.clone().unwrap_or_else(|| made.join(", "));
         if why.trim().is_empty() || why.chars().any(char::is_control) {
             return Err(ConfigError::new(
-                "`why` of a [[hold]] is empty or has a control character in it: write one line",
+                "`why` of a [[hold]] is empty or has a control character in it",
+                "write one line",
             ));
         }
         Ok(Hold {
@@ -101,7 +105,7 @@ fn intent(word: &str) -> Option<Intent> {
     all.find(|i| i.as_str().eq_ignore_ascii_case(word))
 }
 
-/// What is refused anyway can't be held.
+/// The relay rejects messages with other verdicts, so it can't hold them.
 fn verdict(word: &str) -> Option<VerdictWord> {
     [
         VerdictWord::Verified,
@@ -122,9 +126,10 @@ fn each<T>(
 ) -> Result<Vec<T>, ConfigError> {
     let one = |word: &String| {
         read(word).ok_or_else(|| {
-            ConfigError::new(format!(
-                "`{key}` of a [[hold]] has `{word}`, which this relay does not know: write {known}"
-            ))
+            ConfigError::new(
+                format!("`{key}` of a [[hold]] has `{word}`, which this relay does not know"),
+                format!("write {known}"),
+            )
         })
     };
     words.iter().map(one).collect()

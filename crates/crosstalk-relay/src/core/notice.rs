@@ -19,7 +19,7 @@ impl Relay {
     pub(crate) async fn run_notice_queue(self) {
         loop {
             if let Err(error) = self.send_notices().await {
-                tracing::warn!(reason = %error, "what is to be said has to wait for the store");
+                tracing::warn!(reason = %error, "notices have to wait for the store");
             }
             tokio::select! {
                 () = self.shared.notices.notified() => {}
@@ -68,7 +68,7 @@ impl Relay {
                 refusal, status, ..
             } => {
                 let code = refusal.code.as_str();
-                tracing::warn!(code, reason = %refusal.detail(), "somebody could not be told");
+                tracing::warn!(code, reason = %refusal.detail(), "a notice could not be sent");
                 status != LATER
             }
         }

@@ -113,7 +113,7 @@ fn temporary(document: &Document<'_>, code: ErrorCode, reason: &str) -> Received
         format!("{reason}."),
         format!("send it again after {SOON} seconds."),
     );
-    refusal.reason = "The relay can't take it now".into();
+    refusal.reason = "The relay can't accept it now".into();
     let mut received = declined(document, refusal, Some(SOON));
     if let Received::Rejected { status, .. } = &mut received {
         *status = 503;
@@ -219,7 +219,7 @@ impl Relay {
             return Err(temporary(
                 &document,
                 ErrorCode::Rate,
-                "More came in than the relay can file",
+                "The relay can't index messages as fast as they come",
             ));
         }
         // Checking a signature is work: not for a message that can't be accepted, whatever comes out of it.

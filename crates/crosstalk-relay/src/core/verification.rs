@@ -348,7 +348,7 @@ impl Shared {
             Ok(Err(error)) => format!("{error:?}"),
             Err(reason) => reason,
         };
-        tracing::warn!(reason, "what was learned about keys is not kept");
+        tracing::warn!(reason, "a change of a trusted key was not stored");
         match must {
             true => Err(NotRecorded),
             false => Ok(()),

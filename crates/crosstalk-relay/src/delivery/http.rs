@@ -158,7 +158,7 @@ pub(super) fn outcome_of_rejection(refused: RejectedRequest) -> AttemptOutcome {
     } = refused;
     // What an ERROR says is for the sender; any other page may be about the inside of a server.
     let public =
-        code.map(|code| format!("the other side refused it ({}: {reason})", code.as_str()));
+        code.map(|code| format!("the other side rejected it ({}: {reason})", code.as_str()));
     let reason = match code {
         Some(code) => format!("status {status}, {}: {reason}", code.as_str()),
         None => format!("status {status}: {}", one_line(&detail)),

@@ -34,7 +34,7 @@ impl FederationHandler {
         if hops > HOPS {
             return AttemptOutcome::refused(
                 ErrorCode::Route,
-                format!("the message has been through {HOPS} relays: it goes round in circles"),
+                format!("the message has been through {HOPS} relays: it goes in circles"),
             );
         }
         let relays = match route.and_then(|r| r.url.as_deref()) {

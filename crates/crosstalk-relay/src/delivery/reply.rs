@@ -111,7 +111,7 @@ pub(super) async fn accept_reply(
         if job.by == By::Exec {
             tracing::info!(
                 id = %job.record.id, to = %job.to,
-                "what the program printed was not sent: the message asks for no answer, and answers no question of the program"
+                "the output of the program was not sent: the message asks for no answer, and answers no question of the program"
             );
         }
         return Ok(());
@@ -124,7 +124,7 @@ pub(super) async fn accept_reply(
         )
     })?;
     if let Some(first) = endless_since(relay, &job.record).await {
-        tracing::warn!(id = %job.record.id, to = %job.to, "an answer was dropped: the conversation goes round in circles");
+        tracing::warn!(id = %job.record.id, to = %job.to, "an answer was dropped: the conversation goes in circles");
         if let Some(text) = report::circular(&first) {
             relay.send_notice(&text).await;
         }
@@ -166,7 +166,7 @@ async fn accept_one(
         Received::Rejected { refusal, .. } => Err(AttemptOutcome::failed(
             refusal.code,
             format!(
-                "it arrived, and its answer was refused: {}",
+                "it arrived, and its answer was rejected: {}",
                 crosstalk_api::client::one_line(&refusal.detail())
             ),
         )),

@@ -239,7 +239,7 @@ impl Dispatcher {
             Ok((id, effect)) => (id, effect),
             Err(error) => {
                 if error.is_panic() {
-                    tracing::error!(reason = %error, "an attempt to deliver ended badly");
+                    tracing::error!(reason = %error, "a delivery attempt panicked");
                 }
                 (error.id(), Effect::FailsOnMessage)
             }
@@ -301,7 +301,7 @@ impl Dispatcher {
         };
         if tokio::time::timeout(grace, ends).await.is_err() {
             tracing::warn!(
-                "some attempts to deliver were cut off, and are made again after the next start"
+                "some delivery attempts were cut off, and are repeated after the next start"
             );
             self.running.shutdown().await;
         }
@@ -366,11 +366,11 @@ async fn deliver(relay: &Relay, handlers: &Handlers, job: &DeliveryJob) -> Attem
     if job.text.is_empty() {
         return AttemptOutcome::refused(
             ErrorCode::Consent,
-            "the consent of the message ended before it could be delivered",
+            "the consent of the message expired before it could be delivered",
         );
     }
     let Some(handler) = handlers.of(job.by) else {
-        return AttemptOutcome::failed(ErrorCode::Route, "there is nobody to bring it there");
+        return AttemptOutcome::failed(ErrorCode::Route, "no handler delivers to this address");
     };
     if matches!(job.by, By::Http | By::Relay) && !has_hop(job) {
         return AttemptOutcome::refused(

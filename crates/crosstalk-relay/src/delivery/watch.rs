@@ -181,7 +181,7 @@ async fn put_away(path: &Path, reason: Option<String>) {
     let work = move || move_away(&moving, reason.as_deref());
     let moved = tokio::task::spawn_blocking(work).await;
     if let Err(error) = moved.unwrap_or_else(|e| Err(io::Error::other(e))) {
-        tracing::warn!(file = %path.display(), reason = %error, "a file that was taken can't be moved away");
+        tracing::warn!(file = %path.display(), reason = %error, "an accepted file can't be moved away");
     }
 }
 

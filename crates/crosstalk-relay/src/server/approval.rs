@@ -168,8 +168,8 @@ pub(super) async fn decide(
         }
         Ruling::AlreadyDecided(decided) => Err(before(&decided)),
         Ruling::DigestMismatch => Err(conflict(
-            "The message that waits has other digests: it is not the one that was looked at.",
-            "look at it again, and decide about what is there.",
+            "The held message has other digests than the one that was shown.",
+            "read it again, and decide about this text.",
         )),
         Ruling::NotAllowed(refusal) => Err(HttpError::from(refusal).status(409)),
         Ruling::Unknown => Err(HttpError::missing("message that waits for you to decide")),
@@ -179,7 +179,7 @@ pub(super) async fn decide(
 fn before(decided: &HoldDecided) -> HttpError {
     let (what, help) = (
         format!(
-            "It was {} at {} with the credential `{}`: a decision is made once.",
+            "It was already {} at {} with the credential `{}`.",
             decided.choice.as_str(),
             decided.at,
             escape(&decided.by)

@@ -207,7 +207,7 @@ pub(super) async fn put(
     let found = Digest(hash.finalize().into());
     if found != digest {
         return Err(HttpError::format(
-            format!("The digest of what came is {found}, and the path says {digest}."),
+            format!("The digest of the body is {found}, and the path says {digest}."),
             "check the file, and send it under its digest.",
         ));
     }

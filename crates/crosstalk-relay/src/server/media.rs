@@ -14,7 +14,7 @@ pub(super) fn choose(headers: &HeaderMap, offers: &[Media]) -> Result<Media, Htt
     best(headers, offers).ok_or_else(|| {
         let names: Vec<&str> = offers.iter().map(|o| o.name()).collect();
         let (what, help) = (
-            "`Accept` allows nothing that there is here.",
+            "`Accept` allows none of the types of this path.",
             format!("ask for one of these: {}.", names.join(", ")),
         );
         HttpError::new(ErrorCode::Unsupported, what, help).status(406)

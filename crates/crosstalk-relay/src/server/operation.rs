@@ -43,7 +43,7 @@ pub(super) async fn ready(call: Call) -> Result<Response, HttpError> {
     } else if !server.is_ready.load(Ordering::Acquire) {
         let indexed = server.relay.metrics().indexed.load(Ordering::Relaxed);
         Err(HttpError::later(&format!(
-            "The relay still files {} messages that came before it was started",
+            "The relay still indexes {} messages that it accepted before its start",
             server.left_before.saturating_sub(indexed).max(1)
         )))
     } else {

@@ -184,8 +184,8 @@ pub(super) async fn close(
     let standing = find(&call.server, &access, &id).await?;
     if !access.is_admin() && !access.reads_for(initiator(&standing)) {
         return Err(HttpError::forbidden(
-            "Only whoever asked closes a poll, or the relay operator.",
-            "use the credential of whoever asked, or wait for the deadline.",
+            "Only the asker or the relay operator closes a poll.",
+            "use the credential of the asker, or wait for the deadline.",
         ));
     }
     let relay = &call.server.relay;

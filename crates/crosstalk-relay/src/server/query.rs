@@ -32,7 +32,7 @@ impl Query {
             let (name, value) = (decode(name, true)?, decode(value, true)?);
             if pairs.iter().any(|(n, _)| *n == name) {
                 return Err(HttpError::format(
-                    format!("The parameter `{}` stands there twice.", shown(&name)),
+                    format!("The parameter `{}` is given twice.", shown(&name)),
                     "give it once.",
                 ));
             }

@@ -63,8 +63,8 @@ impl HttpError {
     pub(super) fn missing(thing: &str) -> Self {
         let refusal = Rejection::new(
             ErrorCode::Route,
-            format!("There is no {thing}, or it is not for you to see."),
-            "check its name, and whose credential this is.",
+            format!("The {thing} was not found, or you lack access."),
+            "check its name, and the credential that you use.",
         );
         refusal.with_reason(format!("There is no {thing}")).into()
     }

@@ -9,7 +9,7 @@ use crate::input::shown_path;
 use crate::paragraph::{count, wrap};
 use crate::report::AuditReport;
 use crate::schema::AUDIT_VERIFY;
-use crate::service::audit_bundle::BundleFolder;
+use crate::service::audit_bundle::{BundleFolder, require_empty};
 use crate::service::relay::progress::ProgressLine;
 use clap::Args;
 use crosstalk_envelope::Timestamp;
@@ -31,8 +31,8 @@ const TRIES: u32 = 10;
 
 /// Write the log of a relay as a folder of text files that anyone can check offline
 ///
-/// Everything up to the latest signed checkpoint: the entries, the messages as they were taken, the checkpoint and the public
-/// key. With --thread, --message, --since or --until a part of it, each entry with its proof. Needs the data folder of the
+/// Writes everything up to the latest signed checkpoint: the entries, the messages as they were accepted, the checkpoint and the
+/// public key. With --thread, --message, --since or --until a part of it, each entry with its proof. Needs the data folder of the
 /// relay, or with --relay the token of an admin.
 #[derive(Args, Debug)]
 #[command(
@@ -137,7 +137,7 @@ impl ExportBundle {
         progress.end();
         let shown = self.out.to_string_lossy();
         console.talk(&format!(
-            "{} of {}, {}, up to {}: {}\nCheck it anywhere with `crosstalk audit verify {}`; give the key by another way.\n",
+            "{} of {}, {}, up to {}: {}\nCheck it anywhere with `crosstalk audit verify {}`; pass the key on over another channel.\n",
             entries_of(entries.len()),
             key.name(),
             count(messages, "message"),
@@ -152,20 +152,6 @@ fn entries_of(number: usize) -> String {
     match number {
         1 => "1 entry".to_owned(),
         n => format!("{n} entries"),
-    }
-}
-
-/// A file that is already in the folder would count as part of the bundle.
-fn require_empty(folder: &Path) -> Result<(), Failure> {
-    let mut entries = match std::fs::read_dir(folder) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(|e| Failure::at(folder, e))?,
-    };
-    match entries.next() {
-        Some(_) => Err(
-            Failure::failed(format!("{} is not empty", folder.display())).help("name a new folder"),
-        ),
-        None => Ok(()),
     }
 }
 
@@ -257,12 +243,12 @@ fn older(source: &LogSource, file: &Path, size: u64) -> Result<(u64, Hash, Vec<H
 
 /// Check a bundle, or the receipt of a message: no relay and no network is needed
 ///
-/// Says the first thing that is wrong, where it is, and what to do. A signature proves something only with a key that did
-/// not come with the bundle: give it with --key, or pin it under the name of the relay (`crosstalk trust pin`). A
+/// Names the first fault, its place, and what to do. A signature proves something only with a key that did not
+/// come with the bundle: give it with --key, or pin it under the name of the relay (`crosstalk trust pin`). A
 /// checkpoint that you kept from before shows whether the log was rewritten or cut since.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk audit verify bundle/ --key relay.key\n  crosstalk audit verify bundle/ --key relay.key --checkpoint held.note\n  crosstalk audit verify receipt.tlog-proof --message sent.aict --key relay.key\n\nExit codes: 0 everything holds, 20 it holds, and the key came with it, 24 something does not hold, 30 the log was\nrewritten: two checkpoints that do not fit together, 12 it is no bundle, or the message is none, 1 a file can't be read."
+    after_help = "Examples:\n  crosstalk audit verify bundle/ --key relay.key\n  crosstalk audit verify bundle/ --key relay.key --checkpoint held.note\n  crosstalk audit verify receipt.tlog-proof --message sent.aict --key relay.key\n\nExit codes: 0 everything holds, 20 it holds, and the key came with it, 24 something does not hold, 30 the log was\nrewritten: two checkpoints contradict each other, 12 it is no bundle, or the message is none, 1 a file can't be read."
 )]
 pub(super) struct VerifyBundle {
     /// The folder of a bundle, or the file of a receipt
@@ -373,7 +359,7 @@ impl VerifyBundle {
             out.push_str(&format!("  {}\n", kinds.join(", ")));
         }
         out.push_str(&format!(
-            "  {}, each the text that was taken; {} erased\n",
+            "  {}, each the text that was accepted; {} erased\n",
             count(number(checked.messages), "message"),
             checked.erased
         ));
@@ -387,7 +373,7 @@ impl VerifyBundle {
         console.show(&out)?;
         if !is_trusted {
             let advice = format!(
-                "The author of the bundle could have made the key. Compare it with what {} says elsewhere, and give it with --key:\n  {}\n",
+                "The author of the bundle could have made the key. Compare it with the key that {} publishes elsewhere, and pass it with --key:\n  {}\n",
                 escape(&checked.checkpoint.origin),
                 escape(&checked.key.to_string())
             );
@@ -427,7 +413,7 @@ impl VerifyBundle {
         console.show(&format!("  {}\n", wrap(wrong.help, 2, 2)))?;
         if let Some(fork) = fork {
             let notes = [
-                ("the one that you hold", &fork.held),
+                ("the one that you kept", &fork.held),
                 ("the one that was shown", &fork.shown),
             ];
             for (whose, note) in notes {
@@ -495,7 +481,7 @@ impl VerifyBundle {
             return Ok(Exit::SUCCESS);
         }
         console.show(&format!(
-            "{}  {} took this message at {}: entry {} of {}\n",
+            "{} {} accepted this message at {}: entry {} of {}\n",
             styled(GREEN, "holds"),
             escape(&checkpoint.origin),
             receipt.leaf.at,

@@ -51,8 +51,8 @@ impl LogArgument {
     pub(super) fn open(&self, console: &mut Console) -> Result<LogSource, Failure> {
         let is_folder_named = self.data.data.is_some();
         if self.through.is_named() && is_folder_named {
-            let message = "--data and --relay are two logs: name one";
-            return Err(Failure::usage(message));
+            let failure = Failure::usage("--data and --relay name two logs");
+            return Err(failure.help("pass one of them"));
         }
         let data = self.data.folder()?;
         if self.through.is_named() || (!is_folder_named && !data.store().is_file()) {
@@ -250,9 +250,8 @@ impl LogSource {
                 format!("crosstalk audit log --relay {}", shell::word(remote.url()))
             }
         };
-        Failure::failed(format!("there is nothing in the log {what}")).help(format!(
-            "`{log}` shows what there is. Of what is not kept on this machine, the whole id \
-             is needed"
+        Failure::failed(format!("the log has no entry {what}")).help(format!(
+            "`{log}` lists the entries. Write the whole id of a message that is not kept on this machine"
         ))
     }
 
@@ -270,8 +269,11 @@ impl LogSource {
             }
         };
         Failure::failed(format!(
-            "the last checkpoint of the log was signed as {before}, and the relay is called {now} now. If the new name is a \
-             mistake, {back}. If it is meant, the relay signs as {now} with the next message that it takes: export after that"
+            "the last checkpoint of the log was signed as {before}, and the relay is called {now} now"
+        ))
+        .help(format!(
+            "if the new name is a mistake, {back}; otherwise export after the next message, with which the relay signs \
+             as {now}"
         ))
     }
 
@@ -287,7 +289,7 @@ impl LogSource {
         let size = claim.map_err(no_note)?.size;
         let index = store.log_index(id)?.filter(|i| *i < size);
         let index = index.ok_or_else(|| {
-            Failure::failed(format!("the log has no message `{id}` that is signed for"))
+            Failure::failed(format!("the signed part of the log has no message `{id}`"))
         })?;
         let asked = LogQuery {
             from: index,

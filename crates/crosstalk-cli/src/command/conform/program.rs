@@ -92,7 +92,7 @@ impl Conform {
         });
         match set.sources().is_empty() {
             true => Err(Failure::usage(format!(
-                "no case file of what you chose has the level {level} or a lower one"
+                "none of the chosen case files has the level {level} or a lower one"
             ))
             .help("choose a higher --level")),
             false => Ok((set, level)),
@@ -312,9 +312,9 @@ fn verdict(report: &ProgramReport, is_whole: bool) -> String {
     let (total, level) = (report.total(), report.level);
     let told = match (report.is_good(), is_whole) {
         (true, true) => styled(GREEN, &format!("The program conforms to {level}")),
-        (true, false) => styled(GREEN, "The program passes what was chosen"),
+        (true, false) => styled(GREEN, "The program passes the chosen cases"),
         (false, true) => styled(RED, &format!("The program does not conform to {level}")),
-        (false, false) => styled(RED, "The program does not pass what was chosen"),
+        (false, false) => styled(RED, "The program does not pass the chosen cases"),
     };
     let mut counts = vec![
         format!("{} passed", total.passed),

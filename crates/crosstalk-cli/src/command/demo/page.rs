@@ -46,16 +46,17 @@ impl ChapterPage {
         self.blocks.push(PageBlock::Poll(Box::new(collation)));
     }
 
-    /// A fact for `--json`.
-    pub(super) fn fact(&mut self, name: &str, value: impl Into<Value>) {
-        self.facts.insert(name.to_owned(), value.into());
+    /// Facts for `--json`.
+    pub(super) fn facts<const N: usize>(&mut self, facts: [(&str, Value); N]) {
+        let facts = facts.map(|(name, value)| (name.to_owned(), value));
+        self.facts.extend(facts);
     }
 
     pub(super) fn render(&self, console: &Console, columns: usize) -> String {
         let mut out = String::new();
         let mut was_checked = false;
         for block in &self.blocks {
-            // What was checked stands together.
+            // Checked statements stand together.
             let is_checked = matches!(block, PageBlock::Checked(_));
             if !(is_checked && was_checked) {
                 out.push('\n');

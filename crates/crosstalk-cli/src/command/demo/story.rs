@@ -12,19 +12,22 @@ use crate::service::relay::archive::files_below;
 use crate::{clock, json, view};
 use crosstalk_envelope::{Builder, Document, ErrorCode, Intent, Reading, Timestamp, id, scan};
 use crosstalk_protocol::audit::bundle::{self, Against, BundleContents, BundleReport, Wrong};
-use crosstalk_protocol::audit::{LogEntry, LogQuery, Note, NoteKey};
+use crosstalk_protocol::audit::{LogQuery, Note, NoteKey};
 use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_protocol::poll::{Paper, collate, is_result};
 use crosstalk_protocol::relay::{Role, check_hop};
-use crosstalk_relay::client::ClientError;
+use crosstalk_relay::client::{ClientError, MessageView};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::path::Path;
 
 pub(super) struct Chapter {
     pub(super) title: &'static str,
-    pub(super) tell: fn(&mut World, &mut ChapterPage) -> Result<(), Failure>,
+    pub(super) tell: Tell,
 }
+
+/// The steps of a chapter.
+type Tell = fn(&mut World, &mut ChapterPage) -> Result<(), Failure>;
 
 pub(super) const CHAPTERS: [Chapter; 7] = [
     chapter("Three participants", tell_people),
@@ -36,10 +39,7 @@ pub(super) const CHAPTERS: [Chapter; 7] = [
     chapter("The audit, without the relay", tell_audit),
 ];
 
-pub(super) const fn chapter(
-    title: &'static str,
-    tell: fn(&mut World, &mut ChapterPage) -> Result<(), Failure>,
-) -> Chapter {
+pub(super) const fn chapter(title: &'static str, tell: Tell) -> Chapter {
     Chapter { title, tell }
 }
 
@@ -91,8 +91,7 @@ fn tell_people(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure>
         "The relay {NAME} listens at {} and signs with a key of its own.",
         world.url
     ));
-    page.fact("participants", people);
-    page.fact("relay", world.url.clone());
+    page.facts([("participants", json!(people)), ("relay", json!(world.url))]);
     Ok(())
 }
 
@@ -102,9 +101,7 @@ fn tell_question(world: &mut World, page: &mut ChapterPage) -> Result<(), Failur
          the same in a mail or in a chat, where a person copies and pastes it.",
     );
     let question = world.begin(Who::Ann, SCOUT, "REQUEST").body(QUESTION);
-    let question = world.post(Who::Ann, "question", &question)?;
-    show_accepted(page, &question);
-    world.fetch_verified(Who::Scout, "the question", &question)?;
+    let (question, _) = exchange(world, page, (Who::Ann, Who::Scout), "question", &question)?;
     page.checked("Scout got it, and the signature is Ann's.");
 
     page.say("Scout answers. The answer names the question as its parent, so that a conversation is a tree and no pile.");
@@ -112,9 +109,7 @@ fn tell_question(world: &mut World, page: &mut ChapterPage) -> Result<(), Failur
         .begin(Who::Scout, ANN, "RESPOND")
         .parent(&question.id)
         .body("14 kilometres, about five hours. The last bus goes at 18:10.");
-    let answer = world.post(Who::Scout, "answer", &answer)?;
-    show_accepted(page, &answer);
-    let got = world.fetch_verified(Who::Ann, "the answer", &answer)?;
+    let (answer, got) = exchange(world, page, (Who::Scout, Who::Ann), "answer", &answer)?;
     let parent = read(&got.envelope).envelope().parent == Some(question.id.as_str());
     require(parent, "the answer does not name the question")?;
     page.checked("Ann got it: signed by Scout, an answer to her question.");
@@ -126,18 +121,20 @@ fn tell_question(world: &mut World, page: &mut ChapterPage) -> Result<(), Failur
     require(is_found, "a changed message verifies")?;
     page.checked("The changed answer does not verify: Ann would be told not to act on it.");
 
-    page.fact("question", question.id.clone());
-    page.fact("answer", answer.id);
-    page.fact("verified", true);
-    page.fact("forgery_found", is_found);
     world.question = question.id;
+    page.facts([
+        ("question", json!(world.question)),
+        ("answer", json!(answer.id)),
+        ("verified", json!(true)),
+        ("forgery_found", json!(is_found)),
+    ]);
     Ok(())
 }
 
 fn tell_poll(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
-        "Which day is it to be? Ann asks all three, herself among them. A poll is one message to several; each answers \
-         with a ballot, and the relay tells who asked as soon as everybody has answered.",
+        "Which day shall it be? Ann asks all three, herself among them. A poll is one message to several; each answers \
+         with a ballot, and the relay tells the asker as soon as everybody has answered.",
     );
     let thread = id::new_ulid();
     let targets = format!("[\"{ANN}\", \"{SCOUT}\", \"{CRITIC}\"]");
@@ -199,11 +196,12 @@ fn tell_poll(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     let result = world.fetch(Who::Ann, "the result", |m| is_result(&read(&m.envelope)))?;
     recount(world, page, &thread, &result.envelope)?;
 
-    for key in ["outcome", "tally", "quorum", "counted", "missing"] {
-        page.fact(key, closed.get(key).cloned().unwrap_or_default());
-    }
-    page.fact("read_from_prose", prose);
-    page.fact("recounted", true);
+    let counted = ["outcome", "tally", "quorum", "counted", "missing"];
+    page.facts(counted.map(|key| (key, closed.get(key).cloned().unwrap_or_default())));
+    page.facts([
+        ("read_from_prose", json!(prose)),
+        ("recounted", json!(true)),
+    ]);
     Ok(())
 }
 
@@ -253,9 +251,13 @@ fn tell_escalation(world: &mut World, page: &mut ChapterPage) -> Result<(), Fail
     let fields = [("Reason", reason), ("Urgency", "today")];
     let escalation = with(escalation, "escalation", &fields)
         .body("The guide wants 240 EUR in advance. May I agree?");
-    let escalation = world.post(Who::Scout, "escalation", &escalation)?;
-    show_accepted(page, &escalation);
-    let got = world.fetch_verified(Who::Ann, "the escalation", &escalation)?;
+    let (escalation, got) = exchange(
+        world,
+        page,
+        (Who::Scout, Who::Ann),
+        "escalation",
+        &escalation,
+    )?;
     let history = got.history.unwrap_or_default();
     let is_question = |text: &String| read(text).envelope().message == Some(&world.question);
     require(
@@ -276,9 +278,11 @@ fn tell_escalation(world: &mut World, page: &mut ChapterPage) -> Result<(), Fail
     let is_answer = read(&back.envelope).envelope().meaning() == Some(Intent::Respond);
     require(is_answer, "the decision is no answer")?;
     page.checked("Scout has a person's word for it, signed, and can show it to anybody.");
-    page.fact("escalation", escalation.id);
-    page.fact("history", history.len());
-    page.fact("decided_by", ANN);
+    page.facts([
+        ("escalation", json!(escalation.id)),
+        ("history", json!(history.len())),
+        ("decided_by", json!(ANN)),
+    ]);
     Ok(())
 }
 
@@ -315,9 +319,7 @@ fn tell_handoff(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure
     let grant = grant.meta("routing", "X-Policy", "ok_to_cache");
     let grant = with(grant, "privacy", &fields)
         .body(format!("For the guide, and for nobody else: {SECRET}"));
-    let grant = world.post(Who::Ann, "consent", &grant)?;
-    show_accepted(page, &grant);
-    world.fetch_verified(Who::Scout, "the consent", &grant)?;
+    exchange(world, page, (Who::Ann, Who::Scout), "consent", &grant)?;
     show_grant(world, page)?;
 
     page.say(
@@ -335,29 +337,30 @@ fn tell_handoff(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure
     let answer = world.try_post(Who::Scout, "handoff-too-long", &longer)?;
     show_rejected(page, answer, "a consent that was made longer")?;
 
-    page.say("So Scout passes on what there is.");
-    let handoff = world.post(Who::Scout, "handoff", &transferred(handoff, end))?;
-    show_accepted(page, &handoff);
-    let got = world.fetch_verified(Who::Critic, "the hand-off", &handoff)?;
+    page.say("So Scout passes the consent on as it is.");
+    let handoff = transferred(handoff, end);
+    let (handoff, got) = exchange(world, page, (Who::Scout, Who::Critic), "handoff", &handoff)?;
     require(
         got.envelope.contains(SECRET),
         "what Critic has to know is not in the hand-off",
     )?;
-    page.checked("Critic has it, and the name of the consent that it hangs on.");
+    page.checked("Critic has it, and the name of the consent on which it depends.");
 
     page.say(
         "At this moment Critic asks the relay for a checkpoint of its log and keeps it: a few signed lines that nobody can \
-         make unsaid.",
+         take back.",
     );
     world.sign_log()?;
     let held = world.ask(Who::Critic, async |c| c.checkpoint().await);
     world.held = relayed(held, "there is no checkpoint")?;
     let size = world.held.lines().nth(1).unwrap_or_default();
-    page.checked(format!("It speaks of {size} entries."));
-    page.fact("consent", GRANT);
-    page.fact("transferred", TRANSFER);
-    page.fact("longer_refused_with", ErrorCode::Consent.as_str());
-    page.fact("handoff", handoff.id);
+    page.checked(format!("It covers {size} entries."));
+    page.facts([
+        ("consent", json!(GRANT)),
+        ("transferred", json!(TRANSFER)),
+        ("longer_refused_with", json!(ErrorCode::Consent.as_str())),
+        ("handoff", json!(handoff.id)),
+    ]);
     Ok(())
 }
 
@@ -380,7 +383,7 @@ fn show_grant(world: &World, page: &mut ChapterPage) -> Result<(), Failure> {
         until.as_deref().unwrap_or("nobody knows when"),
         found.assurance.as_str(),
     ));
-    page.fact("assurance", found.assurance.as_str());
+    page.facts([("assurance", json!(found.assurance.as_str()))]);
     Ok(())
 }
 
@@ -402,8 +405,8 @@ fn tell_revocation(world: &mut World, page: &mut ChapterPage) -> Result<(), Fail
         format!("the message should wait, and it is {states:?}"),
     )?;
     let (before, _) = find_traces(world.data.folder())?;
-    require(before > 0, "the relay never had the text")?;
-    page.checked("The message waits, and Ann's sentence is found in the files of the relay.");
+    require(before > 0, "the files of the relay do not have the text")?;
+    page.checked("The message waits, and Ann's sentence is in the files of the relay.");
 
     let fields = [("Consent-ID", GRANT), ("Reason", "the trip is called off")];
     let revoke = world.begin(Who::Ann, SCOUT, "REVOKE");
@@ -413,8 +416,8 @@ fn tell_revocation(world: &mut World, page: &mut ChapterPage) -> Result<(), Fail
     show_accepted(page, &revoke);
 
     page.say(
-        "When the relay says that it took a REVOKE, it is done: what waits is cancelled, the texts are erased with the words \
-         of the index, and Ann gets a list of what was erased.",
+        "When the relay accepts a REVOKE, it has taken effect: waiting messages are cancelled, the texts are erased, also from \
+         the search index, and Ann gets a list of what was erased.",
     );
     let confirmed = world.fetch(Who::Ann, "the confirmation", |m| {
         read(&m.envelope).block("withdrawal").is_some()
@@ -429,12 +432,12 @@ fn tell_revocation(world: &mut World, page: &mut ChapterPage) -> Result<(), Fail
         (erased, cancelled) == (3, 1),
         format!("3 erased and 1 cancelled are right, and it was {erased} and {cancelled}"),
     )?;
-    let ended = said("Consents");
+    let revoked = said("Consents");
     require(
-        ended.contains(GRANT) && ended.contains(TRANSFER),
-        format!("only these consents have ended: {ended}"),
+        revoked.contains(GRANT) && revoked.contains(TRANSFER),
+        format!("only these consents are revoked: {revoked}"),
     )?;
-    page.checked("Both consents have ended: Ann's, and the one that Scout made of it.");
+    page.checked("Both consents are revoked: Ann's, and the one that Scout made of it.");
     require(
         world.inbox(Who::Critic)?.iter().all(|m| m.id != waiting.id),
         "what was cancelled is still handed out",
@@ -456,20 +459,21 @@ fn tell_revocation(world: &mut World, page: &mut ChapterPage) -> Result<(), Fail
          are left."
     ));
 
-    page.say("And it stays so. Scout tries once more, under the name of the consent that was.");
+    page.say("And it stays so. Scout tries once more, under the revoked consent.");
     let again = world.begin(Who::Scout, CRITIC, "REQUEST");
     let again = transferred(again.body("Did you write to the guide?"), world.end);
     let answer = world.try_post(Who::Scout, "too-late", &again)?;
     show_rejected(page, answer, "a message under a consent that was revoked")?;
     page.say(
-        "What others have read or copied is out of reach, here as everywhere: the envelopes that the three keep for \
-         themselves are their own.",
+        "A REVOKE can't reach the copies of others: the envelopes that the three keep for themselves stay with them.",
     );
-    page.fact("erased", erased);
-    page.fact("cancelled", cancelled);
-    page.fact("files_with_text_before", before);
-    page.fact("files_with_text_after", 0);
-    page.fact("refused_with", ErrorCode::Consent.as_str());
+    page.facts([
+        ("erased", json!(erased)),
+        ("cancelled", json!(cancelled)),
+        ("files_with_text_before", json!(before)),
+        ("files_with_text_after", json!(0)),
+        ("refused_with", json!(ErrorCode::Consent.as_str())),
+    ]);
     Ok(())
 }
 
@@ -488,8 +492,9 @@ fn find_traces(folder: &Path) -> Result<(usize, usize), Failure> {
 
 fn tell_audit(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
     page.say(
-        "Everything that the relay took, refused, delivered and erased is an entry of a log, and the log is a Merkle tree \
-         whose root it signs. The operator exports it as a folder of text files; the key of the relay comes by another way.",
+        "Everything that the relay accepted, rejected, delivered and erased is an entry of a log, and the log is a Merkle tree \
+         whose root it signs. The operator exports it as a folder of text files; the key of the relay comes over another \
+         channel.",
     );
     let (key, mut files) = export(world)?;
     let folder = world.folder().to_owned();
@@ -507,7 +512,7 @@ fn tell_audit(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> 
         world.run(world.admin.checkpoint()).is_err(),
         "the relay was stopped and still answers",
     )?;
-    page.checked("The relay is stopped: nobody answers there any more.");
+    page.checked("The relay is stopped, and does not answer any more.");
 
     page.say(
         "Now somebody who was not there checks: the signature, the tree, each message, and whether the log still begins with \
@@ -530,7 +535,7 @@ fn tell_audit(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> 
     let size = checked.checkpoint.size;
     page.checked(format!("It holds: {size} entries ({}).", kinds.join(", ")));
     page.checked(format!(
-        "{} messages are the texts that were taken. {} are erased, and that they were there is still proven.",
+        "{} messages are the texts that were accepted. {} are erased, and the log still proves that they were there.",
         checked.messages, checked.erased
     ));
     page.checked("It extends the checkpoint that Critic kept: nothing before was rewritten.");
@@ -552,12 +557,14 @@ fn tell_audit(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> 
         format!("the change is in {name}, and this was found: {wrong}"),
     )?;
     page.checked(format!("It was found, at its place. {wrong}"));
-    page.fact("entries", size);
-    page.fact("messages", checked.messages);
-    page.fact("erased", checked.erased);
-    page.fact("extends_held_checkpoint", checked.extended == 1);
-    page.fact("verified_offline", true);
-    page.fact("tampering_found_in", wrong.file);
+    page.facts([
+        ("entries", json!(size)),
+        ("messages", json!(checked.messages)),
+        ("erased", json!(checked.erased)),
+        ("extends_held_checkpoint", json!(checked.extended == 1)),
+        ("verified_offline", json!(true)),
+        ("tampering_found_in", json!(wrong.file)),
+    ]);
     Ok(())
 }
 
@@ -569,19 +576,15 @@ fn export(world: &World) -> Result<(NoteKey, Vec<(String, String)>), Failure> {
     let note = relayed(world.run(admin.checkpoint()), "there is no checkpoint")?;
     let signed = Note::parse(&note).and_then(|n| n.open(&key));
     let signed = signed.map_err(|e| Failure::failed(format!("the checkpoint: {e}")))?;
-    let mut entries: Vec<LogEntry> = Vec::new();
-    while let Some(from) = Some(entries.len() as u64).filter(|n| *n < signed.size) {
-        let asked = LogQuery {
-            from,
-            to: Some(signed.size),
-            limit: 500,
-            texts: Some(clock::now()),
-            ..LogQuery::default()
-        };
-        let (_, more) = relayed(world.run(admin.entries(&asked)), "the log can't be read")?;
-        require(!more.is_empty(), "the log has fewer entries than it signs")?;
-        entries.extend(more);
-    }
+    let asked = LogQuery {
+        to: Some(signed.size),
+        limit: 500,
+        texts: Some(clock::now()),
+        ..LogQuery::default()
+    };
+    let (_, entries) = relayed(world.run(admin.entries(&asked)), "the log can't be read")?;
+    let is_all = entries.len() as u64 == signed.size;
+    require(is_all, "the log has fewer entries than it signs")?;
     let files = bundle::write(&BundleContents {
         key: &key,
         note: &note,
@@ -602,6 +605,20 @@ fn put(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text).map_err(|e| Failure::at(path, e))
 }
 
+/// One participant posts a message, and the other one fetches and verifies it.
+fn exchange(
+    world: &mut World,
+    page: &mut ChapterPage,
+    (from, to): (Who, Who),
+    name: &str,
+    message: &Builder,
+) -> Result<(Posted, MessageView), Failure> {
+    let posted = world.post(from, name, message)?;
+    show_accepted(page, &posted);
+    let got = world.fetch_verified(to, &format!("the {name}"), &posted)?;
+    Ok((posted, got))
+}
+
 /// Shows an envelope, and the receipt of the relay.
 fn show_accepted(page: &mut ChapterPage, posted: &Posted) {
     page.envelope(&posted.text, &posted.file);
@@ -610,7 +627,7 @@ fn show_accepted(page: &mut ChapterPage, posted: &Posted) {
         None => "no entry in its log".to_owned(),
     };
     let digest: String = posted.receipt.digest.chars().take(19).collect();
-    page.checked(format!("The relay took it: {entry}, {digest}…"));
+    page.checked(format!("The relay accepted it: {entry}, {digest}…"));
 }
 
 /// Shows why the relay rejected a message: it has to be for want of consent.
@@ -622,12 +639,12 @@ fn show_rejected(
     match answer {
         Err(ClientError::Rejected(refused)) if refused.code == Some(ErrorCode::Consent) => {
             let said = view::first_line(&refused.detail);
-            page.checked(format!("The relay refused that with E-CONSENT: {said}"));
+            page.checked(format!("The relay rejected that with E-CONSENT: {said}"));
             Ok(())
         }
         Err(other) => fail(format!(
-            "{what} has to be refused for want of consent, and it was for another reason: {other}"
+            "the relay has to reject {what} for want of consent, and it was for another reason: {other}"
         )),
-        Ok(_) => fail(format!("the relay took {what}, which it has to refuse")),
+        Ok(_) => fail(format!("the relay accepted {what}, which it has to reject")),
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::clock;
 use crate::failure::Failure;
+use crate::service::audit_bundle::require_empty;
 use crate::service::relay::data::{DataFolder, make_folder};
 use crate::service::relay::start::{self, OPERATOR, new_token};
 use crate::service::signing::{new_key, sign};
@@ -104,7 +105,7 @@ impl Participant {
             key: &self.key,
             pkid: self.pkid,
             at: clock::now(),
-            // So that whoever counts a poll from text alone can tell whose it is.
+            // So that a count from the texts alone can tell the voters apart.
             key_block: &key_block(self.pkid, &self.key.public(), None),
         };
         sign(&signer, builder)
@@ -287,7 +288,7 @@ impl World {
         };
         let receipt = sent
             .receipt
-            .ok_or_else(|| Failure::failed("the relay took the message and gave no receipt"))?;
+            .ok_or_else(|| Failure::failed("the relay accepted the message and gave no receipt"))?;
         let document = Document::parse(&text, Reading::Strict);
         let id = document.envelope().message.unwrap_or_default().to_owned();
         Ok(Ok(Posted {
@@ -298,7 +299,7 @@ impl World {
         }))
     }
 
-    /// The same for a message that has to be taken.
+    /// The same for a message that the relay has to accept.
     pub(super) fn post(
         &mut self,
         from: Who,
@@ -306,7 +307,7 @@ impl World {
         builder: &Builder,
     ) -> Result<Posted, Failure> {
         let posted = self.try_post(from, name, builder)?;
-        relayed(posted, &format!("the relay did not take the {name}"))
+        relayed(posted, &format!("the relay did not accept the {name}"))
     }
 
     /// Writes an envelope; the name of its file in the folder.
@@ -317,7 +318,7 @@ impl World {
         Ok(file)
     }
 
-    /// What somebody has got and not acknowledged.
+    /// The messages that a participant has not acknowledged.
     pub(super) fn inbox(&self, who: Who) -> Result<Vec<MessageView>, Failure> {
         let address = self.of(who).0.address;
         let inbox = self.ask(who, async |c| {
@@ -359,7 +360,7 @@ impl World {
     pub(super) fn log_key(&self) -> Result<NoteKey, Failure> {
         relayed(
             self.run(self.admin.log_key()),
-            "the relay does not say its key",
+            "the relay does not publish its key",
         )
     }
 
@@ -383,7 +384,7 @@ impl World {
             }
             if began.elapsed() > PATIENCE {
                 return Err(Failure::failed(format!(
-                    "{what}: waited {} seconds for it in vain",
+                    "{what}: not within {} seconds",
                     PATIENCE.as_secs()
                 )));
             }
@@ -418,15 +419,9 @@ impl World {
 /// Creates the folder, or checks that it is empty.
 fn empty(folder: &Path) -> Result<PathBuf, Failure> {
     let folder = std::path::absolute(folder).map_err(|e| Failure::at(folder, e))?;
+    require_empty(&folder)?;
     make_folder(&folder).map_err(|e| Failure::at(&folder, e))?;
-    let mut entries = std::fs::read_dir(&folder).map_err(|e| Failure::at(&folder, e))?;
-    match entries.next() {
-        None => Ok(folder),
-        Some(_) => Err(
-            Failure::failed(format!("{} is not empty", folder.display()))
-                .help("name a new folder with --keep"),
-        ),
-    }
+    Ok(folder)
 }
 
 type RunningRelay = (oneshot::Sender<()>, JoinHandle<()>);

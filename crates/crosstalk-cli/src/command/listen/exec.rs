@@ -41,7 +41,7 @@ impl Program {
         if !can_run(name, Path::new("."), None) {
             let name = view::line(name);
             return Err(Failure::usage(format!(
-                "--exec: the program `{name}` is not there, or can't be run"
+                "--exec: the program `{name}` does not exist, or can't be run"
             ))
             .help("install it, or write its path"));
         }
@@ -122,7 +122,7 @@ impl Program {
             ));
         }
         String::from_utf8(bytes)
-            .map_err(|_| Failure::malformed(format!("what `{name}` printed is not UTF-8")))
+            .map_err(|_| Failure::malformed(format!("the output of `{name}` is not UTF-8")))
     }
 
     /// Waits for the program and kills it after the timeout. Returns whether it succeeded, and its status.
@@ -141,7 +141,7 @@ impl Program {
                 return Err(Failure::refused(
                     ErrorCode::Timeout,
                     format!(
-                        "`{}` did not end within {seconds} seconds, and was ended",
+                        "`{}` did not end within {seconds} seconds, and was killed",
                         self.name
                     ),
                 ));

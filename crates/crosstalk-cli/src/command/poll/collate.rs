@@ -25,7 +25,7 @@ pub(super) struct Collate {
     /// The poll, if there are several: its id or the beginning of it
     #[arg(long, value_name = "ID")]
     poll: Option<String>,
-    /// Only what came before this time
+    /// Only answers that came before this time
     #[arg(long, value_name = "TIME", value_parser = clock::time)]
     at: Option<Timestamp>,
     /// The key of a relay, as ed25519:pk=…: its hops tell when an answer came, and a voter answers under the very

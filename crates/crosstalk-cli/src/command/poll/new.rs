@@ -18,13 +18,13 @@ use crosstalk_protocol::store::is_same_party;
 
 /// Ask several the same question
 ///
-/// Prints the POLL and puts it on the clipboard: paste it to everybody who is asked, and their answers back with
-/// `crosstalk paste`; on a terminal, Enter goes on from one to the next. With a relay, it goes to all of them, and the
-/// relay counts. Without an --option it asks several for their own words: nothing is counted, and all answers stand
-/// together in one thread. `crosstalk send a,b` does that with a message for each of them.
+/// Prints the POLL and puts it on the clipboard: paste it to every voter, and their answers back with `crosstalk paste`; on a
+/// terminal, Enter goes on from one to the next. With a relay, it goes to all of them, and the relay counts. Without an --option it
+/// asks for free text: nothing is counted, and all answers are in one thread. `crosstalk send a,b` does that with a message for
+/// each voter.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk poll new \"When do we release?\" --option Friday --option Monday --target claude --target gemini\n  crosstalk poll new \"What did we forget?\" --target claude --target gemini   # asks several\n  crosstalk poll new \"In which order?\" --type ranked --option A --option B --option C --target claude --deadline 2h --relay http://127.0.0.1:8799\n\nExit codes: 0 sent, 1 nothing written or kept, 2 wrong usage, 12 and 13 the\nmessage would break a rule; with a relay, 10 to 17 what it refuses."
+    after_help = "Examples:\n  crosstalk poll new \"When do we release?\" --option Friday --option Monday --target claude --target gemini\n  crosstalk poll new \"What did we forget?\" --target claude --target gemini   # asks several\n  crosstalk poll new \"In which order?\" --type ranked --option A --option B --option C --target claude --deadline 2h --relay http://127.0.0.1:8799\n\nExit codes: 0 sent, 1 nothing written or kept, 2 wrong usage, 12 and 13 the\nmessage would break a rule; with a relay, 10 to 17 it rejects the message."
 )]
 pub(super) struct NewPoll {
     /// The question; `-` is stdin
@@ -42,7 +42,7 @@ pub(super) struct NewPoll {
     /// How many ballots are needed: 2, 2-of-3 or 60%
     #[arg(long, value_name = "QUORUM", value_parser = quorum)]
     quorum: Option<String>,
-    /// Up to when answers count: a time, or 30m, 2h, 3d from now
+    /// Until when answers count: a time, or 30m, 2h, 3d from now
     #[arg(long, value_name = "TIME", value_parser = deadline)]
     deadline: Option<Timestamp>,
     /// Hide choices from everyone but you until the poll is closed: answers are addressed to the asker
@@ -57,7 +57,7 @@ pub(super) struct NewPoll {
     /// The name of all voters together, in the direction line
     #[arg(long, value_name = "NAME", default_value = "VOTERS")]
     group: String,
-    /// Where the result goes besides; answers go to the asker
+    /// Another address that gets the result; answers go to the asker
     #[arg(long, value_name = "ADDRESS")]
     result_to: Option<String>,
     /// The asker, in the direction line
@@ -110,7 +110,7 @@ const fn marks(kind: &PollKind) -> &'static [char] {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Ties {
-    /// Nothing comes out
+    /// No outcome
     None,
     /// The option that is listed first
     FirstListed,
@@ -213,7 +213,7 @@ impl NewPoll {
     fn question(&self, console: &mut Console) -> Result<String, Failure> {
         let text = typed_text(console, &self.text)?;
         match text.trim().is_empty() {
-            true => Err(Failure::failed("nothing is asked, so nothing was sent")),
+            true => Err(Failure::failed("there is no question, so nothing was sent")),
             false => Ok(text),
         }
     }

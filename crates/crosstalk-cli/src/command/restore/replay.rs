@@ -426,7 +426,7 @@ fn from_bundle(
     {
         if leaf.kind == EventKind::Revoked && detail.is_none() {
             return Err(unusable(format!(
-                "it does not say what was revoked with entry {index}. Export it with its details, or name the newer data folder"
+                "it does not say what entry {index} revoked. Export it with its details, or name the newer data folder"
             )));
         }
         let text = match leaf.kind {

@@ -176,7 +176,7 @@ fn folder(data: &DataFolder) -> Result<String, Failure> {
             "a relay runs on it now: stop that one before you start another".to_owned()
         }
         (true, _) => "it can be written".to_owned(),
-        (false, _) => "it is made at the start".to_owned(),
+        (false, _) => "it is created at the start".to_owned(),
     })
 }
 
@@ -185,11 +185,11 @@ fn store(data: &DataFolder) -> Result<String, Failure> {
     let store = data.store();
     // Opening an older store would bring it to this version.
     if SqliteStore::is_older(&store)? {
-        return Ok("it is of an older version, and is brought to this one at the start".to_owned());
+        return Ok("it is of an older version, and is upgraded at the start".to_owned());
     }
     Ok(match SqliteStore::open_existing(&store)? {
         Some(_) => "it can be opened".to_owned(),
-        None => "it is made at the start".to_owned(),
+        None => "it is created at the start".to_owned(),
     })
 }
 
@@ -227,12 +227,12 @@ fn listen(data: &DataFolder, config: &Config, create: &str) -> Result<String, Fa
 fn credentials(data: &DataFolder, config: &Config, create: &str) -> Result<String, Failure> {
     let listen = config.listen;
     if listen.ip().is_loopback() {
-        return Ok(format!("{listen} is reached from this machine alone"));
+        return Ok(format!("only this machine can reach {listen}"));
     }
     let store = data.store();
     if SqliteStore::is_older(&store)? {
         return Ok(format!(
-            "{listen}; the store is of an older version, and its tokens are looked at when the relay starts"
+            "{listen}; the store is of an older version, and the relay checks its tokens at the start"
         ));
     }
     let tokens = match SqliteStore::open_existing(&store)? {
@@ -241,7 +241,7 @@ fn credentials(data: &DataFolder, config: &Config, create: &str) -> Result<Strin
     };
     require_credentials(config, tokens, create)?;
     Ok(format!(
-        "{listen}, for those who have one of {tokens} active tokens"
+        "{listen}, for the owners of {tokens} active tokens"
     ))
 }
 
@@ -258,7 +258,7 @@ fn key(data: &DataFolder, config: &Config) -> Result<String, Failure> {
             {
                 data.require_log_key(&config.name, &store)?;
             }
-            format!("there is none for {name}; one is made at the start")
+            format!("there is none for {name}; one is created at the start")
         }
     })
 }
@@ -351,7 +351,7 @@ fn not_running(data: &DataFolder) -> String {
             overrides.command("--check", data),
         )),
         (None, Some(at)) => text.push_str(&format!(
-            " The last one was started on {} and has ended. Start it with `{}`",
+            " The last one was started on {} and has stopped. Start it with `{}`",
             escape(&at),
             overrides.command("", data),
         )),

@@ -67,9 +67,7 @@ pub(super) async fn run_until_signal(
                 }
             }));
         }
-        tracing::info!(
-            "stopping: what was begun is finished first; a second signal ends it at once"
-        );
+        tracing::info!("stopping: finishing the current work; a second signal ends it at once");
         tokio::spawn(async move {
             while signals.next().await == Signal::Reload {}
             std::process::exit(INTERRUPTED);
@@ -238,7 +236,7 @@ impl Reloader {
                     is_changed = true;
                     tracing::info!(
                         why,
-                        "the configuration can be used again: it says what the relay goes by already"
+                        "the configuration can be used again, and is the one that the relay uses"
                     );
                 }
             }

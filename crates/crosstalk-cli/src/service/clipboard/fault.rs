@@ -47,7 +47,7 @@ impl ClipboardError {
             Self::Missing(why) => format!("there is no clipboard here: {why}"),
             Self::Empty => "there is no text on the clipboard".to_owned(),
             Self::Files => "there are files on the clipboard, and no text".to_owned(),
-            Self::NotText => "what is on the clipboard is no text".to_owned(),
+            Self::NotText => "the clipboard has no text".to_owned(),
             Self::TooLarge => format!(
                 "the text on the clipboard is larger than a paste may be, {} bytes",
                 limit::PASTE_BYTES
@@ -56,7 +56,7 @@ impl ClipboardError {
             Self::Busy => "another program has the clipboard open".to_owned(),
             Self::WriteOnly => "the clipboard of a terminal can't be read from here".to_owned(),
             Self::TooLong(bytes, most) => format!(
-                "the text has {bytes} bytes, and terminals take at most {most} for their clipboard"
+                "the text has {bytes} bytes, and terminals accept at most {most} for their clipboard"
             ),
             Self::NotCopied(why) => format!("the text is not on the clipboard: {why}"),
             Self::Setting(word) => format!("{word:?} is no clipboard"),
@@ -72,7 +72,7 @@ impl ClipboardError {
                 "{BY_HAND}; over SSH, {VARIABLE}=terminal copies to the clipboard of your terminal"
             ),
             Self::Empty => "copy the message again".to_owned(),
-            Self::Files => "copy what is in the file, or `crosstalk paste FILE`".to_owned(),
+            Self::Files => "copy the text of the file, or use `crosstalk paste FILE`".to_owned(),
             Self::NotText => "copy the message again, as text".to_owned(),
             Self::TooLarge => "copy less of it".to_owned(),
             Self::Busy => "try again".to_owned(),

@@ -45,7 +45,8 @@ mod platform {
         let failed = |what: &str, fault: std::io::Error| {
             ClipboardError::NotCopied(format!("{what}: {fault}"))
         };
-        let own = std::env::current_exe().map_err(|e| failed("this program is not found", e))?;
+        let own = std::env::current_exe()
+            .map_err(|e| failed("this program can't find its own file", e))?;
         let mut child = Command::new(own)
             .arg(COMMAND)
             .env_clear()
@@ -67,7 +68,7 @@ mod platform {
         {
             // Its own words say more than a broken pipe.
             held.wait()?;
-            return Err(failed("the process that holds it did not take it", fault));
+            return Err(failed("the process that holds it did not accept it", fault));
         }
         Ok(held)
     }

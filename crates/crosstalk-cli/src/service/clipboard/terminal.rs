@@ -46,7 +46,8 @@ impl Terminal {
             .0
             .write_all(sequence.as_bytes())
             .and_then(|()| self.0.flush());
-        written.map_err(|e| ClipboardError::NotCopied(format!("the terminal took nothing: {e}")))
+        written
+            .map_err(|e| ClipboardError::NotCopied(format!("the terminal accepted nothing: {e}")))
     }
 }
 

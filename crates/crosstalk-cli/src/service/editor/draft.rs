@@ -7,7 +7,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-const NOTE: &str = "# Everything from the line above on is for looking at, and is not sent.";
+const NOTE: &str = "# Everything below the line above is for reading, and is not sent.";
 
 /// A text in a file that nobody else can read.
 #[derive(Debug)]

@@ -65,7 +65,7 @@ pub(super) fn choose(
         return Ok(None);
     }
     let questions = questions.get(..MOST).unwrap_or(questions);
-    console.note("several questions are open, and a plain answer does not say whose it is:")?;
+    console.note("several questions are open, and a plain answer does not name its sender:")?;
     list(console, store, questions, true)?;
     ask(console, questions)
 }

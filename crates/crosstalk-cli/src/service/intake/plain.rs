@@ -73,7 +73,7 @@ pub(super) fn hint(
     workspace: &Workspace,
     input: &Input,
 ) -> Result<String, Failure> {
-    const ASK: &str = "Nothing here waits for an answer, so it can't be filed as one: ask first with `crosstalk send NAME \"…\"`.";
+    const ASK: &str = "No message here waits for an answer, so the text can't be filed as one: ask first with `crosstalk send NAME \"…\"`.";
     let Some(store) = workspace.messages(console)? else {
         return Ok(ASK.to_owned());
     };
@@ -102,10 +102,7 @@ pub(super) fn hint(
     };
     let names = match asked.as_slice() {
         [] | [_] => String::new(),
-        several => format!(
-            "; --from names who said it, one of {}",
-            view::names(several)
-        ),
+        several => format!("; --from names its sender, one of {}", view::names(several)),
     };
     Ok(format!(
         "If it is the plain answer to a message of yours, file it with `crosstalk paste --as-reply-to {reference}{from}{file}`{names}."
@@ -228,11 +225,11 @@ pub(super) fn answered(
     let first = names.first().map_or_else(String::new, |n| shell::word(n));
     let file = input.further_argument();
     Err(Failure::usage(format!(
-        "{} questions are open, and a plain answer does not say whose it is",
+        "{} questions are open, and a plain answer does not name its sender",
         open.len()
     ))
     .help(format!(
-        "name who said it with --from NAME, one of {}, as in \
+        "name its sender with --from NAME, one of {}, as in \
          `crosstalk paste --as-reply-to {} --from {first}{file}`",
         view::names(&names),
         shell::word(reference)
@@ -339,17 +336,16 @@ fn speaker(
         }
         (None, _) => {
             return Err(Failure::usage(
-                "a poll asks several, and a plain answer does not say whose it is",
+                "a poll asks several, and a plain answer does not name its sender",
             )
-            .help(format!("name who said it with --from, one of {asked}")));
+            .help(format!("name its sender with --from, one of {asked}")));
         }
     };
     match call.asks(&from) {
         true => Ok(from),
-        false => Err(Failure::usage(format!(
-            "{} is not among those whom the poll asks",
-            escape(&from)
-        ))
-        .help(format!("name one of {asked} with --from"))),
+        false => Err(
+            Failure::usage(format!("{} is no voter of this poll", escape(&from)))
+                .help(format!("name one of {asked} with --from")),
+        ),
     }
 }

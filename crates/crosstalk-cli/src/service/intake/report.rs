@@ -87,7 +87,7 @@ impl IntakeResult<'_> {
                 self.remarks(console, store, record)?;
                 if let Some(displaced) = displaced {
                     console.note(&match store.message(displaced)? {
-                        None => "it takes the place of the truncated message".to_owned(),
+                        None => "it replaces the truncated message".to_owned(),
                         Some(other) if other.truncated => {
                             format!(
                                 "the truncated message had this id; it is {} now",
@@ -101,7 +101,7 @@ impl IntakeResult<'_> {
                     })?;
                 }
                 if self.is_replaced {
-                    console.note("it takes the place of the message as it was filed before")?;
+                    console.note("it replaces the message as it was filed before")?;
                 }
                 if let Some(closed) = closed {
                     console.note(&format!("the thread was closed on {closed}"))?;
@@ -183,8 +183,9 @@ impl IntakeResult<'_> {
                     return console.talk(&format!("{word}: {}\n", wrap(&escape(&text), 10, 0)));
                 }
                 let text = format!(
-                    "another message has the id {} (`crosstalk show {}`), and this one says something else. If a model \
-                     wrote the same id twice, keep it under a new one with `{}`; else ask the sender (E-PERM)",
+                    "another message has the id {} (`crosstalk show {}`), and this one has \
+                     another text. If a model wrote the same id twice, keep this one under a new \
+                     id with `{}`; else ask the sender (E-PERM)",
                     escape(id),
                     short(id),
                     self.new_id
@@ -213,7 +214,7 @@ impl IntakeResult<'_> {
         let mut remarks: Vec<String> = Vec::new();
         if !record.carries_id && written.is_some() {
             remarks.push(
-                "the id that it carries is another message's, or none: it has one of its own here"
+                "its id is missing or belongs to another message: it has one of its own here"
                     .into(),
             );
         }
@@ -242,7 +243,7 @@ impl IntakeResult<'_> {
                     )
                 }
                 None => format!(
-                    "the message that it says it answers is not here: it was filed with {filed}, which waits{}",
+                    "the message that it names as its question is not here: it was filed with {filed}, which waits{}",
                     other_question(store, record)?
                 ),
             });
@@ -262,7 +263,7 @@ impl IntakeResult<'_> {
         }
         if !is_same_party(&arrival.sender, self.document.sender()) {
             remarks.push(format!(
-                "it says that it is from {}; it is filed as the answer of {}",
+                "it names {} as its sender; it is filed as the answer of {}",
                 view::line(self.document.sender()),
                 view::line(&arrival.sender)
             ));
@@ -284,7 +285,7 @@ impl IntakeResult<'_> {
         remarks.extend(self.unproven_consent());
         if arrival.says_nothing() {
             let what = match question.is_some() {
-                true => "the answer is empty, so the question waits on",
+                true => "the answer is empty, so the question still waits",
                 false => "the answer is empty",
             };
             remarks.push(format!(
@@ -293,7 +294,7 @@ impl IntakeResult<'_> {
         }
         if record.truncated {
             remarks.push(
-                "the text may be cut off: it is shown as truncated from now on. If you get the whole one, paste it, too"
+                "the text may be cut off: it is shown as truncated from now on. If you get the whole text, paste it"
                     .into(),
             );
         }

@@ -195,7 +195,7 @@ pub(crate) fn unpack(from: &Path, into: &Path) -> Result<BackupTitle, Failure> {
                     )
                     .help("use a newer one"));
                 }
-                None => return Err(no_backup("it does not begin as one")),
+                None => return Err(no_backup("it does not begin like one")),
             }
             continue;
         }

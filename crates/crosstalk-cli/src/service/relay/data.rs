@@ -7,7 +7,7 @@ use crate::service::signing::new_key;
 use crate::{clock, shell};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{Algorithm, PrivateKey, PublicKey};
+use crosstalk_envelope::{Algorithm, Explanation, PrivateKey, PublicKey};
 use crosstalk_protocol::audit::{LogStore as _, Note};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
@@ -199,7 +199,7 @@ impl DataFolder {
                 self.folder.display()
             ))
             .help(format!(
-                "`{}` makes one, and --data DIR names another folder",
+                "`{}` creates one, and --data DIR names another folder",
                 self.command("serve")
             ))),
         }
@@ -225,12 +225,13 @@ impl DataFolder {
         let shown = file.display();
         let at = |e| Failure::at(file, e);
         let opened = open_regular(file).map_err(at)?;
-        // Whoever can write it has programs run.
+        // Anyone who can write the configuration can run programs.
         require_own(&opened, file).map_err(Failure::from)?;
         let text = read_bounded(&opened, MAX_FILE_BYTES).map_err(at)?;
         let text = String::from_utf8(text).map_err(|e| at(io::Error::other(e)))?;
         let mut config = Config::parse(&text).map_err(|fault| {
-            Failure::malformed(format!("`{shown}`: {}", fault.to_string().trim_end()))
+            let Explanation { what, help } = fault.explanation;
+            Failure::malformed(format!("`{shown}`: {}", what.trim_end())).help(help)
         })?;
         let folder = file.parent().unwrap_or(Path::new(""));
         for path in config.paths_mut().filter(|p| p.is_relative()) {
@@ -291,8 +292,9 @@ impl DataFolder {
             keys.display()
         ))
         .help(format!(
-            "put its files back from a backup of the relay. If the key is lost for good, make a new one \
-             (`CROSSTALK_HOME={} crosstalk key new {name}`), and tell those who watch the log and those who pinned the key",
+            "put its files back from a backup of the relay. If the key is lost for good, create a \
+             new one (`CROSSTALK_HOME={} crosstalk key new {name}`), and tell everyone who \
+             watches the log or pinned the key",
             shell::word(&home),
         )))
     }
@@ -302,7 +304,7 @@ impl DataFolder {
     pub(crate) fn require_key(&self, name: &str) -> Result<PrivateKey, Failure> {
         self.find_key(name)?.ok_or_else(|| {
             Failure::failed(format!(
-                "the key of the relay `{}` is not in {}: nothing can be signed in its name",
+                "the key of the relay `{}` is not in {}, so its log can't be signed",
                 escape(name),
                 self.folder.join("keys").display()
             ))

@@ -410,7 +410,7 @@ pub(crate) fn secret_in(folder: &Path) -> Result<String, Failure> {
         true => Ok(Digest::of(&bytes).to_string()),
         false => Err(
             Failure::failed(format!("{} is damaged", place.to_string_lossy()))
-                .help("remove it, and a new one is made"),
+                .help("remove it, and a new one is created"),
         ),
     }
 }

@@ -6,8 +6,8 @@ use crate::service::lookup::is_long_enough;
 use crate::service::settings::{Settings, base_url};
 use crate::{shell, view};
 use clap::Args;
-use crosstalk_envelope::ErrorCode;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::{ErrorCode, Explanation};
 use crosstalk_protocol::audit::{Hash, LogEntry, LogQuery, LogReceipt, NoteKey};
 pub(crate) use crosstalk_relay::client::Approval as Held;
 pub(crate) use crosstalk_relay::client::DeliveryStatus as Delivered;
@@ -107,7 +107,7 @@ pub(crate) fn read_token(file: &Path) -> Result<String, Failure> {
         true => Ok(token.to_owned()),
         // Whatever it is, it is not shown.
         false => Err(Failure::malformed(format!(
-            "{shown} holds no token: it has to be the one line that was printed when the token was made"
+            "{shown} has no token: write the line into it that was printed when the token was created"
         ))),
     }
 }
@@ -379,24 +379,28 @@ impl RelayError {
 }
 
 /// Explains an unknown issuer, with the state of SSL_CERT_FILE.
-fn unknown_issuer() -> String {
+fn unknown_issuer() -> Explanation {
     let Some(file) = std::env::var_os("SSL_CERT_FILE") else {
-        return "no authority that this system trusts signed its certificate. For an authority of your own, set SSL_CERT_FILE to \
-                the file with its certificate"
-            .into();
+        return Explanation::new(
+            "no authority that this system trusts signed its certificate",
+            "for an authority of your own, set SSL_CERT_FILE to the file with its certificate",
+        );
     };
     let shown = view::line(&file.to_string_lossy());
     match std::fs::read(&file) {
-        Err(fault) => format!(
-            "SSL_CERT_FILE names {shown}, which can't be read: {fault}. Name the file with the certificate of the authority, \
-             or unset it"
+        Err(fault) => Explanation::new(
+            format!("SSL_CERT_FILE names {shown}, which can't be read: {fault}"),
+            "name the file with the certificate of the authority, or unset it",
         ),
-        Ok(bytes) if !String::from_utf8_lossy(&bytes).contains(PEM_CERTIFICATE) => format!(
-            "SSL_CERT_FILE names {shown}, which has no certificate in it. Name a PEM file: it has a line {PEM_CERTIFICATE}"
-        ),
-        Ok(_) => format!(
-            "no authority in {shown} (SSL_CERT_FILE) signed its certificate. Name the file with the certificate of the one \
-             that did"
+        Ok(bytes) if !String::from_utf8_lossy(&bytes).contains(PEM_CERTIFICATE) => {
+            Explanation::new(
+                format!("SSL_CERT_FILE names {shown}, which has no certificate in it"),
+                format!("name a PEM file: it has a line {PEM_CERTIFICATE}"),
+            )
+        }
+        Ok(_) => Explanation::new(
+            format!("no authority in {shown} (SSL_CERT_FILE) signed its certificate"),
+            "name the file with the certificate of the authority that did",
         ),
     }
 }
@@ -405,30 +409,42 @@ fn unknown_issuer() -> String {
 const PEM_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 
 /// Explains a TLS error; nothing for other errors.
-fn certificate(fault: &OutboundError) -> Option<String> {
+fn explain_tls(fault: &OutboundError) -> Option<Explanation> {
     let OutboundError::Unreachable { reason, .. } = fault else {
         return None;
     };
     let has = |words: &[&str]| words.iter().any(|w| reason.contains(w));
-    let what = if has(&["UnknownIssuer"]) {
-        return Some(format!("{} ({reason})", unknown_issuer()));
+    let Explanation { what, help } = if has(&["UnknownIssuer"]) {
+        unknown_issuer()
     } else if has(&["CaUsedAsEndEntity"]) {
-        "its certificate is that of an authority, and not one for a server: give the relay a certificate for its name \
-         that the authority signed, and name the authority with SSL_CERT_FILE here"
+        Explanation::new(
+            "its certificate is that of an authority, and not one for a server",
+            "give the relay a certificate for its name that the authority signed, and name the authority with \
+             SSL_CERT_FILE here",
+        )
     } else if has(&["NotValidForName", "not valid for name"]) {
-        "its certificate is for another name: call the relay by the name that stands in the certificate"
+        Explanation::new(
+            "its certificate is for another name",
+            "use the name in the certificate",
+        )
     } else if has(&["NotValidYet", "not valid yet"]) {
-        "its certificate is not valid yet: compare the clocks"
+        Explanation::new("its certificate is not valid yet", "compare the clocks")
     } else if has(&["Expired", "expired"]) {
-        "its certificate has expired: the relay needs a new one"
+        Explanation::new(
+            "its certificate has expired",
+            "ask the relay operator to renew it",
+        )
     } else if has(&["InvalidContentType", "corrupt message"]) {
-        "it does not speak TLS there: write http:// instead of https://"
+        Explanation::new(
+            "it does not speak TLS there",
+            "write http:// instead of https://",
+        )
     } else if has(&["invalid peer certificate"]) {
-        "its certificate can't be trusted"
+        Explanation::fact("its certificate can't be trusted")
     } else {
         return None;
     };
-    Some(format!("{what} ({reason})"))
+    Some(Explanation::new(format!("{what} ({reason})"), help))
 }
 
 /// The command that starts a relay at a URL of this machine; for other URLs, at the usual address.
@@ -445,33 +461,32 @@ fn serve_at(url: &str) -> String {
     }
 }
 
+impl RelayError {
+    /// What kept the program from reaching the relay, and what to do.
+    fn explain_outbound(&self, fault: &OutboundError) -> Explanation {
+        let mut explained = explain_tls(fault).unwrap_or_else(|| fault.explanation());
+        explained.what = format!("{} (E-ROUTE): {}", self.url, explained.what);
+        if explained.help.is_empty() && explain_tls(fault).is_none() {
+            explained.help = match fault {
+                OutboundError::Broken { .. } if self.url.starts_with("http://") => {
+                    "if it speaks TLS there, write https:// instead of http://".into()
+                }
+                _ => format!(
+                    "check that a relay runs there; `{}` starts one on this machine",
+                    serve_at(&self.url)
+                ),
+            };
+        }
+        explained
+    }
+}
+
 impl fmt::Display for RelayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = &self.url;
         let refused = match &self.fault {
             ClientError::Rejected(refused) => refused,
-            ClientError::Outbound(fault) if certificate(fault).is_some() => {
-                let what = certificate(fault).unwrap_or_default();
-                return write!(f, "{url} (E-ROUTE): {what}");
-            }
-            ClientError::Outbound(fault @ OutboundError::Broken { .. })
-                if url.starts_with("http://") =>
-            {
-                return write!(
-                    f,
-                    "{url} (E-ROUTE): {fault}. If it speaks TLS there, write https:// instead of http://"
-                );
-            }
-            ClientError::Outbound(fault) if !fault.explanation().help.is_empty() => {
-                return write!(f, "{url} (E-ROUTE): {fault}");
-            }
-            ClientError::Outbound(fault) => {
-                return write!(
-                    f,
-                    "{url} (E-ROUTE): {fault}. Is a relay running there? `{}` starts one on this machine",
-                    serve_at(url)
-                );
-            }
+            ClientError::Outbound(fault) => return self.explain_outbound(fault).fmt(f),
             fault => return write!(f, "{url}: {fault}"),
         };
         write!(f, "{url} says {}: {}", self.code(), refused.reason)?;
@@ -500,7 +515,11 @@ impl fmt::Display for RelayError {
 
 impl From<RelayError> for Failure {
     fn from(trouble: RelayError) -> Self {
-        Self::refused(trouble.code(), trouble.to_string())
+        let explained = match &trouble.fault {
+            ClientError::Outbound(fault) => trouble.explain_outbound(fault),
+            _ => Explanation::fact(trouble.to_string()),
+        };
+        Self::refused(trouble.code(), explained.what).help(explained.help)
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct ByRelay {
     /// The file with the token of the relay
     #[arg(long, value_name = "FILE", requires = "relay")]
     token_file: Option<PathBuf>,
-    /// Wait so many seconds for the answer, show it and keep it; needs a relay
+    /// Wait up to this many seconds for the answer, show it and keep it; needs a relay
     #[arg(long, value_name = "SECONDS", conflicts_with = "no_relay", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) wait: Option<u64>,
 }
@@ -120,7 +120,7 @@ impl Submission<'_> {
             true => (
                 "the connection ended before the relay said whether it has the message",
                 format!(
-                    "`crosstalk relay deliver {id}` hands it over again; a relay takes it once"
+                    "`crosstalk relay deliver {id}` hands it over again; a relay accepts it once"
                 ),
             ),
             false if trouble.is_wrong_sender() => (
@@ -220,7 +220,7 @@ impl Submission<'_> {
             (None, None) => {
                 let receiver = escape(document.receiver());
                 console.talk(&format!(
-                    "{} to {url}, on its way to {receiver}.\n`crosstalk status {id}` says how far it is.\n",
+                    "{} to {url}, for {receiver}.\n`crosstalk status {id}` says how far it is.\n",
                     styled(GREEN, "Handed")
                 ))?;
                 watch.tell(console, &workspace.config, remote, known)?;

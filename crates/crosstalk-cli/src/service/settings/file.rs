@@ -167,7 +167,7 @@ impl FileTextReader<'_> {
                 Ok(None) => {}
                 Ok(Some(_)) => {
                     return wrong(format!(
-                        "`names.{name}` stands there twice: names are the same in upper and lower case"
+                        "`names.{name}` is set twice: upper and lower case do not matter"
                     ));
                 }
                 Err(fault) => return wrong(fault.to_string()),
@@ -199,7 +199,7 @@ fn value(item: &DeValue<'_>) -> Result<Value, &'static str> {
             let texts: Option<Vec<String>> = texts.collect();
             texts
                 .map(Value::List)
-                .ok_or("a list with something else than texts in it")
+                .ok_or("a list with entries that are no texts")
         }
         DeValue::Integer(_) | DeValue::Float(_) => Err("a number"),
         DeValue::Datetime(_) => Err("a time"),
@@ -328,7 +328,7 @@ impl Target {
             ([only], _) => only.clone(),
             _ => {
                 return Err(
-                    Failure::usage("this takes one value").help("put it in quotation marks")
+                    Failure::usage("the setting has one value").help("put it in quotation marks")
                 );
             }
         };
@@ -540,7 +540,7 @@ mod tests {
                 1,
                 "`me` is `A`, and has to be a list of texts",
             ),
-            ("me = [1]", 1, "`me` is a list with something else"),
+            ("me = [1]", 1, "entries that are no texts"),
             ("ids = \"snowflake\"", 1, "has to be ulid, uuid"),
             ("[user]\nx = 1", 1, "`user` is a table"),
             ("names = 1", 1, "[names]"),

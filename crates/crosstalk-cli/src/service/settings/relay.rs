@@ -72,10 +72,10 @@ pub(crate) fn base_url(text: &str) -> Result<String, String> {
         return wrong("has no host");
     }
     if authority.contains('@') {
-        return wrong("has a name or a password in it, which belong into a token file");
+        return wrong("has a name or a password in it: use a token file");
     }
     if rest.contains(['?', '#']) || rest.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return wrong("has something in it that the URL of a relay has not");
+        return wrong("has parts that the URL of a relay can't have");
     }
     Ok(url.to_owned())
 }

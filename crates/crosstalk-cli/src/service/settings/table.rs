@@ -80,17 +80,17 @@ macro_rules! settings {
 
 settings! {
     DefaultProfile "default_profile": Text(one_line), None,
-        "the profile that counts if none is chosen";
+        "the profile to use if none is chosen";
     User "user": Text(one_line), None,
         "the person in whose name you write";
     Sender "sender": Text(direction), None,
-        "who you are in the first line of a message: a name or an address";
+        "your name or address in the first line of a message";
     Me "me": List(one_line), Empty,
         "further names and addresses that are yours";
     Context "context": Text(one_line), None,
-        "what new threads are about; else the first words of the text";
+        "the context of new threads; else the first words of the text";
     Sign "sign": Switch, Switch(false),
-        "sign what you send";
+        "sign the messages that you send";
     Key "key": Text(key_id), None,
         "the id of the key to sign with";
     WithKey "with_key": SwitchOr("first"), Word("first"),
@@ -98,7 +98,7 @@ settings! {
     Fence "fence": Switch, Switch(false),
         "write messages in a code block, for chats that collapse line breaks";
     Primer "primer": SwitchOr("first"), Word("first"),
-        "copy the text of `crosstalk prompt` along; first: with the first message of a thread, until the chat has answered with an envelope";
+        "copy the text of `crosstalk prompt` too; first: with the first message of a thread, until the chat has answered with an envelope";
     Clipboard "clipboard": Word(&["auto", "system", "terminal", "none"]), Word("auto"),
         "which clipboard to use";
     Editor "editor": Text(one_line), None,
@@ -112,11 +112,11 @@ settings! {
     Dns "dns": Switch, Switch(false),
         "ask the DNS for addresses without --dns";
     RedactNames "redact.names": List(one_line), Empty,
-        "names that `redact` takes out";
+        "names that `redact` replaces";
     ConsentSigned "consent.signed": List(one_line), Empty,
         "scopes whose consent has to be signed with a trusted key; * is every sensitive one";
     ConsentAuthorities "consent.authorities": List(pattern), Empty,
-        "who may revoke what others granted: addresses, or patterns with a * at the end";
+        "who may revoke the consents of others: addresses, or patterns with a * at the end";
 }
 
 /// The table of names, and what its entries are called on the command line.

@@ -615,7 +615,7 @@ fn listen_needs_a_program_that_is_there() {
     ]);
     assert_eq!(ended.code, i32::from(exit::USAGE), "{}", ended.err);
     assert!(
-        ended.err.contains("`nosuchprogram` is not there"),
+        ended.err.contains("`nosuchprogram` does not exist"),
         "{}",
         ended.err
     );

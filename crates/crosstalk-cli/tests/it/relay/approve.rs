@@ -61,7 +61,7 @@ fn what_waits_is_shown_exactly_and_decided_once() {
         ann.run(&["refuse", &id, "--reason", "late", "--yes"]),
     ] {
         assert_eq!(again.code, 14, "{}", again.err);
-        assert!(again.err.contains("made once"), "{}", again.err);
+        assert!(again.err.contains("was already"), "{}", again.err);
     }
     assert_eq!(ann.run(&["approve", "01KNOSUCH", "--yes"]).code, 10);
     let (one, _other) = (send(&ann, "And now?"), send(&ann, "And then?"));

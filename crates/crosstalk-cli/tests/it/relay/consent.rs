@@ -92,7 +92,7 @@ fn a_consent_is_granted_listed_shown_and_withdrawn_at_a_relay() {
     assert_eq!(list(&ann, &["--all"]).len(), 1);
     // The second time nothing is left to do, and that is said; the store stays sound on both sides.
     let again = ann.does(&["consent", "revoke", "health-2026"]);
-    assert!(again.err.contains("revoked before"), "{}", again.err);
+    assert!(again.err.contains("already revoked"), "{}", again.err);
     assert!(again.err.contains("nothing to erase"), "{}", again.err);
     let data = relay.data().to_owned();
     relay.stop();

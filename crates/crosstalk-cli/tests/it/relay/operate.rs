@@ -68,9 +68,7 @@ fn others_are_let_in_with_tokens_only() {
     let there = to_file("other");
     assert_eq!(there.code, 1);
     assert!(
-        there
-            .err
-            .contains("out.token is there already, and no token was made"),
+        there.err.contains("so no token was created"),
         "{}",
         there.err
     );
@@ -176,7 +174,7 @@ fn the_first_start_makes_everything_and_a_second_relay_is_turned_away() {
     for line in log.lines() {
         json(line);
     }
-    assert!(log.contains("everything that was taken is filed"), "{log}");
+    assert!(log.contains("all accepted messages are indexed"), "{log}");
     assert!(!log.contains("Hello?"), "{log}");
 
     // What was there is there again.
@@ -213,7 +211,7 @@ fn on_a_terminal_it_says_how_to_begin_and_ends_with_ctrl_c() {
     }
     assert!(!screen.contains("tracing"), "{screen}");
     terminal.send_keys(&["C-c"]);
-    let screen = terminal.wait_for("everything that was taken is filed");
+    let screen = terminal.wait_for("all accepted messages are indexed");
     assert!(!screen.contains("\"level\""), "{screen}");
 }
 
@@ -459,7 +457,7 @@ fn a_backup_of_a_running_relay_brings_everything_back() {
     restored.stop();
     let forced = kalle.does(&["restore", backup, "--data", new_text, "--force"]);
     assert!(
-        forced.err.contains("What was there before is in"),
+        forced.err.contains("The previous folder is now"),
         "{}",
         forced.err
     );

@@ -400,7 +400,7 @@ fn the_health_check_tells_what_is_known_about_a_relay_that_does_not_run() {
     let ended = health();
     assert_eq!(ended.code, 1);
     assert!(
-        ended.err.contains("no relay is running on") && ended.err.contains("has ended"),
+        ended.err.contains("no relay is running on") && ended.err.contains("has stopped"),
         "{}",
         ended.err
     );

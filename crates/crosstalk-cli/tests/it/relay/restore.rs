@@ -362,7 +362,7 @@ fn on_a_terminal_restore_asks_whether_to_replay() {
     assert!(screen.contains("health-2026"), "{screen}");
     terminal.type_text("y");
     terminal.send_keys(&["Enter"]);
-    let screen = terminal.wait_for("What was there before is in");
+    let screen = terminal.wait_for("The previous folder is now");
     assert!(screen.contains("Replayed"), "{screen}");
     assert_eq!(setting.counts(&setting.data), [false, false, false]);
 }

@@ -51,12 +51,11 @@ pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
 
 const DAMAGED: &str = "Get the bundle again. If it is the same, it was changed: don't rely on it, and ask the relay operator";
 const AGAIN: &str = "Get the bundle again, whole: all of its files and nothing else";
-const OPERATOR: &str =
-    "Keep both checkpoints, and ask the relay operator: the log is not what it was";
+const OPERATOR: &str = "Keep both checkpoints, and ask the relay operator: the log was changed";
 
 fn wrong(trouble: BundleFault, file: &str, line: Option<u64>, what: impl Into<String>) -> Wrong {
     let help = match trouble {
-        BundleFault::Unread => "Look whether the file can be read",
+        BundleFault::Unread => "Check that the file can be read",
         BundleFault::Form => AGAIN,
         BundleFault::Broken => DAMAGED,
         BundleFault::Fork(_) => OPERATOR,
@@ -177,7 +176,7 @@ fn key<F: BundleFiles + ?Sized>(files: &F, against: &Against<'_>) -> Result<Note
                 key.name()
             );
             let mut wrong = wrong(BundleFault::Broken, KEY, None, what);
-            wrong.help = "Compare the keys: whoever made this bundle signed it with another one";
+            wrong.help = "Compare the keys: the author of this bundle signed it with another one";
             Err(wrong)
         }
         _ => Ok(key),
@@ -342,7 +341,7 @@ fn messages<F: BundleFiles + ?Sized>(
             continue;
         };
         if leaf.raw != Some(Digest::of(&bytes)) {
-            let what = "it is not the text that was taken";
+            let what = "it is not the text that was accepted";
             return Err(wrong(BundleFault::Broken, &name, None, what));
         }
         checked.messages += 1;
@@ -352,7 +351,7 @@ fn messages<F: BundleFiles + ?Sized>(
     let names = files.names();
     let mut found = names.iter().filter(|n| n.starts_with("messages/"));
     if let Some(name) = found.find(|n| !expected.contains_key(*n)) {
-        let what = "no entry says that it was taken";
+        let what = "no entry says that it was accepted";
         return Err(wrong(BundleFault::Form, name, None, what));
     }
     for (name, canonical) in &expected {
