@@ -12,6 +12,7 @@ mod conversation;
 mod import;
 mod measure;
 mod relay;
+mod store;
 mod subject;
 mod trust;
 
@@ -26,11 +27,12 @@ use subject::{ENVELOPE, envelope_of, read_envelope, read_json, read_mail, scan_l
 const ROUND: Duration = Duration::from_millis(4);
 
 /// The benches, by the names that choose one.
-const BENCHES: [&str; 6] = [
+const BENCHES: [&str; 7] = [
     "envelope",
     "trust",
     "conversation",
     "import",
+    "store",
     "relay",
     "peers",
 ];
@@ -77,6 +79,7 @@ fn bench(name: &str, is_quick: bool, part: Option<&str>) -> Result<()> {
         "trust" => trust::run(),
         "conversation" => conversation::run(),
         "import" => return import::run(is_quick),
+        "store" => return store::run(is_quick),
         "peers" => return relay::beside_peers(is_quick),
         _ => return relay::run(is_quick, part),
     }

@@ -3,7 +3,7 @@
 //! Server and load share the machine, and the machine has other work: so the floor and the relay take turns, and what
 //! counts is the median of their ratios. Each turn has a relay of its own, with an empty store.
 
-mod batch;
+pub mod batch;
 mod cost;
 mod cpu;
 mod disk;
@@ -11,7 +11,7 @@ mod flood;
 pub mod floor;
 pub mod letter;
 mod load;
-mod million;
+pub mod million;
 mod peers;
 mod proof;
 pub mod report;
@@ -19,7 +19,6 @@ mod sustained;
 mod watch;
 
 use cpu::CpuWatch;
-use crosstalk_protocol::relay::RelayStore as _;
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::folder::Folder;
 use crosstalk_testing::relay::Relay;

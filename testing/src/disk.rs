@@ -5,7 +5,8 @@
 //! writes that were synced are there; of the others all, none, the first, or any, some of them torn at the end of a sector.
 //! New names, renames and removals are lost from some point on, unless their folder was synced.
 //!
-//! With [`Fault`], one write or sync of the program fails.
+//! With [`Fault`], one write, change of length, sync, new file or rename of the program fails. After a failed sync the writes before
+//! it are lost, though later syncs succeed.
 //!
 //! What a program writes past libc (`rustix` does that) or through memory maps is not seen: keep it out of the folder.
 
@@ -20,6 +21,18 @@ const SOURCE: &str = include_str!("disk/preload.c");
 const COMPILER: Program = Program::new("cc", "gcc");
 /// A disk writes a sector whole, or not at all.
 const SECTOR: u64 = 512;
+
+/// Names the file that says that a full disk has room again.
+const ROOM: &str = "CROSSTALK_DISK_ROOM";
+
+/// A full disk has room again, for this program and others that are recorded with it.
+///
+/// # Panics
+/// This program is not recorded.
+pub fn make_room() {
+    let file = env::var_os(ROOM).expect("a program that is recorded");
+    fs::write(file, "").expect("a file");
+}
 
 /// The library, compiled if it is not there yet.
 ///
@@ -73,7 +86,7 @@ impl Random {
 pub enum Fault {
     /// `EIO`. After a failed sync, every descriptor of the file that was open then fails once.
     Broken,
-    /// Half of it is written, then `ENOSPC`, until [`RecordedDisk::make_room`].
+    /// Half of it is written, then `ENOSPC`, until [`make_room`].
     Full,
     /// Half of it is written, which is allowed.
     Short,
@@ -130,30 +143,31 @@ impl RecordedDisk {
     /// A relay that has its data here, recorded.
     #[must_use]
     pub fn record(&self, setup: Setup) -> Setup {
+        let variables = self.variables(None).into_iter();
+        variables.fold(setup.data(&self.data), |setup, (name, value)| {
+            setup.env(name, &value)
+        })
+    }
+
+    /// The environment of a program that is recorded. One operation may fail: a write, a change of length, a sync, a new file or
+    /// a rename, counted from 1.
+    pub fn variables(&self, fault: Option<(Fault, usize)>) -> Vec<(&'static str, String)> {
         let name = |path: PathBuf| path.to_string_lossy().into_owned();
-        setup
-            .data(&self.data)
-            .env("LD_PRELOAD", &name(library()))
-            .env("CROSSTALK_DISK_FOLDER", &name(self.data.clone()))
-            .env("CROSSTALK_DISK_JOURNAL", &name(self.journal()))
-            .env("CROSSTALK_DISK_ROOM", &name(self.room()))
-    }
-
-    /// The same; one operation fails: a write, a change of length or a sync, counted from 1.
-    #[must_use]
-    pub fn record_with(&self, setup: Setup, fault: Fault, number: usize) -> Setup {
-        let kind = match fault {
-            Fault::Broken => "broken",
-            Fault::Full => "full",
-            Fault::Short => "short",
-        };
-        let setup = self.record(setup);
-        setup.env("CROSSTALK_DISK_FAULT", &format!("{kind} {number}"))
-    }
-
-    /// A full disk has room again.
-    pub fn make_room(&self) {
-        fs::write(self.room(), "").expect("a file");
+        let mut variables = vec![
+            ("LD_PRELOAD", name(library())),
+            ("CROSSTALK_DISK_FOLDER", name(self.data.clone())),
+            ("CROSSTALK_DISK_JOURNAL", name(self.journal())),
+            (ROOM, name(self.room())),
+        ];
+        if let Some((fault, number)) = fault {
+            let kind = match fault {
+                Fault::Broken => "broken",
+                Fault::Full => "full",
+                Fault::Short => "short",
+            };
+            variables.push(("CROSSTALK_DISK_FAULT", format!("{kind} {number}")));
+        }
+        variables
     }
 
     fn room(&self) -> PathBuf {
@@ -224,6 +238,23 @@ impl RecordedDisk {
     }
 }
 
+/// A call that a [`Fault`] can hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultyCall {
+    /// It was meant to be short and does not write: it was carried out.
+    Passed,
+    /// Bytes were written.
+    Write,
+    /// The length was changed.
+    Truncate,
+    /// A file or folder was synced.
+    Sync,
+    /// A file was made.
+    Create,
+    /// A file got another name.
+    Rename,
+}
+
 /// Something that a program did to the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -243,19 +274,11 @@ pub enum Operation {
     Remove(PathBuf),
     /// A new folder.
     Folder(PathBuf),
-    /// The fault was injected, into this file.
-    Fault(PathBuf),
+    /// The fault was injected: the call that failed, number of the file, name.
+    Fault(FaultyCall, u64, PathBuf),
 }
 
 impl Operation {
-    /// Whether it is one of those that [`Fault`] counts.
-    pub fn is_counted(&self) -> bool {
-        matches!(
-            self,
-            Self::Write(..) | Self::Truncate(..) | Self::SyncBegin(..)
-        )
-    }
-
     fn read(rest: &mut &[u8]) -> Option<Self> {
         let mut record = split(rest, 4).and_then(|size| {
             let size = u32::from_le_bytes(size.try_into().ok()?);
@@ -284,7 +307,18 @@ impl Operation {
             6 => Self::Rename(path, target),
             7 => Self::Remove(path),
             8 => Self::Folder(path),
-            9 => Self::Fault(path),
+            9 => {
+                let call = match place {
+                    0 => FaultyCall::Passed,
+                    1 => FaultyCall::Write,
+                    2 => FaultyCall::Truncate,
+                    3 => FaultyCall::Sync,
+                    4 => FaultyCall::Create,
+                    5 => FaultyCall::Rename,
+                    other => panic!("the journal has a fault of kind {other}"),
+                };
+                Self::Fault(call, file, path)
+            }
             other => panic!("the journal has a record of kind {other}"),
         })
     }
@@ -513,7 +547,17 @@ impl Model {
             Operation::Rename(from, to) => self.name(Naming::Move(from, to)),
             Operation::Remove(path) => self.name(Naming::Remove(path)),
             Operation::Folder(path) => self.name(Naming::Add(path, Entry::Folder)),
-            Operation::Fault(_) => {}
+            Operation::Fault(FaultyCall::Sync, number, _) => self.forget_unsynced(number),
+            Operation::Fault(..) => {}
+        }
+    }
+
+    /// After a failed sync, Linux takes the writes for done: a later sync does not try them again.
+    fn forget_unsynced(&mut self, number: u64) {
+        let file = self.by_number.get(&number);
+        if let Some(file) = file.and_then(|f| self.files.get_mut(*f)) {
+            file.synced = file.changes();
+            file.pending.clear();
         }
     }
 

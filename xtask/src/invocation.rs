@@ -37,6 +37,13 @@ impl Invocation {
         self
     }
 
+    /// The same command with more words, split at white space.
+    pub fn args(mut self, words: &str) -> Self {
+        self.words
+            .extend(words.split_whitespace().map(str::to_owned));
+        self
+    }
+
     /// The same command with a variable of the environment set.
     pub fn env(mut self, name: &'static str, value: &str) -> Self {
         self.variables.push((name, value.to_owned()));

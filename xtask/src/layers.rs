@@ -1,6 +1,7 @@
 //! The direction of dependencies: inward only.
 //!
-//! `envelope ← protocol ← api ← { relay, conform } ← cli`, `protocol ← { store, dns, mcp, email } ← cli`, `envelope ← wasm`.
+//! `envelope ← protocol ← api ← { relay, conform } ← cli`, `protocol ← { store, dns, mcp, email } ← cli`,
+//! `protocol ← binding ← { cli, python, wasm }`.
 //! The relay and the MCP server know the ports only, so no adapter depends on another one.
 //!
 //! Inside the command line, commands call services: a command never names another command, and a service names none.
@@ -22,22 +23,31 @@ enum Reach {
     Testing,
 }
 
-/// Crates that tests of a crate may use besides: a relay is tested with a real store and a real look-up, and the relay suite with
-/// a model that answers in the forms of the relay's client.
+/// Crates that tests of a crate may use besides, as a dev-dependency or by a feature: a relay is tested with a real store and a
+/// real look-up, the relay suite with a model that answers in the forms of the relay's client, and the Python module with all
+/// operations of the conformance suite.
 const FOR_TESTS: &[(&str, &str)] = &[
     ("crosstalk-conform", "crosstalk-relay"),
+    ("crosstalk-python", "crosstalk-conform"),
+    ("crosstalk-python", "crosstalk-conformance"),
     ("crosstalk-relay", "crosstalk-store"),
     ("crosstalk-relay", "crosstalk-dns"),
 ];
 
 const CORE: &[&str] = &["crosstalk-envelope"];
 const PROTOCOL: &[&str] = &["crosstalk-envelope", "crosstalk-protocol"];
+const BINDING: &[&str] = &[
+    "crosstalk-envelope",
+    "crosstalk-protocol",
+    "crosstalk-binding",
+];
 const API: &[&str] = &["crosstalk-envelope", "crosstalk-protocol", "crosstalk-api"];
 
 /// Every crate of the workspace. A crate that is not here fails the check.
 const TABLE: &[(&str, Reach)] = &[
     ("crosstalk-envelope", Reach::Inward(&[])),
     ("crosstalk-protocol", Reach::Inward(CORE)),
+    ("crosstalk-binding", Reach::Inward(PROTOCOL)),
     ("crosstalk-api", Reach::Inward(PROTOCOL)),
     ("crosstalk-store", Reach::Inward(PROTOCOL)),
     ("crosstalk-dns", Reach::Inward(PROTOCOL)),
@@ -50,6 +60,7 @@ const TABLE: &[(&str, Reach)] = &[
         Reach::Inward(&[
             "crosstalk-envelope",
             "crosstalk-protocol",
+            "crosstalk-binding",
             "crosstalk-api",
             "crosstalk-store",
             "crosstalk-dns",
@@ -59,12 +70,15 @@ const TABLE: &[(&str, Reach)] = &[
             "crosstalk-email",
         ]),
     ),
-    ("crosstalk-wasm", Reach::Inward(CORE)),
+    ("crosstalk-python", Reach::Inward(BINDING)),
+    ("crosstalk-wasm", Reach::Inward(BINDING)),
     ("crosstalk-bench", Reach::Tool),
     ("crosstalk-conformance", Reach::Tool),
+    ("crosstalk-conformance-wasm", Reach::Tool),
     ("crosstalk-fuzz-properties", Reach::Tool),
     ("crosstalk-testing", Reach::Testing),
     ("xtask", Reach::Tool),
+    ("xtask-wasm", Reach::Tool),
 ];
 
 #[derive(Deserialize)]
@@ -83,6 +97,9 @@ struct Dependency {
     name: String,
     /// `None` for a normal one, else `build` or `dev`.
     kind: Option<String>,
+    /// Whether a feature turns it on.
+    #[serde(default)]
+    optional: bool,
     /// Only dependencies inside the repository have one.
     path: Option<String>,
 }
@@ -127,21 +144,19 @@ fn check(metadata: &str) -> serde_json::Result<(usize, Vec<String>)> {
             .filter(|d| d.path.is_some() && d.name != package.name);
         for dependency in ours {
             edges += 1;
+            let edge = (package.name.as_str(), dependency.name.as_str());
+            let is_dev = dependency.kind.as_deref() == Some("dev");
+            let is_for_tests = (is_dev || dependency.optional) && FOR_TESTS.contains(&edge);
             let allowed = match (from, reach(&dependency.name)) {
                 (_, None) => {
                     problems.push(unknown(&dependency.name));
                     continue;
                 }
                 (Reach::Tool, Some(_)) => true,
-                (Reach::Testing, Some(_)) | (Reach::Inward(_), Some(Reach::Tool)) => false,
-                (Reach::Inward(_), Some(Reach::Testing)) => {
-                    dependency.kind.as_deref() == Some("dev")
-                }
-                (Reach::Inward(inner), Some(_)) => {
-                    let edge = (package.name.as_str(), dependency.name.as_str());
-                    let is_test = dependency.kind.as_deref() == Some("dev");
-                    inner.contains(&edge.1) || (is_test && FOR_TESTS.contains(&edge))
-                }
+                (Reach::Testing, Some(_)) => false,
+                (Reach::Inward(_), Some(Reach::Tool)) => is_for_tests,
+                (Reach::Inward(_), Some(Reach::Testing)) => is_dev,
+                (Reach::Inward(inner), Some(_)) => inner.contains(&edge.1) || is_for_tests,
             };
             if !allowed {
                 let kind = dependency.kind.as_deref().unwrap_or("normal");
@@ -290,7 +305,7 @@ mod tests {
             ("crosstalk-cli", "crosstalk-relay"),
             ("crosstalk-cli", "crosstalk-conform"),
             ("crosstalk-conformance", "crosstalk-conform"),
-            ("crosstalk-wasm", "crosstalk-envelope"),
+            ("crosstalk-wasm", "crosstalk-binding"),
             ("crosstalk-bench", "crosstalk-cli"),
             ("crosstalk-bench", "crosstalk-fuzz-properties"),
             ("xtask", "crosstalk-envelope"),
@@ -310,7 +325,7 @@ mod tests {
             ("crosstalk-relay", "crosstalk-conform"),
             ("crosstalk-mcp", "crosstalk-store"),
             ("crosstalk-mcp", "crosstalk-dns"),
-            ("crosstalk-wasm", "crosstalk-protocol"),
+            ("crosstalk-wasm", "crosstalk-api"),
             ("crosstalk-cli", "crosstalk-wasm"),
             ("crosstalk-email", "crosstalk-cli"),
             ("crosstalk-cli", "xtask"),
@@ -338,6 +353,21 @@ mod tests {
                 assert_eq!(found.is_empty(), allowed, "{to} {kind:?}: {found:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_feature_for_tests_may_use_the_conformance_suite() {
+        let of = |optional: bool| {
+            let dependency = serde_json::json!({"name": "crosstalk-conformance", "kind": null,
+                "optional": optional, "path": "/project/somewhere"});
+            let package =
+                serde_json::json!({"name": "crosstalk-python", "dependencies": [dependency]});
+            check(&serde_json::json!({"packages": [package]}).to_string())
+                .unwrap()
+                .1
+        };
+        assert_eq!(of(true), [""; 0]);
+        assert_eq!(of(false).len(), 1);
     }
 
     #[test]

@@ -11,10 +11,12 @@ mod dist;
 mod ending;
 mod fuzz;
 mod invocation;
+mod js;
 mod layers;
 mod lines;
 mod memory;
 mod names;
+mod node;
 mod package;
 mod parallel;
 mod python;
@@ -79,6 +81,12 @@ fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
         Task::Lines { base } => lines::task(root, base.as_deref()),
         Task::Names => names::task(root),
         Task::Fuzz { seconds } => fuzz::task(root, *seconds),
+        Task::Bench { words } if words.first().is_some_and(|w| w == "python") => {
+            python::bench(root)
+        }
+        Task::Bench { words } if words.first().is_some_and(|word| word == "js") => {
+            node::bench(root, words.get(1..).unwrap_or_default())
+        }
         Task::Bench { words } => {
             if task::needs_peers(words) {
                 package::install_peers(root)?;
@@ -94,11 +102,23 @@ fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
             );
             Invocation::new(&line).run(root)
         }
+        Task::Js => js::task(root),
+        Task::JsTest { tier } => js::test(root, *tier),
         Task::Dist { profile } => dist::step(root, profile),
+        Task::Python => python::build(root),
+        Task::PythonTest { tier } => python::test(root, *tier),
         Task::RelayKill { cycles } => {
             Invocation::new("cargo test -p crosstalk-cli --test it -- durability::kill --nocapture")
                 .env("CROSSTALK_KILL_CYCLES", &cycles.to_string())
                 .run(root)
+        }
+        Task::RelayPower { cuts } => {
+            let test = "durability::recorded::acknowledged";
+            Invocation::new(&format!(
+                "cargo test -p crosstalk-cli --test it -- {test} --nocapture"
+            ))
+            .env("CROSSTALK_POWER_CUTS", &cuts.to_string())
+            .run(root)
         }
         Task::Transcripts => Invocation::new("cargo test -p crosstalk-cli")
             .env("TRYCMD", "overwrite")

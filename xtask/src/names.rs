@@ -60,21 +60,22 @@ fn types(source: &Source) -> Vec<(String, usize)> {
     found
 }
 
-/// Lists the names that are declared more than once.
+/// Fails if a name is declared more than once.
 pub fn task(root: &Path) -> Result<Ending, Failure> {
-    let mut out = String::new();
-    let mut shared = 0;
-    for (name, places) in declared(&lines::working_tree(root)?) {
-        if places.len() > 1 {
-            shared += 1;
-            let _ = writeln!(out, "{name} ({})", places.len());
-            for place in places {
-                let _ = writeln!(out, "    {place}");
-            }
-        }
+    let mut shared = declared(&lines::working_tree(root)?);
+    let count = shared.len();
+    shared.retain(|_, places| places.len() > 1);
+    if shared.is_empty() {
+        return Ok(Ending::Done(format!(
+            "{count} type names, each for one type"
+        )));
     }
-    let _ = write!(out, "{shared} names stand for more than one type");
-    Ok(Ending::Done(out))
+    let mut out =
+        "these names stand for more than one type; rename all but one of each:".to_owned();
+    for (name, places) in shared {
+        let _ = write!(out, "\n  {name}: {}", places.join(", "));
+    }
+    Err(Failure::new(out, "cargo xtask names"))
 }
 
 #[cfg(test)]

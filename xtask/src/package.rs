@@ -23,6 +23,8 @@ const PROGRAMS: &[Program] = &[
     ("python3", &["python3", "python3-venv"]),
     ("curl", &["curl"]),
     ("node", &["nodejs"]),
+    ("npm", &["npm"]),
+    ("chromium", &["chromium"]),
 ];
 
 /// The servers that `cargo xtask bench peers` measures the relay beside. PostgreSQL's own programs are in no search path.

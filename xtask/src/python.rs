@@ -1,10 +1,12 @@
-//! Programs from PyPI that tests talk to, each in an environment of its own below the target folder.
+//! Programs from PyPI that tests talk to, each in an environment of its own below the target folder; and the package in `python/`.
 
 use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
-use crate::package;
+use crate::suite::Tier;
+use crate::tree::target;
+use crate::{dist, package};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 /// A program, and what pip is told to install for it.
 struct Program {
@@ -16,6 +18,18 @@ const PROGRAMS: &[Program] = &[Program {
     name: "schemathesis",
     requirement: "schemathesis>=4.32,<5",
 }];
+
+/// The program that builds the package, and what its tests, its type check and its bench need.
+const PACKAGING: &[Program] = &[
+    Program {
+        name: "maturin",
+        requirement: "maturin>=1.16,<2",
+    },
+    Program {
+        name: "mypy",
+        requirement: "mypy>=2.4,<3",
+    },
+];
 
 /// Debian's own is too old to be told to sync every message.
 const PEERS: &[Program] = &[Program {
@@ -43,13 +57,8 @@ fn install_missing(root: &Path, programs: &[Program]) -> Result<Ending, Failure>
         }
         // Half of an installation is none.
         let _ = fs::remove_dir_all(&folder);
-        let place = folder.display();
-        let environment = Invocation::new(&format!("python3 -m venv {place}"));
-        if environment.run(root).is_err() {
-            package::install(root, &["python3-venv"])?;
-            environment.run(root)?;
-        }
-        let requirement = program.requirement;
+        make_environment(root, &folder)?;
+        let (place, requirement) = (folder.display(), program.requirement);
         let pip = format!("{place}/bin/python -m pip install --quiet {requirement}");
         Invocation::new(&pip).run(root)?;
         fs::write(folder.join("requirement"), requirement)?;
@@ -61,15 +70,106 @@ fn install_missing(root: &Path, programs: &[Program]) -> Result<Ending, Failure>
     }
 }
 
+/// `cargo xtask python`: the wheel that is shipped.
+pub fn build(root: &Path) -> Result<Ending, Failure> {
+    install_missing(root, PACKAGING)?;
+    let wheel = wheel(root, dist::PROFILE, "wheels", "")?;
+    Ok(Ending::Done(format!("wrote {}", wheel.display())))
+}
+
+/// `cargo xtask python-test`: the wheel as a user installs it, and a second one with the operations of the conformance suite.
+pub fn test(root: &Path, tier: Tier) -> Result<Ending, Failure> {
+    let (profile, restarts) = match tier {
+        Tier::Default => ("release", "5"),
+        Tier::Full => (dist::PROFILE, "50"),
+    };
+    install_missing(root, PACKAGING)?;
+    Invocation::new("cargo build -p crosstalk-cli").run(root)?;
+    let package = wheel(root, profile, "python/wheel", "")?;
+    // The relay that the tests start has most of its crates built in this profile.
+    let suite = wheel(root, "dev", "python/suite-wheel", "--features conformance")?;
+    let tests = root.join("python/tests/run.py");
+    let python = install(root, &package, "python/package")?;
+    let suite_python = install(root, &suite, "python/suite")?;
+    let built = |path: &str| shown(&target(root).join(path));
+    Invocation::program(&python)
+        .arg(tests)
+        .env("CROSSTALK_BINARY", &built("debug/crosstalk"))
+        .env("CROSSTALK_MYPY", &built("tools/mypy/bin/mypy"))
+        .env("CROSSTALK_SUITE_PYTHON", &shown(&suite_python))
+        .env("CROSSTALK_RESTARTS", restarts)
+        .run(root)
+}
+
+/// `cargo xtask bench python`: the wheel that is shipped, beside libraries that Python programs use.
+pub fn bench(root: &Path) -> Result<Ending, Failure> {
+    install_missing(root, PACKAGING)?;
+    let wheel = wheel(root, dist::PROFILE, "wheels", "")?;
+    let python = install(root, &wheel, "python/bench")?;
+    Invocation::program(&python)
+        .arg("-m")
+        .arg("pip")
+        .arg("install")
+        .arg("--quiet")
+        .arg("pydantic>=2.14,<3")
+        .arg("cryptography>=50,<51")
+        .run(root)?;
+    Invocation::program(&python)
+        .arg(root.join("bench/python/bench.py"))
+        .run(root)
+}
+
+/// Builds a wheel into a folder below the target folder, which then holds nothing else.
+fn wheel(root: &Path, profile: &str, folder: &str, options: &str) -> Result<PathBuf, Failure> {
+    let out = target(root).join(folder);
+    let _ = fs::remove_dir_all(&out);
+    let maturin = target(root).join("tools/maturin/bin/maturin");
+    let line = format!("build --profile {profile} {options} --out");
+    let build = line
+        .split_whitespace()
+        .fold(Invocation::program(&maturin), Invocation::arg);
+    build.arg(&out).run(&root.join("python"))?;
+    let mut files = fs::read_dir(&out)?.flatten().map(|entry| entry.path());
+    let wheel = files.find(|path| path.extension().is_some_and(|e| e == "whl"));
+    wheel.ok_or_else(|| Failure::from(format!("there is no wheel in {}", out.display())))
+}
+
+/// Installs a wheel into a new environment. Its Python.
+fn install(root: &Path, wheel: &Path, folder: &str) -> Result<PathBuf, Failure> {
+    let place = target(root).join(folder);
+    let python = place.join("bin/python");
+    if !python.is_file() {
+        make_environment(root, &place)?;
+    }
+    Invocation::program(&python)
+        .arg("-m")
+        .arg("pip")
+        .arg("install")
+        .arg("--quiet")
+        .arg("--no-deps")
+        .arg("--force-reinstall")
+        .arg(wheel)
+        .run(root)?;
+    Ok(python)
+}
+
+fn make_environment(root: &Path, place: &Path) -> Result<Ending, Failure> {
+    let environment = Invocation::new("python3 -m venv").arg(place);
+    if let Ok(done) = environment.run(root) {
+        return Ok(done);
+    }
+    package::install(root, &["python3-venv"])?;
+    environment.run(root)
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
 /// Whether it is installed as it should be. The requirement is written down last.
 fn is_there(folder: &Path, program: &Program) -> bool {
     let has = fs::read_to_string(folder.join("requirement")).unwrap_or_default();
     has == program.requirement && folder.join("bin").join(program.name).is_file()
-}
-
-/// The folder where everything is built.
-fn target(root: &Path) -> PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |own| root.join(own))
 }
 
 #[cfg(test)]

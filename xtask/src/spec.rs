@@ -25,7 +25,10 @@ const SOURCES: &[(&str, &[&str])] = &[
 ];
 
 /// Suites with several cases in a file, and where these stand: each case names its rule as `rule = "ID"`.
-const SUITES: &[(&str, &str)] = &[("relay", "conformance/http")];
+const SUITES: &[(&str, &str)] = &[
+    ("relay", "conformance/http"),
+    ("email", "conformance/email"),
+];
 
 /// The results of the checks.
 #[derive(Default)]

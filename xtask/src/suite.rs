@@ -5,7 +5,7 @@ use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
 use crate::memory::Memory;
 use crate::parallel::{self, Job, Report};
-use crate::{dist, fuzz, layers, package, python, registry, spec, toolchain};
+use crate::{dist, fuzz, js, layers, names, package, python, registry, spec, toolchain};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -63,6 +63,7 @@ const STEPS: &[Step] = &[
         generated(root)
     }),
     Step::new("layers", "cargo xtask layers", |root, _| layers::task(root)),
+    Step::new("names", "cargo xtask names", |root, _| names::task(root)),
     Step::new("spec", "cargo xtask spec", |root, _| {
         spec::task(root, false)
     }),
@@ -97,6 +98,8 @@ const STEPS: &[Step] = &[
         };
         dist::step(root, profile)
     }),
+    Step::new("Python package", "cargo xtask python-test", python::test),
+    Step::new("JavaScript package", "cargo xtask js-test", js::test),
     Step::new("fuzz", "cargo xtask fuzz 30", |root, _| {
         fuzz::step(root, FUZZ_SECONDS)
     })

@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 const FUZZ_SECONDS: u32 = 60;
 
 /// How often `cargo xtask relay-kill` kills unless it is told otherwise.
-const KILL_CYCLES: u32 = 200;
+const KILL_CYCLES: u32 = 500;
+/// How often `cargo xtask relay-power` cuts the power unless it is told otherwise.
+const POWER_CUTS: u32 = 100;
 
 /// Every task: how it is called, and what it does.
 const TASKS: &[(&str, &str)] = &[
@@ -33,7 +35,7 @@ const TASKS: &[(&str, &str)] = &[
     ),
     (
         "names",
-        "list the names in crates/*/src that several types share",
+        "check that each type name in crates/*/src stands for one type",
     ),
     (
         "fuzz [SECONDS]",
@@ -41,15 +43,35 @@ const TASKS: &[(&str, &str)] = &[
     ),
     (
         "bench [NAME] [--quick]",
-        "measure the speed ratios of bench/: envelope, trust, conversation, import, relay, peers, or all",
+        "measure the speed ratios of bench/: envelope, trust, conversation, import, store, relay, peers, js, python, or all",
+    ),
+    (
+        "js",
+        "build the npm package ai-crosstalk in js/dist, and tell what each crate costs",
+    ),
+    (
+        "js-test [--full]",
+        "build and test the npm package in Node, Deno, Bun and Chromium; --full restarts relays 50 times",
     ),
     (
         "dist [--profile NAME]",
         "make the packages: program, tar.gz, .deb, bill of materials, checksums",
     ),
     (
+        "python",
+        "build the Python package, a wheel in target/wheels",
+    ),
+    (
+        "python-test [--full]",
+        "build, install and test the Python package; --full restarts relays 50 times",
+    ),
+    (
         "relay-kill [CYCLES]",
-        "kill a relay under load, 200 times, and look whether anything is lost",
+        "kill a relay under full load, 500 times, and check that nothing is lost, twice or stuck",
+    ),
+    (
+        "relay-power [CUTS]",
+        "cut the power of a relay under full load, 100 times, and check the same",
     ),
     (
         "transcripts",
@@ -93,15 +115,34 @@ pub enum Task {
         /// Which, and how.
         words: Vec<String>,
     },
+    /// The npm package.
+    Js,
+    /// The tests of the npm package.
+    JsTest {
+        /// With the long matrices or with a sample of each.
+        tier: Tier,
+    },
     /// The packages.
     Dist {
         /// The profile of the build.
         profile: String,
     },
+    /// The Python package.
+    Python,
+    /// The tests of the Python package.
+    PythonTest {
+        /// With the long matrices or with a sample of each.
+        tier: Tier,
+    },
     /// A long run of kills.
     RelayKill {
         /// How many.
         cycles: u32,
+    },
+    /// A long run of power cuts.
+    RelayPower {
+        /// How many.
+        cuts: u32,
     },
     /// The transcripts, written anew.
     Transcripts,
@@ -136,6 +177,11 @@ impl Task {
                     "`{seconds}` is not a number of seconds; try `cargo xtask fuzz 60`"
                 )),
             },
+            ["js"] => Ok(Self::Js),
+            ["js-test"] => Ok(Self::JsTest {
+                tier: Tier::Default,
+            }),
+            ["js-test", "--full"] => Ok(Self::JsTest { tier: Tier::Full }),
             ["bench", words @ ..] => Ok(Self::Bench {
                 words: words.iter().map(|w| (*w).to_owned()).collect(),
             }),
@@ -145,13 +191,25 @@ impl Task {
             ["dist", "--profile", profile] => Ok(Self::Dist {
                 profile: (*profile).to_owned(),
             }),
+            ["python"] => Ok(Self::Python),
+            ["python-test"] => Ok(Self::PythonTest {
+                tier: Tier::Default,
+            }),
+            ["python-test", "--full"] => Ok(Self::PythonTest { tier: Tier::Full }),
             ["relay-kill"] => Ok(Self::RelayKill {
                 cycles: KILL_CYCLES,
             }),
             ["relay-kill", cycles] => match cycles.parse() {
                 Ok(cycles) if cycles > 0 => Ok(Self::RelayKill { cycles }),
                 _ => Err(format!(
-                    "`{cycles}` is not a number of kills; try `cargo xtask relay-kill 200`"
+                    "`{cycles}` is not a number of kills; try `cargo xtask relay-kill 500`"
+                )),
+            },
+            ["relay-power"] => Ok(Self::RelayPower { cuts: POWER_CUTS }),
+            ["relay-power", cuts] => match cuts.parse() {
+                Ok(cuts) if cuts > 0 => Ok(Self::RelayPower { cuts }),
+                _ => Err(format!(
+                    "`{cuts}` is not a number of power cuts; try `cargo xtask relay-power 100`"
                 )),
             },
             ["transcripts"] => Ok(Self::Transcripts),
@@ -226,6 +284,7 @@ mod tests {
         assert_eq!(parse("lines --base main"), Ok(Task::Lines { base }));
         assert!(parse("lines --base").is_err() && parse("lines --base --x").is_err());
         assert_eq!(parse("relay-kill 5"), Ok(Task::RelayKill { cycles: 5 }));
+        assert_eq!(parse("relay-power 5"), Ok(Task::RelayPower { cuts: 5 }));
         let words = ["relay".to_owned(), "--quick".to_owned()].to_vec();
         assert_eq!(parse("bench relay --quick"), Ok(Task::Bench { words }));
     }

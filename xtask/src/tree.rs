@@ -1,7 +1,12 @@
 //! The files of a folder.
 
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::{env, fs, io};
+
+/// The folder where everything is built.
+pub fn target(root: &Path) -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |own| root.join(own))
+}
 
 /// Folders that hold nothing of ours, wherever they stand.
 const FOREIGN: &[&str] = &[".git", "target", "node_modules"];

@@ -9,7 +9,7 @@ use crate::goal;
 use crosstalk_envelope::{Document, Reading, Timestamp, id};
 use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::{
-    AcceptOutcome, Admission, AdmissionCandidate, Peer, RelayRules, RelayStore as _, admit,
+    AcceptOutcome, Admission, AdmissionCandidate, Peer, RelayRules, admit,
 };
 use crosstalk_protocol::{Trust, VerifyContext, verify};
 use crosstalk_store::SqliteStore;
@@ -25,7 +25,7 @@ const CONNECTIONS: usize = 4;
 const SHARE: f64 = 0.8;
 
 /// Prints the table.
-pub fn run(bench: &Bench) -> Result<()> {
+pub(super) fn run(bench: &Bench) -> Result<()> {
     let plan = Plan {
         connections: CONNECTIONS,
         batch: BATCH,
@@ -65,13 +65,14 @@ pub fn run(bench: &Bench) -> Result<()> {
 
 /// Messages a second of the loop. The texts are there before the clock starts, as those of the requests are.
 fn loop_of(bench: &Bench, time: Duration) -> Result<f64> {
+    let rules = RelayRules::default();
     let folder = Folder::within(bench.place.path(), "bare");
     let mut store = SqliteStore::open(folder.path().join("relay.db")).map_err(Error::other)?;
     let (mut taken, mut spent) = (0, Duration::ZERO);
     while spent < time {
         let texts: Vec<String> = (0..BATCH).map(text).collect();
         let began = Instant::now();
-        let batch = texts.iter().map(|t| admission(t));
+        let batch = texts.iter().map(|t| admission(t, &rules));
         let batch = batch.collect::<Result<Vec<_>>>()?;
         let outcomes = store.accept_batch(&batch).map_err(Error::other)?;
         spent += began.elapsed();
@@ -91,7 +92,8 @@ fn text(number: usize) -> String {
     envelope(&id::new_ulid(), &thread, number, &inbox(number % 16))
 }
 
-fn admission(text: &str) -> Result<Admission> {
+/// What a relay without rules of its own makes of it.
+pub fn admission(text: &str, rules: &RelayRules) -> Result<Admission> {
     let document = Document::parse(text, Reading::Strict);
     let at = Timestamp::from_millis(i64::try_from(now_millis()).unwrap_or(0));
     let candidate = AdmissionCandidate {
@@ -101,5 +103,5 @@ fn admission(text: &str) -> Result<Admission> {
         peer: &Peer::local(),
         at,
     };
-    admit(candidate, &RelayRules::default()).map_err(|refusal| Error::other(format!("{refusal:?}")))
+    admit(candidate, rules).map_err(|refusal| Error::other(format!("{refusal:?}")))
 }

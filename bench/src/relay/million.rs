@@ -31,7 +31,7 @@ const DISK: f64 = 3.0;
 const CONNECTIONS: usize = 64;
 
 /// Fills a store, then measures it beside others that are empty or small.
-pub fn run(bench: &Bench) -> Result<()> {
+pub(super) fn run(bench: &Bench) -> Result<()> {
     let mut full = bench.relay();
     let began = Instant::now();
     let stored = fill(&full, bench.scale.million)?;
@@ -83,7 +83,7 @@ fn fill(relay: &Relay, count: usize) -> Result<u64> {
 }
 
 /// The bytes of all files in a folder.
-fn bytes_of(folder: &Path) -> Result<u64> {
+pub fn bytes_of(folder: &Path) -> Result<u64> {
     let mut sum = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

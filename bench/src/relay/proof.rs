@@ -5,7 +5,7 @@ use super::report::median;
 use crate::goal;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::audit::{Event, EventKind, LogStore as _};
+use crosstalk_protocol::audit::{Event, EventKind};
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::folder::Folder;
 use std::hint::black_box;

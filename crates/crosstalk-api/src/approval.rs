@@ -154,7 +154,7 @@ pub struct ApprovalDecision<'v> {
     pub digest: Digest,
     /// The digest of its text, byte for byte.
     pub raw: Digest,
-    /// Why it is refused; it is approved without a reason for that.
+    /// Why it is rejected; without a reason, it is approved.
     pub refused: Option<&'v str>,
 }
 
@@ -170,7 +170,7 @@ impl Client {
         self.get(RequestTarget::of(&APPROVAL).segment(id)).await
     }
 
-    /// Approves or refuses a message.
+    /// Approves or rejects a message.
     pub async fn decide(
         &self,
         id: &str,

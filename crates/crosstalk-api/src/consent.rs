@@ -127,7 +127,7 @@ pub struct ConsentList {
 }
 
 impl ConsentView {
-    /// A grant, as it stands at a time.
+    /// The state of a grant at a time.
     pub fn of(grant: &Grant, at: Timestamp) -> Self {
         Self {
             id: grant.id.clone(),

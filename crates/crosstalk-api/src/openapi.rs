@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 /// The largest number that every JSON reader keeps exactly.
 const MAX_EXACT_NUMBER: u64 = (1 << 53) - 1;
-/// Where schemas stand in the document.
+/// The path of the schemas in the document.
 const SCHEMAS: &str = "/components/schemas";
 
 static TEXT: LazyLock<String> = LazyLock::new(|| {
@@ -50,8 +50,8 @@ pub fn document() -> Value {
             "title": "AI Crosstalk relay",
             "version": "1.1.0",
             "summary": "Envelopes over HTTP: durable inboxes, routing and honest delivery.",
-            "description": "The HTTP binding of AI Crosstalk v1.1. The normative text is spec/http.md; the rules HTP-001 \
-                            and so on stand there.",
+            "description": "The HTTP binding of AI Crosstalk v1.1. The normative text is spec/http.md; it holds the \
+                            rules HTP-001 and so on.",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "servers": [{ "url": "/", "description": "This relay." }],

@@ -81,7 +81,7 @@ impl HttpCall {
     /// Adds a header.
     ///
     /// # Errors
-    /// If the value can't stand in a header.
+    /// If the value is not valid in a header.
     pub fn header(mut self, name: HeaderName, value: &str) -> Result<Self, OutboundError> {
         let mut value = HeaderValue::from_str(value).map_err(|_| {
             OutboundError::Refused(format!("the value of the header `{name}` can't be sent"))
@@ -94,7 +94,7 @@ impl HttpCall {
     /// Adds a bearer token, if there is one.
     ///
     /// # Errors
-    /// If the token can't stand in a header.
+    /// If the token is not valid in a header.
     pub fn bearer(self, token: Option<&str>) -> Result<Self, OutboundError> {
         match token {
             Some(token) => self.header(http::header::AUTHORIZATION, &format!("Bearer {token}")),
@@ -253,12 +253,12 @@ impl HttpConnection {
             was_sent: !error.is_canceled(),
         };
         let unwritable =
-            |_| OutboundError::Refused(format!("`{}` can't stand in a request", call.url));
+            |_| OutboundError::Refused(format!("`{}` is not valid in a request", call.url));
         let host = HeaderValue::from_str(&call.url.authority()).map_err(unwritable)?;
         let mut request = Request::new(Full::new(call.body));
         *request.method_mut() = call.method;
         *request.uri_mut() = call.url.target().parse().map_err(|_| {
-            OutboundError::Refused(format!("`{}` can't stand in a request", call.url))
+            OutboundError::Refused(format!("`{}` is not valid in a request", call.url))
         })?;
         let headers = request.headers_mut();
         headers.insert(HOST, host);

@@ -148,7 +148,7 @@ impl JsonSchema for CollationSchema {
             "required": ["schema", "outcome", "tally", "reason", "quorum", "counted", "not_counted", "missing"],
             "properties": {
                 "schema": { "const": "crosstalk.poll/1" },
-                "poll": { "type": "object", "description": "What was asked." },
+                "poll": { "type": "object", "description": "The question of the poll." },
                 "at": time,
                 "veiled": { "type": "boolean", "description": "Whether choices are not shown before the poll is closed." },
                 "outcome": { "type": ["string", "null"], "description": "What came out." },

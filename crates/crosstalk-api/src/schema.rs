@@ -1,6 +1,6 @@
 //! The kinds of values in requests and responses, as JSON Schemas.
 //!
-//! A type of this module stands in `#[schemars(with = "…")]` beside a field that holds the value as text, so that each kind
+//! `#[schemars(with = "…")]` names a type of this module for a field that holds the value as text, so that each kind
 //! has one schema in the OpenAPI document.
 
 use crosstalk_envelope::limit;
@@ -66,7 +66,7 @@ macro_rules! kinds {
 pub(crate) use kinds;
 
 kinds! {
-    /// A name or a URL, as it stands in a direction line.
+    /// A name or a URL, as in a direction line.
     Address = {
         "type": "string", "minLength": 1, "maxLength": MAX_TEXT_CHARS, "pattern": ONE_LINE,
         "examples": ["claude://session/abc123", "CHATGPT"],

@@ -81,7 +81,7 @@ impl<'t> Carets<'t> {
         out
     }
 
-    /// The line of a span, escaped and cut to the window, and where the span stands in that.
+    /// The line of a span, escaped and cut to the window, and the position of the span in it.
     fn window(&self, span: &Range<usize>) -> (String, Range<usize>) {
         let room = width().saturating_sub(BESIDE).clamp(8, WINDOW);
         let before_fault = BEFORE.min(room / 2);

@@ -42,6 +42,7 @@ mod consent;
 mod dead;
 mod demo;
 mod doctor;
+mod email;
 mod explain;
 mod fmt;
 mod fsck;
@@ -102,7 +103,7 @@ commands! {
     Forward(send::Forward),
     Inbox(inbox::Inbox),
     Waiting(show::WaitingCommand),
-    Threads(show::Threads),
+    Threads(show::ThreadsCommand),
     Show(show::Show),
     Search(show::SearchCommand),
     Watch(paste::WatchClipboard),
@@ -136,6 +137,7 @@ commands! {
     Key(key::Key),
     Trust(trust::TrustCommand),
     Redact(redact::Redact),
+    Email(email::Email),
     Build(build::Build),
     Migrate(migrate::Migrate),
     Canonical(canonical::Canonical),

@@ -26,9 +26,9 @@ pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default().bold();
 /// The style of a repair.
 pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
-/// The style of what stands beside.
+/// The style of secondary text.
 pub(crate) const DIM: Style = Style::new().dimmed();
-/// The style of what matters.
+/// The style of emphasis.
 pub(crate) const BOLD: Style = Style::new().bold();
 
 /// The style of what is drawn around text.

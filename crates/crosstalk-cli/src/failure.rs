@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::input::shown_path;
+use crosstalk_binding::CrosstalkError;
 use crosstalk_dns::SetupError;
 use crosstalk_envelope::registry::Rule;
 use crosstalk_envelope::unicode::escape;
@@ -192,6 +193,16 @@ impl Failure {
     fn code(self, code: ErrorCode) -> Self {
         let kind = FailureKind::Code(code);
         Self { kind, ..self }
+    }
+}
+
+impl From<CrosstalkError> for Failure {
+    fn from(fault: CrosstalkError) -> Self {
+        let kind = fault.code.map_or(FailureKind::Other, FailureKind::Code);
+        Self {
+            rule: fault.rule,
+            ..Self::new(kind, fault.message).help(fault.help)
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::paragraph::wrap_to;
 use crate::shell;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Commands by purpose, in the order of `crosstalk --help`. Each command that people call stands in one group.
+/// Commands by purpose, in the order of `crosstalk --help`. Each command for people is in one group.
 const GROUPS: [(&str, &[&str]); 8] = [
     (
         "Conversations",
@@ -41,6 +41,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
             "build",
             "migrate",
             "canonical",
+            "email",
             "id",
             "address",
         ],

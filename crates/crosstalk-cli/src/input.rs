@@ -107,6 +107,11 @@ impl Input {
         }
     }
 
+    /// The bytes as they were read.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Whether nothing was read.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()

@@ -21,7 +21,7 @@ pub(crate) fn line(value: &impl serde::Serialize) -> Result<String, Failure> {
 fn visible(text: serde_json::Result<String>) -> Result<String, Failure> {
     let mut text = text.map_err(|e| Failure::io("the JSON form", e.into()))?;
     text.push('\n');
-    // Outside of strings JSON is plain ASCII, so each such character stands in a string.
+    // Outside of strings JSON is plain ASCII, so each such character is in a string.
     let harmful = |c: char| (c.is_control() && c != '\n') || is_hidden(c);
     if !text.contains(harmful) {
         return Ok(text);

@@ -55,7 +55,7 @@ pub fn main() -> ExitCode {
             // Help and the version go to stdout, wrong usage to stderr; a closed pipe is no news.
             let shown = fault.render().ansi().to_string();
             let _ = match fault.use_stderr() {
-                // What was typed may hold anything, and stands in the message.
+                // The message quotes the arguments, which may hold anything.
                 true => write!(
                     anstream::stderr(),
                     "{}",

@@ -1,15 +1,14 @@
-//! An envelope for people: who to whom, what for, the text, and what was noticed.
+//! An envelope for people: sender, receiver, intent, the text, and the diagnostics.
 //!
-//! The body stands behind a bar, so that nothing in it can pass for a line of ours; everything is escaped.
+//! A bar precedes each line of the body, so that nothing in it can pass for a line of ours; everything is escaped.
 
 use crate::console::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, severity_style, styled};
 use crate::paragraph::{width, wrap, wrap_to};
 use anstyle::{AnsiColor, Style};
+use crosstalk_binding::document_findings;
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::unicode::escape;
-use crosstalk_envelope::{
-    Diagnostic, Document, Envelope, Intent, LineIndex, Severity, Signature, lint,
-};
+use crosstalk_envelope::{Diagnostic, Document, Envelope, Intent, LineIndex, Severity, Signature};
 
 /// The columns of a core name, with the space behind it.
 const NAMES: usize = 10;
@@ -140,16 +139,8 @@ fn signature(envelope: &Envelope<'_>) -> String {
     }
 }
 
-/// The findings and lints of a document, in the order of the text.
-pub(crate) fn findings(document: &Document<'_>) -> Vec<Diagnostic> {
-    let mut findings = document.diagnostics().to_vec();
-    findings.extend(lint(document));
-    findings.sort_by_key(|d| d.span.start);
-    findings
-}
-
 fn remarks(out: &mut String, document: &Document<'_>, lines: &LineIndex<'_>) {
-    let findings = findings(document);
+    let findings = document_findings(document);
     if !findings.is_empty() {
         out.push('\n');
     }

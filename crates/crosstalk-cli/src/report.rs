@@ -1,12 +1,14 @@
 //! The output of the conversation commands for programs. The doc comments become the descriptions of the JSON Schemas.
 
 mod audit;
+mod email;
 mod poll;
 mod relay;
 mod settings;
 mod signing;
 
 pub(crate) use audit::*;
+pub(crate) use email::*;
 pub(crate) use poll::*;
 pub(crate) use relay::*;
 pub(crate) use settings::*;
@@ -15,9 +17,9 @@ pub(crate) use signing::*;
 use crate::failure::Failure;
 use crate::service::relay::outbox::Reach;
 use crate::service::relay::remote::Waiting;
+use crosstalk_envelope::Intent;
 use crosstalk_envelope::json::MessageJson;
 use crosstalk_envelope::reply::Rejection;
-use crosstalk_envelope::{Intent, registry::PiiKind};
 use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::consent::{Assurance, RevocationResult};
 use crosstalk_protocol::relay::DeliveryState;
@@ -27,7 +29,6 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
 
-const RULE: &str = "^[A-Z]{3}-[0-9]{3}$";
 const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
 
 /// A message.
@@ -333,7 +334,7 @@ pub(crate) struct ImportRejection {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct PasteReport {
     pub(crate) messages: Vec<PastedReport>,
-    #[schemars(schema_with = "crate::schema::findings")]
+    #[schemars(schema_with = "crosstalk_binding::form::findings")]
     pub(crate) errors: Vec<Value>,
 }
 
@@ -349,7 +350,7 @@ pub(crate) struct PastedReport {
     /// The messages that an answer with unknown ids may mean, if several wait for its sender.
     pub(crate) candidates: Vec<String>,
     pub(crate) learned: Option<String>,
-    #[schemars(schema_with = "crate::schema::findings")]
+    #[schemars(schema_with = "crosstalk_binding::form::findings")]
     pub(crate) repairs: Vec<Value>,
     /// The verdict, of the form crosstalk.verify/1.
     #[schemars(schema_with = "verdict")]
@@ -505,42 +506,6 @@ pub(crate) struct CheckedConsentReport {
     /// The consents that it would be kept under.
     pub(crate) under: Vec<String>,
     pub(crate) refusal: Option<RefusalReport>,
-}
-
-/// The output of `crosstalk redact --json`, for each file. Places are those of the text that was read.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct RedactReport {
-    /// Null with --check.
-    pub(crate) text: Option<String>,
-    pub(crate) found: Vec<FoundReport>,
-    #[schemars(extend("uniqueItems" = true, "items" = pii_kind()))]
-    pub(crate) fields: Vec<&'static str>,
-    /// There if more than one file was read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
-    pub(crate) file: Option<String>,
-}
-
-/// A place where personal data was found.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct FoundReport {
-    #[schemars(extend("enum" = pii_kinds()))]
-    pub(crate) kind: &'static str,
-    #[schemars(range(min = 1))]
-    pub(crate) line: usize,
-    #[schemars(range(min = 1))]
-    pub(crate) column: usize,
-    #[schemars(extend("pattern" = r"^\[[A-Z0-9-]+\]$"))]
-    pub(crate) placeholder: String,
-}
-
-fn pii_kinds() -> Vec<&'static str> {
-    PiiKind::ALL.iter().map(|kind| kind.as_str()).collect()
-}
-
-fn pii_kind() -> Value {
-    serde_json::json!({"enum": pii_kinds()})
 }
 
 /// The words of some values, and null.

@@ -2,26 +2,13 @@
 
 use crate::report;
 use clap::ValueEnum;
+use crosstalk_binding::form;
+pub(crate) use crosstalk_binding::form::NamedForm;
 use crosstalk_relay::client::{Approval, ConsentRecord, MessageStatus, MessageView};
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Serialize;
+use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
-
-/// An answer with the name of its form in front.
-#[derive(Serialize)]
-pub(crate) struct NamedForm<'a, T> {
-    schema: &'static str,
-    #[serde(flatten)]
-    answer: &'a T,
-}
-
-impl<'a, T: Serialize + JsonSchema> NamedForm<'a, T> {
-    pub(crate) const fn new(schema: &'static str, answer: &'a T) -> Self {
-        Self { schema, answer }
-    }
-}
 
 /// Defines the forms: what `crosstalk schema` says about one, the constant with its name, and how its schema is made.
 macro_rules! forms {
@@ -48,13 +35,13 @@ macro_rules! forms {
 
 forms! {
     /// crosstalk.parse/1: of `parse --json`, and what `build` reads
-    Parse(PARSE = "crosstalk.parse/1") => |_| crosstalk_envelope::json::schema();
+    Parse(PARSE = form::PARSE) => |_| crosstalk_envelope::json::schema();
     /// crosstalk.lint/1: of `lint --json`
-    Lint(LINT = "crosstalk.lint/1") => of::<report::LintReport>;
+    Lint(LINT = form::LINT) => of::<form::LintReport>;
     /// crosstalk.address/1: of `address parse --json`
-    Address(ADDRESS = "crosstalk.address/1") => of::<report::AddressReport>;
+    Address(ADDRESS = form::ADDRESS) => of::<form::AddressReport>;
     /// crosstalk.verify/1: of `verify --json`
-    Verify(VERIFY = "crosstalk.verify/1") => of::<report::VerifyReport>;
+    Verify(VERIFY = form::VERIFY) => of::<form::VerifyReport>;
     /// crosstalk.key-list/1: of `key list --json` and `key show --json`
     Key(KEYS = "crosstalk.key-list/1") => of::<report::KeysReport>;
     /// crosstalk.trust-list/1: of `trust list --json` and `trust check --json`
@@ -90,7 +77,9 @@ forms! {
     /// crosstalk.resolve/1: of `address resolve --json`
     Resolve(RESOLVE = "crosstalk.resolve/1") => of::<report::ResolveReport>;
     /// crosstalk.redact/1: of `redact --json`
-    Redact(REDACT = "crosstalk.redact/1") => of::<report::RedactReport>;
+    Redact(REDACT = form::REDACT) => of::<form::RedactReport>;
+    /// crosstalk.email/1: of `email read --json`
+    Email(EMAIL = "crosstalk.email/1") => of::<report::EmailReport>;
     /// crosstalk.tokens/1: of `token list --json`
     Tokens(TOKENS = "crosstalk.tokens/1") => of::<report::TokensReport>;
     /// crosstalk.relays/1: of `relay list --json`
@@ -158,15 +147,4 @@ fn join_lines(schema: &mut Schema) {
     if let Some(Value::String(text)) = schema.get_mut("description") {
         *text = text.replace('\n', " ");
     }
-}
-
-/// A finding, as the schema of the library has it.
-fn finding() -> Value {
-    let parse = crosstalk_envelope::json::schema();
-    parse.pointer("/$defs/finding").cloned().unwrap_or_default()
-}
-
-/// A list of findings.
-pub(crate) fn findings(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "array", "items": finding()})
 }

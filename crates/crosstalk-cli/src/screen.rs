@@ -1,10 +1,10 @@
 //! The size of the terminal, and text that fits into its cells.
 //!
 //! [`fit`] is the one place that keeps every line for people within the terminal: the console passes all of them through
-//! it. What lays out columns uses the same width, so that little is left to break.
+//! it. Columns use the same width, so that little is left to break.
 //!
 //! Text comes here already escaped: nothing in it moves the cursor. A cell is the room of one narrow character; wide
-//! ones take two. What can't be told apart on a screen is never torn apart: a letter keeps its combining marks, a flag
+//! ones take two. Grapheme clusters are never split: a letter keeps its combining marks, a flag
 //! both of its letters.
 
 use anstyle::Style;
@@ -241,7 +241,7 @@ fn push_word(word: &str, (mut used, width): (usize, usize), hang: &str, out: &mu
     used
 }
 
-/// The words of a line, each with the number of spaces before it. What stands in backticks is one word if it fits into
+/// The words of a line, each with the number of spaces before it. Text in backticks is one word if it fits into
 /// `room` cells. Spaces at the end of the line are left out.
 fn words(line: &str, room: usize) -> Vec<(usize, &str)> {
     let mut words = Vec::new();

@@ -23,7 +23,8 @@ use crosstalk_envelope::name::is_deceptive;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Timestamp};
 use crosstalk_protocol::relay::report::speaker;
-use crosstalk_protocol::store::{Record, Search, Store, StoreError, Way};
+use crosstalk_protocol::store::{Record, Search, StoreError, Way};
+use crosstalk_store::SqliteStore;
 
 /// How things are to look.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +67,7 @@ impl Look {
 const LONGEST: usize = 40;
 
 /// The beginning of an id that is enough to name it, with nothing that a terminal would act on.
-pub(crate) fn short(store: &impl Store, id: &str) -> Result<String, StoreError> {
+pub(crate) fn short(store: &SqliteStore, id: &str) -> Result<String, StoreError> {
     // The time to the millisecond: what is enough today still is tomorrow.
     let time = match IdForm::of(id) {
         IdForm::UuidV7 => 14,
@@ -136,7 +137,7 @@ fn sides(left: (&str, usize), right: (&str, usize), width: usize) -> String {
 }
 
 /// Shortens ids for showing; one that can't be looked up stays whole.
-pub(crate) fn shortener(store: &impl Store) -> impl Fn(&str) -> String {
+pub(crate) fn shortener(store: &SqliteStore) -> impl Fn(&str) -> String {
     |id| short(store, id).unwrap_or_else(|_| escape(id).into_owned())
 }
 

@@ -7,10 +7,13 @@
 
 mod case;
 mod judge;
+#[cfg(feature = "remote")]
 mod junit;
 mod level;
+#[cfg(feature = "remote")]
 pub mod program;
 mod question;
+#[cfg(feature = "remote")]
 pub mod relay;
 mod set;
 mod subset;

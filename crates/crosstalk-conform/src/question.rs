@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseQuestion(Map<String, Value>);
 
-/// An implementation of the protocol. The Rust crates stand behind the same trait as a program in another language.
+/// An implementation of the protocol. The Rust crates implement the same trait as a program in another language.
 pub trait Implementation {
     /// The result of a question, an object. A rejection is a result, too: `{"errors": [diagnostic, …]}`.
     ///
@@ -85,7 +85,7 @@ impl CaseQuestion {
         }
     }
 
-    /// Adds a text; one that is not UTF-8 stands in base64 under another key.
+    /// Adds a text; one that is not UTF-8 is added in base64 under another key.
     #[must_use]
     pub fn with_bytes(self, key: &str, bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
@@ -115,6 +115,7 @@ impl CaseQuestion {
     }
 
     /// The line that is sent to a program.
+    #[cfg(feature = "remote")]
     pub(crate) fn line(&self, id: u64) -> Vec<u8> {
         let mut object = Map::from_iter([("id".to_owned(), Value::from(id))]);
         object.extend(self.0.clone());

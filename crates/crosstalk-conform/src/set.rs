@@ -91,6 +91,19 @@ impl CaseSet {
         Ok(Self { sources })
     }
 
+    /// The number of cases of each level, in the order of the levels.
+    pub fn counts(&self) -> Vec<usize> {
+        let levels = SpecLevel::ALL.iter();
+        levels
+            .map(|level| {
+                self.sources
+                    .iter()
+                    .filter(|case| case.level == *level)
+                    .count()
+            })
+            .collect()
+    }
+
     /// The case files below a folder that is laid out as `conformance/` is. Its `levels.toml` counts; without one, the
     /// levels of this program do.
     ///

@@ -63,7 +63,7 @@ pub enum SetupError {
 }
 
 impl SetupError {
-    /// What happened, and what to do.
+    /// Explains what happened and what to do.
     pub fn explanation(&self) -> Explanation {
         match self {
             Self::System(reason) => Explanation::new(

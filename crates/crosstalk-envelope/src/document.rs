@@ -9,6 +9,7 @@ use crate::name::unseen;
 use crate::registry::{Namespace, Rule, ValueKind, rule};
 use crate::signature::Signature;
 use crate::text;
+use crate::unicode::normalized;
 use crate::{limit, paste};
 use std::borrow::Cow;
 use std::fmt;
@@ -86,7 +87,7 @@ impl<'a> Document<'a> {
     fn read_unusual(text: &'a str, offset: usize) -> Self {
         let mut sink = Sink::default();
         text::report_forbidden(text, &mut sink);
-        let normal = text::normalized(text);
+        let normal = normalized(text);
         let origin = normal
             .as_ref()
             .map(|_| source_lines(text, &mut sink))
@@ -108,7 +109,7 @@ impl<'a> Document<'a> {
         }
         let mut inner = Sink::default();
         text::report_forbidden(&text, &mut inner);
-        let normal = text::normalized(&text).unwrap_or(text);
+        let normal = normalized(&text).unwrap_or(text);
         let reading = Reading::Paste;
         Self::read_mapped(source, offset, Some(normal), origin, reading, inner, sink)
     }
@@ -298,7 +299,7 @@ impl<'a> Document<'a> {
         &self.source
     }
 
-    /// Where the source stands in the text it was found in.
+    /// The range of the source in the text that it was found in.
     pub fn span(&self) -> Range<usize> {
         self.offset..self.offset + self.source.len()
     }

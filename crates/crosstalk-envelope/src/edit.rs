@@ -269,7 +269,7 @@ impl<'d> Edit<'d> {
     #[must_use]
     pub fn finish(mut self) -> String {
         let text = self.base();
-        self.splices.sort_by_key(|(span, _)| span.start());
+        crate::sort_by_number(&mut self.splices, |(span, _)| span.start());
         let added: usize = self.splices.iter().map(|(_, t)| t.len()).sum();
         let mut out = String::with_capacity(text.len() + added);
         let mut at = 0;

@@ -1,8 +1,8 @@
-//! What happened and what to do about it: the two facts of a message for people, and the only places that join them.
+//! The two facts of a message for people, what happened and what to do, and the only functions that join them.
 
 use std::fmt;
 
-/// What happened, and what to do about it. Errors hold both apart, so that a program can show or log either.
+/// A message for people. It keeps what happened apart from what to do, so that a program can show or log either.
 ///
 /// ```
 /// use crosstalk_envelope::Explanation;
@@ -12,20 +12,23 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// What happened, and where.
+    /// The event: what happened, and where.
     pub what: String,
     /// What to do about it; empty if there is nothing to say.
     pub help: String,
 }
 
 impl Explanation {
+    /// The words before the help, wherever it has a line of its own.
+    pub const HELP_LABEL: &str = "What to do: ";
+
     /// Both facts.
     pub fn new(what: impl Into<String>, help: impl Into<String>) -> Self {
         let (what, help) = (what.into(), help.into());
         Self { what, help }
     }
 
-    /// What happened, where nothing can be said about what to do.
+    /// Makes an explanation without help.
     pub fn fact(what: impl Into<String>) -> Self {
         Self::new(what, "")
     }
@@ -34,7 +37,7 @@ impl Explanation {
     pub fn detail(&self) -> String {
         match self.help.as_str() {
             "" => self.what.clone(),
-            help => format!("{}\nWhat to do: {help}", self.what),
+            help => format!("{}\n{}{help}", self.what, Self::HELP_LABEL),
         }
     }
 }

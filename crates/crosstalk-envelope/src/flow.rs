@@ -50,7 +50,7 @@ impl Flow {
         value.starts_with('[') || value.starts_with('{')
     }
 
-    /// Reads a value. What is not a list or a map is a text, taken as it is.
+    /// Reads a value. Anything but a list or a map is a text, kept as it is.
     ///
     /// # Errors
     /// A [`FlowError`] if the value begins like a list or a map and is none.

@@ -4,7 +4,10 @@
 
 use crate::time::Timestamp;
 use std::sync::{Mutex, PoisonError};
+#[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 use std::time::{SystemTime, UNIX_EPOCH};
+#[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
+use web_time::{SystemTime, UNIX_EPOCH};
 
 /// The form of a received id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +161,7 @@ fn ulid_text(value: u128) -> String {
         .collect()
 }
 
-/// The ULID of a time and of what stands behind it; of that, the lowest 80 bits count.
+/// The ULID of a time and a random part, of which the lowest 80 bits count.
 ///
 /// ```
 /// use crosstalk_envelope::id::{time_of, ulid_of};

@@ -76,7 +76,7 @@ fn message(document: &Document<'_>, lines: &LineIndex<'_>) -> MessageJson {
     let envelope = document.envelope();
     let mut findings = document.diagnostics().to_vec();
     findings.extend(lint(document));
-    findings.sort_by_key(|d| d.span.start);
+    crate::sort_by_number(&mut findings, |d| d.span.start);
     let diagnostics: Vec<Finding> = findings.iter().map(|d| finding(d, lines)).collect();
     MessageJson {
         sender: document.sender().to_owned(),
@@ -345,7 +345,7 @@ fn builder(message: MessageJson) -> Result<Builder, JsonError> {
         }
         None => builder,
     };
-    // Core headers stand in the list, too, as they were received: they must say the same.
+    // The list holds the core headers, too, as they were received: they must say the same.
     for field in message.headers {
         match CoreHeader::from_name(&field.name) {
             None => builder = builder.header(field.name, field.value),

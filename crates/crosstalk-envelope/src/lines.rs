@@ -161,7 +161,7 @@ impl<'t> LineIter<'t> {
         Some(())
     }
 
-    /// What stands behind the last LF.
+    /// The text after the last LF.
     fn last(&mut self) -> Option<&'t str> {
         let rest = self.text.get(self.start..).filter(|r| !r.is_empty());
         self.start = self.text.len();

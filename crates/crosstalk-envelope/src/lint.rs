@@ -31,7 +31,7 @@ pub fn lint(document: &Document<'_>) -> Vec<Diagnostic> {
     lint.meta();
     lint.intent();
     lint.hidden_characters();
-    lint.found.sort_by_key(|d| d.span.start);
+    crate::sort_by_number(&mut lint.found, |d| d.span.start);
     lint.found.truncate(crate::limit::DIAGNOSTICS);
     lint.found
 }
@@ -263,9 +263,6 @@ impl Linter<'_> {
     /// One remark a kind: where the first one stands, and how many there are.
     fn hidden_characters(&mut self) {
         let text = self.document.text();
-        if text.is_ascii() {
-            return;
-        }
         for (rule, is_one, what) in [
             (
                 &rule::BIDI_CONTROL,
@@ -278,9 +275,8 @@ impl Linter<'_> {
                 "invisible character",
             ),
         ] {
-            let mut places = text
-                .char_indices()
-                .filter(|(at, c)| is_one(*c) && !joins_emoji(text, *at, *c));
+            let mut places =
+                beyond_ascii(text).filter(|(at, c)| is_one(*c) && !joins_emoji(text, *at, *c));
             let Some((at, c)) = places.next() else {
                 continue;
             };
@@ -295,6 +291,21 @@ impl Linter<'_> {
     }
 }
 
+/// The characters beyond ASCII with their places. Most of a text is ASCII, so that is skipped a chunk at a time.
+fn beyond_ascii(text: &str) -> impl Iterator<Item = (usize, char)> {
+    const CHUNK_BYTES: usize = 64;
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..)?.as_bytes();
+        let chunks = rest.chunks(CHUNK_BYTES).take_while(|c| c.is_ascii());
+        let ascii = chunks.count() * CHUNK_BYTES;
+        let place = at + ascii + rest.get(ascii..)?.iter().position(|b| !b.is_ascii())?;
+        let c = text.get(place..)?.chars().next()?;
+        at = place + c.len_utf8();
+        Some((place, c))
+    })
+}
+
 /// A zero-width joiner or non-joiner between two characters beyond ASCII belongs to the writing.
 fn joins_emoji(text: &str, at: usize, c: char) -> bool {
     let before = text.get(..at).and_then(|t| t.chars().next_back());
@@ -302,4 +313,23 @@ fn joins_emoji(text: &str, at: usize, c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}')
         && before.is_some_and(|b| !b.is_ascii())
         && after.is_some_and(|a| !a.is_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_character_beyond_ascii_is_found_wherever_it_stands() {
+        for before in [0, 1, 63, 64, 65, 127, 128, 200] {
+            for (between, after) in [(0, 0), (1, 64), (64, 63), (130, 1)] {
+                let a = |count: usize| "a".repeat(count);
+                let text = format!("{}→{}\u{200b}é{}", a(before), a(between), a(after));
+                let all = text.char_indices().filter(|(_, c)| !c.is_ascii());
+                assert!(beyond_ascii(&text).eq(all), "{before} {between} {after}");
+            }
+        }
+        assert_eq!(beyond_ascii(&"a".repeat(200)).next(), None);
+        assert_eq!(beyond_ascii("").next(), None);
+    }
 }

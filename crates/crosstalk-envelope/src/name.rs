@@ -4,11 +4,9 @@
 //! [`looks_like`] makes no two names equal: it flags a name that could be taken for another one.
 
 use crate::address::Address;
-use crate::unicode;
+use crate::unicode::{self, is_single_script, skeleton};
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
-use unicode_normalization::UnicodeNormalization as _;
-use unicode_security::{MixedScript as _, skeleton};
 
 /// The name under which a relay writes messages of its own: errors, notices and results of polls.
 pub const SYSTEM: &str = "SYSTEM";
@@ -52,8 +50,10 @@ pub fn name_key(text: &str) -> String {
         key.make_ascii_uppercase();
         return key;
     };
-    let mut key = scheme.to_ascii_lowercase();
     let (user, host, rest) = around_host(&address, scheme);
+    let mut key = String::with_capacity(text.len());
+    key.push_str(scheme);
+    key.make_ascii_lowercase();
     key.push_str(user);
     key.push_str(&fold(host));
     key.push_str(rest);
@@ -112,9 +112,8 @@ pub fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
-    let composed: String = text.nfc().collect();
-    let folded = unicase::UniCase::unicode(composed).to_folded_case();
-    folded.nfc().collect()
+    let folded = unicase::UniCase::unicode(unicode::nfc(text)).to_folded_case();
+    unicode::nfc(&folded).into_owned()
 }
 
 /// Whether two names are different and look the same (ADR-021): without the blanks and the characters that do not show, the
@@ -213,13 +212,13 @@ impl NameList {
         let lists = || lists.iter().filter(|list| !list.keys.is_empty());
         // Most relays list few names or none, and every message is looked at.
         lists().next()?;
-        let key = name_key(name);
-        if lists().any(|list| list.keys.contains(&key)) {
-            return None;
-        }
         let forms = forms(name);
         let found = |list: &&'l Self| forms.iter().find_map(|form| list.looks.get(form));
-        lists().find_map(found).map(String::as_str)
+        let alike = lists().find_map(found)?;
+        // A name that is on a list looks like itself, and few others look like one.
+        let key = name_key(name);
+        let is_listed = lists().any(|list| list.keys.contains(&key));
+        (!is_listed).then_some(alike)
     }
 }
 
@@ -243,10 +242,19 @@ fn seen(text: &str) -> impl Iterator<Item = char> + '_ {
 /// What a name looks like as it is written, in lower case and in upper case: `В` looks like `B`, and `в` like nothing of ASCII.
 fn forms(name: &str) -> [String; 3] {
     if name.is_ascii() {
+        let seen = &*SEEN_ASCII;
         return ASCII_CASES.map(|case| {
             let mut form = String::with_capacity(name.len() + 8);
-            name.bytes()
-                .for_each(|b| form.push_str(seen_ascii(case(b))));
+            for b in name.bytes() {
+                // Nearly all of them look like one letter, and a byte is appended faster than a text.
+                match seen
+                    .get(usize::from(case(b)))
+                    .map_or(&[][..], |s| s.as_bytes())
+                {
+                    [one] if one.is_ascii() => form.push(char::from(*one)),
+                    _ => form.push_str(seen_ascii(case(b))),
+                }
+            }
             form
         });
     }
@@ -293,11 +301,11 @@ pub fn is_deceptive(name: &str) -> bool {
     !name.is_ascii()
         && parts(name).any(|part| {
             let is_styled = |c: char| {
-                !c.is_ascii()
-                    && c.is_alphabetic()
-                    && std::iter::once(c).nfkc().all(|c| c.is_ascii_alphanumeric())
+                let plain = unicode::without_font(c);
+                let is_ascii = |plain: &[char]| plain.iter().all(char::is_ascii_alphanumeric);
+                c.is_alphabetic() && plain.is_some_and(is_ascii)
             };
-            !part.is_single_script() || imitates_ascii(part) || part.contains(is_styled)
+            !is_single_script(part) || imitates_ascii(part) || part.contains(is_styled)
         })
 }
 

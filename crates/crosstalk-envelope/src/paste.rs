@@ -120,7 +120,7 @@ impl<'a> Scan<'a> {
             f.rule.id != rule::END_MISSING.id || !cut.iter().any(|document| is_of(f, document))
         });
         self.documents.extend(cut);
-        self.documents.sort_by_key(|d| d.span().start);
+        crate::sort_by_number(&mut self.documents, |d| d.span().start);
         self
     }
 

@@ -184,7 +184,8 @@ pub fn notice(original: &Envelope<'_>, ids: &ReceivedIds, user: &str, body: &str
     answer(original, ids, user, Intent::Broadcast).body(body)
 }
 
-fn answer(original: &Envelope<'_>, ids: &ReceivedIds, user: &str, intent: Intent) -> Builder {
+/// An answer with any intent: it goes to the sender, in the name of the receiver.
+pub fn answer(original: &Envelope<'_>, ids: &ReceivedIds, user: &str, intent: Intent) -> Builder {
     Builder::new(original.receiver.as_str(), original.sender.as_str())
         .user(user)
         .core_if(CoreHeader::Session, original.session.map(|s| s.text))

@@ -1,15 +1,9 @@
-//! From received text to the text that is read: forbidden characters, NFC, white space.
+//! From received text to the text that is read: forbidden characters, white space.
 //!
 //! Implements ENV-002 and ENV-003.
 
 use crate::diagnostic::Sink;
 use crate::registry::rule;
-use unicode_normalization::UnicodeNormalization as _;
-
-/// The text in NFC, if it is not so already.
-pub(crate) fn normalized(text: &str) -> Option<String> {
-    (!unicode_normalization::is_nfc(text)).then(|| text.nfc().collect())
-}
 
 /// Reports every forbidden character.
 pub(crate) fn report_forbidden(text: &str, sink: &mut Sink) {

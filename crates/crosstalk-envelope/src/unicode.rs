@@ -2,6 +2,13 @@
 //!
 //! Implements LNT-006 and LNT-007.
 
+mod normal;
+mod table;
+
+pub use normal::nfd;
+use std::borrow::Cow;
+use unicode_normalization::{IsNormalized, is_nfc_quick};
+
 /// Controls that change the order in which text is shown.
 pub const fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -28,9 +35,62 @@ pub const fn is_hidden(c: char) -> bool {
     is_bidi_control(c) || is_invisible(c) || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
+/// The skeleton of a text (UTS 39): texts that look the same have the same one.
+pub(crate) fn skeleton(text: &str) -> impl Iterator<Item = char> + use<> {
+    let shown = nfd(text.chars())
+        .into_iter()
+        .filter(|c| !table::is_ignorable(*c));
+    let prototypes = shown.flat_map(|c| {
+        let others = table::prototype(c);
+        let same = others.is_none().then_some(c);
+        same.into_iter()
+            .chain(others.unwrap_or_default().iter().copied())
+    });
+    nfd(prototypes).into_iter()
+}
+
+/// Whether one script has all characters of a text (UTS 39).
+pub(crate) fn is_single_script(text: &str) -> bool {
+    let mut sets = text.chars().filter_map(table::scripts);
+    let Some(first) = sets.next() else {
+        return true;
+    };
+    let mut common = first.to_vec();
+    for set in sets {
+        common.retain(|script| set.contains(script));
+    }
+    !common.is_empty()
+}
+
+/// The characters without a font, for one that has a font: full-width and mathematical ones, and all others that stand for ASCII
+/// letters and digits.
+///
+/// ```
+/// use crosstalk_envelope::unicode::without_font;
+/// assert_eq!(without_font('𝐂'), Some(&['C'][..]));
+/// assert_eq!(without_font('C'), None);
+/// ```
+pub fn without_font(c: char) -> Option<&'static [char]> {
+    table::plain(c)
+}
+
+/// Whether a character is a mark on the one before it.
+pub fn is_mark(c: char) -> bool {
+    table::is_mark(c)
+}
+
 /// A text in NFC, the form in which envelopes are read.
-pub fn nfc(text: &str) -> std::borrow::Cow<'_, str> {
-    crate::text::normalized(text).map_or(text.into(), Into::into)
+pub fn nfc(text: &str) -> Cow<'_, str> {
+    normalized(text).map_or(text.into(), Into::into)
+}
+
+/// The text in NFC, if it is not so already.
+pub(crate) fn normalized(text: &str) -> Option<String> {
+    if is_nfc_quick(text.chars()) == IsNormalized::Yes {
+        return None;
+    }
+    let composed = normal::composed(text.chars());
+    (composed != text).then_some(composed)
 }
 
 /// The text with everything that could move the cursor, reorder or hide something written as `\u{…}`.
@@ -41,7 +101,7 @@ pub fn nfc(text: &str) -> std::borrow::Cow<'_, str> {
 /// use crosstalk_envelope::unicode::escape;
 /// assert_eq!(escape("a\u{1b}[31mb\u{202e}c"), "a\\u{1b}[31mb\\u{202e}c");
 /// ```
-pub fn escape(text: &str) -> std::borrow::Cow<'_, str> {
+pub fn escape(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_hidden(c);
     if !text.contains(harmful) {
         return text.into();
@@ -63,7 +123,7 @@ pub fn escape(text: &str) -> std::borrow::Cow<'_, str> {
 /// use crosstalk_envelope::unicode::visible;
 /// assert_eq!(visible("re\u{202e}lease\u{e0041}"), "release");
 /// ```
-pub fn visible(text: &str) -> std::borrow::Cow<'_, str> {
+pub fn visible(text: &str) -> Cow<'_, str> {
     match text.contains(is_hidden) {
         true => text.replace(is_hidden, "").into(),
         false => text.into(),

@@ -12,14 +12,14 @@
 pub mod bundle;
 
 mod event;
+mod log;
 mod note;
-mod port;
 mod proof;
 mod tree;
 
 pub use event::{Event, EventDetail, EventKind, Leaf, LeafError};
+pub use log::{LogEntry, LogQuery, SignedCheckpoint};
 pub use note::{Checkpoint, Fork, Note, NoteError, NoteKey};
-pub use port::{LogEntry, LogQuery, LogStore, SignedCheckpoint};
 pub use proof::{LogReceipt, ReceiptError};
 pub use tree::{
     Hash, Hashes, Tree, consistency, extends, inclusion, is_included, leaf_hash, node_hash, root,

@@ -33,17 +33,17 @@ const TRANSCRIPT: &str = "The conversation so far,";
 /// How what is forwarded begins.
 const FORWARDED: &str = "Forwarded from this conversation,";
 
-/// What signing adds to an envelope, at most, in bytes.
+/// The limit of bytes that a signature adds to an envelope.
 const SIGNING_BYTES: usize = 16 * 1024;
 
 /// Who passes a thread on to whom.
 #[derive(Clone, Copy, Debug)]
 pub struct Bundle<'a> {
-    /// Who passes it on.
+    /// The party that hands it on.
     pub sender: &'a str,
-    /// Who takes over.
+    /// The party that takes over.
     pub receiver: &'a str,
-    /// Who speaks.
+    /// The person or agent that speaks.
     pub user: &'a str,
     /// The id of the new message.
     pub message: &'a str,
@@ -53,14 +53,14 @@ pub struct Bundle<'a> {
     pub at: Timestamp,
     /// Where the answer goes, if not to the sender.
     pub reply_to: Option<&'a str>,
-    /// What the receiver has to be able to do.
+    /// The capabilities that the receiver needs.
     pub capabilities: &'a [String],
-    /// What the sender says, in own words.
+    /// The sender's own words.
     pub note: Option<&'a str>,
     /// The most characters of the envelope before it is signed.
     pub limit: usize,
-    /// The messages of other threads that something in it belongs to: by what its envelope says, or because it was filed
-    /// there before somebody moved it. What they demand holds wherever it is filed.
+    /// The messages of other threads that something in it belongs to: by what its envelope says, or because it was indexed
+    /// there before a person moved it. Their terms hold wherever it is now.
     pub elsewhere: &'a [Record],
 }
 
@@ -98,19 +98,19 @@ pub struct ForwardBundle<'a> {
 /// A thread ends.
 #[derive(Clone, Copy, Debug)]
 pub struct BundleClosing<'a> {
-    /// Who ends it.
+    /// The party that ends it.
     pub sender: &'a str,
-    /// Who is told.
+    /// The party that is told.
     pub receiver: &'a str,
-    /// Who speaks.
+    /// The person or agent that speaks.
     pub user: &'a str,
     /// The id of the new message.
     pub message: &'a str,
     /// Why.
     pub reason: Option<&'a str>,
-    /// What came of it.
+    /// The outcome of the thread.
     pub outcome: Option<&'a str>,
-    /// What the sender says, in own words.
+    /// The sender's own words.
     pub note: Option<&'a str>,
 }
 
@@ -120,7 +120,7 @@ pub struct BundleClosing<'a> {
 pub struct BundleError {
     /// The code of the taxonomy.
     pub code: ErrorCode,
-    /// What is wrong, where, and what to do about it.
+    /// The fault, its position, and what to do about it.
     pub explanation: Explanation,
 }
 

@@ -24,13 +24,13 @@ use speaker::Word;
 /// A conversation that was exported from a chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chat {
-    /// What it is called.
+    /// Its name.
     pub title: Option<String>,
     /// When it began, where the export says so.
     pub at: Option<Timestamp>,
-    /// What was said, in order: each turn after the one that it follows. At least one.
+    /// The turns in order: each comes after the one that it follows. There is at least one.
     pub turns: Vec<ChatTurn>,
-    /// What the program that exported it calls it, where it does.
+    /// Its id in the program that exported it, if it has one.
     pub key: Option<String>,
     /// The assistant that it was with, where the export tells by its form.
     pub assistant: Option<&'static str>,
@@ -47,7 +47,7 @@ pub struct ChatTurn {
     pub at: Option<Timestamp>,
     /// The place of the turn that it follows; nothing at the beginning of a branch.
     pub after: Option<usize>,
-    /// What the program that exported it calls it, where it does.
+    /// Its id in the program that exported it, if it has one.
     pub key: Option<String>,
 }
 

@@ -3,7 +3,7 @@
 use crate::bundle::quote;
 use crosstalk_envelope::{Intent, Timestamp};
 
-/// The most characters of a context that is taken from a text.
+/// The limit of a context that is derived from a text, in characters.
 const CONTEXT_CHARS: usize = 60;
 /// The context of a text that has no words, or whose words must not be repeated.
 pub const NO_CONTEXT: &str = "conversation";
@@ -129,7 +129,7 @@ pub fn is_thanks(body: &str) -> bool {
 }
 
 /// Whether an argument that was typed where an id belongs is a text: it has white space, or is one word of letters with the
-/// marks of a sentence around it. What may be a mistyped id is none.
+/// marks of a sentence around it. A word that may be a mistyped id is not a text.
 ///
 /// ```
 /// use crosstalk_protocol::compose::looks_like_text;

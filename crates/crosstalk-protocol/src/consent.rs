@@ -25,7 +25,7 @@ pub use crosstalk_envelope::registry::Pii;
 pub use jurisdiction::{Demand, Jurisdiction, JurisdictionError, Provision};
 pub(crate) use ledger::is_same_scope;
 pub use ledger::{
-    Cancelled, Erased, Grant, GrantFilter, Judge, LedgerStore, Party, Revocation, RevocationOrder,
+    Cancelled, Erased, Grant, GrantFilter, Judge, Party, Revocation, RevocationOrder,
     RevocationResult, Terms, judge, plan_revocation,
 };
 pub(crate) use policy::legible;

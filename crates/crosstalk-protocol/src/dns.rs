@@ -11,7 +11,7 @@ use address::is_label;
 use crosstalk_envelope::PublicKey;
 use crosstalk_envelope::words;
 
-/// What the DNS says about the keys of a domain.
+/// The answer of the DNS about the keys of a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DnsAnswer {
     /// The keys that the domain lists.
@@ -20,28 +20,28 @@ pub enum DnsAnswer {
         keys: Vec<PublicKey>,
         /// For how many seconds the answer may be kept.
         ttl: u32,
-        /// What DNSSEC says about it.
+        /// The DNSSEC status of the answer.
         dnssec: Dnssec,
     },
     /// There is no such name or no TXT record: final.
     Absent {
-        /// What DNSSEC says about it.
+        /// The DNSSEC status of the answer.
         dnssec: Dnssec,
     },
     /// There are records, and none is a key.
     Wrong {
-        /// What is wrong with them.
+        /// The fault of the records.
         reason: String,
     },
     /// SERVFAIL, a time-out, a refusal, a broken DNSSEC chain: try later.
     Unavailable {
-        /// What happened.
+        /// The cause.
         reason: String,
     },
 }
 
 words! {
-    /// What DNSSEC says about an answer.
+    /// The DNSSEC status of an answer.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Dnssec {
         /// Signed, and the chain up to a trust anchor holds.
@@ -62,7 +62,7 @@ pub fn key_name(domain: &str) -> String {
     format!("_crosstalk-key.{domain}")
 }
 
-/// The domain that can vouch for a key id: what stands behind its only `@`, up to a `/`, if it is a host name with
+/// The domain that can vouch for a key id: the part after its only `@`, up to a `/`, if it is a host name with
 /// a dot.
 ///
 /// ```

@@ -29,7 +29,7 @@ pub struct FollowUp {
     pub question: Record,
     /// What it asked then: an ESCALATE or a REQUEST.
     pub inquiry: Record,
-    /// What came back.
+    /// The reply.
     pub reply: Record,
     /// Whether the relay takes what is said in the name of the replier only with a credential of that one.
     pub has_credential: bool,

@@ -12,7 +12,7 @@ use crosstalk_envelope::{
     Authentic, CoreHeader, Document, Intent, PublicKey, Reading, Timestamp, authenticate,
 };
 
-/// What was learned.
+/// A change of trust that a signed message announced.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Learned {
     /// A key took the place of another one.

@@ -29,16 +29,16 @@ pub struct NameTable {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.explanation())]
 pub enum NameError {
-    /// What was to be the name is none: why.
+    /// The name is not valid, with the reason.
     Name(Explanation),
-    /// What was to be the address is none: why.
+    /// The address is not valid, with the reason.
     Address(Explanation),
     /// The name would stand for itself, by way of these names.
     Loop(Vec<String>),
 }
 
 impl NameError {
-    /// What happened, and what to do.
+    /// Explains what happened and what to do.
     pub fn explanation(&self) -> Explanation {
         match self {
             Self::Name(explanation) | Self::Address(explanation) => explanation.clone(),
@@ -220,20 +220,20 @@ pub enum NameStep {
     Dns {
         /// Where the records are.
         at: String,
-        /// The first one, which is taken.
+        /// The first one, which is used.
         address: String,
         /// The others, which are not.
         others: Vec<String>,
-        /// What is wrong with records that are no address.
+        /// The faults of records that hold no address.
         wrong: Vec<String>,
-        /// What DNSSEC says about it.
+        /// The DNSSEC status of the answer.
         dnssec: Dnssec,
     },
     /// The DNS has nothing there.
     NotInDns {
         /// Where there is nothing.
         at: String,
-        /// What DNSSEC says about it.
+        /// The DNSSEC status of the answer.
         dnssec: Dnssec,
     },
     /// The DNS has records there, and none can be used.
@@ -280,9 +280,9 @@ impl NameStep {
 /// The way from a text to an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolution {
-    /// What was to be resolved, as it was written.
+    /// The name to resolve, as written.
     pub asked: String,
-    /// What was done, in order.
+    /// The steps of the resolution, in order.
     pub steps: Vec<NameStep>,
     /// The URL, or the name that a person has to resolve.
     pub result: String,

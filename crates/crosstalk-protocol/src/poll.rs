@@ -43,8 +43,8 @@ pub struct Paper<'p> {
     pub document: &'p Document<'p>,
     /// When a relay got it, where the hop that says so was verified.
     pub hop: Option<Timestamp>,
-    /// What was found out about its signature by a caller that knows keys. What must not be acted on does not count; without
-    /// this, only what the envelope itself proves is known.
+    /// The result of checking its signature, from a caller that knows keys. A message that must not be acted on does not
+    /// count. Without a result, only the proof in the envelope itself is known.
     pub verdict: Option<VerdictWord>,
     /// Whether it came as a paste: text that names nothing where an id belongs counts as absent.
     pub is_pasted: bool,

@@ -23,15 +23,15 @@ pub trait Resolver: Send + Sync {
     fn hosts<'l>(&'l self, host: &'l str) -> Later<'l, Result<Vec<IpAddr>, String>>;
 }
 
-/// Whom the relay believes, kept where others can see and change it.
+/// The keys that the relay trusts, kept where other programs can see and change them.
 pub trait Keyring: Send + Sync {
-    /// What is kept now.
+    /// Reads the trusted keys.
     ///
     /// # Errors
     /// Why it can't be read, in a sentence.
     fn read(&self) -> Result<Trust, String>;
 
-    /// Changes what is kept. What it is then.
+    /// Changes the trusted keys and returns them.
     ///
     /// # Errors
     /// Why it can't be changed, in a sentence.

@@ -7,7 +7,7 @@ use crosstalk_envelope::words;
 use crosstalk_envelope::{Address, Document};
 
 words! {
-    /// Whom the text is for.
+    /// The reader of the text.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Assistant {
         /// Claude.

@@ -57,7 +57,7 @@ pub fn is_answer(meaning: Option<Intent>) -> bool {
     meaning.is_none_or(Intent::answers)
 }
 
-/// What a program printed.
+/// The output of a program.
 #[derive(Debug)]
 pub enum Printed<'t> {
     /// Nothing but blank lines.

@@ -7,7 +7,7 @@ use crate::verdict::VerdictWord;
 use crosstalk_envelope::unicode::{escape, visible};
 use crosstalk_envelope::{Document, Edit, Intent, PublicKey, Reading, fence};
 
-/// A message as a prompt for a program that answers for an address. The message stands in a fence that nothing in it can
+/// A message as a prompt for a program that answers for an address. The message is in a fence that nothing in it can
 /// close, under a label that says what it is.
 pub fn program_prompt(to: &str, record: &Record) -> String {
     let (intro, to) = (intro(to), one_line(to));
@@ -19,8 +19,8 @@ pub fn program_prompt(to: &str, record: &Record) -> String {
     )
 }
 
-/// What came back to what an agent asked, as a prompt for the program that answers for it: the question, what the program
-/// wrote then, and the reply, each in a fence of its own.
+/// The reply to a question of an agent, as a prompt for the program that answers for the agent: the question, the earlier
+/// output of the program, and the reply, each in a fence of its own.
 pub fn follow_up_prompt(to: &str, follow_up: &FollowUp) -> String {
     let FollowUp {
         question,
@@ -94,7 +94,7 @@ fn shown(record: &Record) -> String {
     visible(&text).into_owned()
 }
 
-/// What was found out about the signature, in a sentence.
+/// The result of checking the signature, in a sentence.
 fn standing(record: &Record) -> String {
     let key = record.pkid.as_deref().map(one_line);
     let key = key.as_deref().unwrap_or("?");

@@ -1,7 +1,7 @@
 //! An answer that a model addressed wrongly, put right where it is pasted.
 //!
 //! Models copy the direction line of the question instead of swapping its sides, and sign with names that nobody asked. A
-//! person who pastes the answer knows who gave it. What is signed is never changed.
+//! person who pastes the answer knows who gave it. A signed message is never changed.
 
 use crate::store::{Record, Side, Wait, is_same_party};
 use crosstalk_envelope::Document;

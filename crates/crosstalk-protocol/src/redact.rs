@@ -33,7 +33,7 @@ const PASSES: usize = 4;
 /// A part of a text that is looked at by itself ends at the first blank line behind so many bytes.
 const PART: usize = 64 * 1024;
 
-/// What is looked for.
+/// The kinds of personal data and the names to look for.
 ///
 /// ```
 /// use crosstalk_protocol::redact::{PiiKind, RedactionRules, redact};
@@ -100,7 +100,7 @@ pub struct FoundPii {
     pub kind: PiiKind,
     /// Where it stands: bytes of the text.
     pub span: Range<usize>,
-    /// What stands in its place.
+    /// Its replacement.
     pub placeholder: String,
 }
 
@@ -109,7 +109,7 @@ pub struct FoundPii {
 pub struct Redaction {
     /// The text, with placeholders.
     pub text: String,
-    /// What was found, in the order of the text; the places are those of the text before.
+    /// The findings in the order of the text; their positions refer to the original text.
     pub found: Vec<FoundPii>,
 }
 
@@ -126,7 +126,7 @@ impl PiiMatch {
     }
 }
 
-/// Takes personal data out of a text. What is around it stays byte for byte, and doing it again changes nothing.
+/// Removes personal data from a text. All other bytes stay, and a second pass changes nothing.
 ///
 /// ```
 /// use crosstalk_protocol::redact::{RedactionRules, redact};
@@ -203,7 +203,7 @@ fn find_in_part(text: &str, rules: &RedactionRules) -> Vec<FoundPii> {
             break;
         }
         found.extend(new);
-        found.sort_by_key(|one| one.span.start);
+        crosstalk_envelope::sort_by_number(&mut found, |one| one.span.start);
     }
     found
 }

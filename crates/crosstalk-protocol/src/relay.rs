@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! Document ─┐
-//! Verdict ──┤                          RelayStore::accept_batch ──> AcceptOutcome   one transaction for a batch
+//! Verdict ──┤                          Intake::accept ──> AcceptOutcome   one transaction for a batch
 //! Peer ─────┼── admit ──> Admission ──┘      │
 //! RelayRules ┘    │                          └─ plan_accept(AcceptFacts)  what depends on what came before
 //!                 └─ Rejection: code, reason, place, way out
 //! ```
 //!
-//! An adapter of [`RelayStore`] looks up what a batch asks for ([`AcceptNeeds`], [`AcceptFacts`]) and writes what
+//! An adapter of [`port::RelayStore`] looks up what a batch asks for ([`AcceptNeeds`], [`AcceptFacts`]) and writes what
 //! [`plan_accept`] says ([`AcceptChanges`]); it decides nothing itself.
 
 mod accept;
@@ -24,7 +24,6 @@ pub mod port;
 mod receipt;
 pub mod report;
 mod route;
-mod sync_port;
 mod trace;
 
 pub use accept::{
@@ -42,7 +41,7 @@ pub use delivery::{
     program_failure, public_reason, undelivered_help,
 };
 pub use hold::{
-    HeldMessage, Hold, HoldChoice, HoldDecided, HoldDecision, HoldReason, HoldStore, Ruling, ended,
+    HeldMessage, Hold, HoldChoice, HoldDecided, HoldDecision, HoldReason, Ruling, ended,
 };
 pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, add_logged_hop, check_hop, hops_of};
 pub use pattern::{Pattern, PatternError};
@@ -53,7 +52,4 @@ pub use port::{
 };
 pub use receipt::{Receipted, acknowledgement};
 pub use route::{Binding, Route, Routes};
-pub use sync_port::{
-    InboxEntry, InboxQuery, RelayStore, RetiredCount, SearchProgress, TokenCounts, Upload,
-};
 pub use trace::{HopSignature, HopStep, TraceFault, trace};

@@ -4,7 +4,7 @@
 
 use crosstalk_envelope::{Document, PrivateKey, PublicKey, Timestamp, base64, is_key_id};
 
-/// What the statement of a rotation begins with.
+/// The prefix of the statement of a rotation.
 pub const PREAMBLE: &str = "ai-crosstalk-key-rotation-v1.1";
 
 /// A new key in the place of an old one.

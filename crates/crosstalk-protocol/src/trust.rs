@@ -10,14 +10,14 @@ use crate::dns::{DnsAnswer, Dnssec};
 use crate::rotation::Rotation;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::words;
-use crosstalk_envelope::{PublicKey, Timestamp};
+use crosstalk_envelope::{PublicKey, Timestamp, sort_by_number};
 
 pub(crate) use contact::FOREIGN;
 pub use contact::{MAX_CONTACTS_PER_CREDENTIAL, MAX_FOREIGN_CONTACTS};
 pub use file::TrustFileError;
 use list::KeyList;
 
-/// What is known about keys.
+/// The known keys: pins, revocations and answers of domains.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trust {
     keys: KeyList,
@@ -154,14 +154,14 @@ impl KeyStanding {
     }
 }
 
-/// What a domain last said about its keys.
+/// The last answer of a domain about its keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Domain {
     /// The domain.
     pub name: String,
     /// The keys that it listed.
     pub keys: Vec<PublicKey>,
-    /// What DNSSEC said.
+    /// The DNSSEC status.
     pub dnssec: Dnssec,
     /// When it was asked.
     pub asked: Timestamp,
@@ -202,7 +202,9 @@ impl Trust {
     /// The keys of an id, the active one first.
     pub fn of_id<'t>(&'t self, id: &str) -> Vec<&'t KnownKey> {
         let mut keys: Vec<&KnownKey> = self.keys.of_id(id).collect();
-        keys.sort_by_key(|k| k.standing != KeyStanding::Active);
+        sort_by_number(&mut keys, |k| {
+            usize::from(k.standing != KeyStanding::Active)
+        });
         keys
     }
 
@@ -265,7 +267,7 @@ impl Trust {
         }
     }
 
-    /// What a domain said, if it may still be used.
+    /// The answer of a domain, if it is still valid.
     pub fn domain(&self, name: &str, now: Timestamp) -> Option<&Domain> {
         let domain = self
             .domains
@@ -290,7 +292,7 @@ impl Trust {
     /// Pins a key. The same key again only adds its sender.
     ///
     /// # Errors
-    /// Why not: a person has to decide, or the key is refused whatever they decide.
+    /// Why not: a person has to decide, or the key is rejected whatever they decide.
     pub fn pin(&mut self, pin: KnownKey) -> Result<(), PinError> {
         self.may_pin(&pin)?;
         for sender in &pin.senders {
@@ -345,7 +347,7 @@ impl Trust {
     /// knows what it signed when. A sender may then have several key ids.
     ///
     /// # Errors
-    /// If the key is refused whatever a person decides.
+    /// If the key is rejected whatever a person decides.
     pub fn pin_anyway(&mut self, pin: KnownKey) -> Result<(), PinError> {
         if let Some(reason) = pin.key.denied() {
             return Err(PinError::Denied(reason));
@@ -474,7 +476,7 @@ impl Trust {
             DnsAnswer::Keys { keys, ttl, dnssec } => (keys.clone(), *ttl, *dnssec),
             DnsAnswer::Absent { dnssec } => (Vec::new(), 0, *dnssec),
             DnsAnswer::Wrong { .. } => (Vec::new(), 0, Dnssec::Indeterminate),
-            // What failed for now changes nothing.
+            // A temporary failure changes nothing.
             DnsAnswer::Unavailable { .. } => return,
         };
         if self.was_secure(name) && dnssec != Dnssec::Secure {
@@ -515,7 +517,7 @@ impl Trust {
                     self.mark(&known.id, &known.key, known.since, known.standing.clone());
                     Ok(())
                 }
-                // A no is taken over. Without the message that revoked the key, a person can take it back.
+                // An imported revocation counts as distrust: without the message behind it, a person can undo it.
                 (KeyStanding::Revoked { at, .. } | KeyStanding::Distrusted { at, .. }, Some(_)) => {
                     let reason = Some("an imported trust file says so".to_owned());
                     let no = KeyStanding::Distrusted { at: *at, reason };

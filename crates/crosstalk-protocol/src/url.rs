@@ -69,7 +69,7 @@ pub enum UrlError {
 }
 
 impl UrlError {
-    /// What happened, and what to do.
+    /// Explains what happened and what to do.
     pub fn explanation(&self) -> Explanation {
         match self {
             Self::TooLong => Explanation::fact("the URL is too long"),
@@ -145,7 +145,7 @@ impl Url {
         self.is_https
     }
 
-    /// Whom it names.
+    /// Its host.
     pub fn host(&self) -> &Host {
         &self.host
     }
@@ -160,7 +160,7 @@ impl Url {
         &self.target
     }
 
-    /// What stands in the `Host` header: the port only where it is not the usual one.
+    /// The value of the `Host` header: with the port only if it is not the default one.
     pub fn authority(&self) -> String {
         match (self.is_https, self.port) {
             (true, 443) | (false, 80) => self.host.to_string(),

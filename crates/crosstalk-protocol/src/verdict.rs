@@ -22,7 +22,7 @@ words! {
         FirstContact = "first-contact",
         /// Head and body are what a key of a domain signed, and neither the domain nor a pin binds this key to the sender.
         Unbound = "unbound",
-        /// Nobody signed.
+        /// The message is not signed.
         Unsigned = "unsigned",
         /// There is no key to check with.
         UnknownKey = "unknown-key",
@@ -56,14 +56,14 @@ impl VerdictWord {
     }
 }
 
-/// Who vouches for the key.
+/// The authority that vouches for the key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Trusted {
     /// The domain of the key id.
     Dns {
         /// The domain.
         domain: String,
-        /// What DNSSEC says.
+        /// The DNSSEC status.
         dnssec: Dnssec,
     },
     /// A pin.
@@ -129,7 +129,7 @@ pub enum VerdictDetail {
     Expired(String),
 }
 
-/// What is to be thought of an envelope. Only [`crate::verify`] makes one.
+/// The verdict about an envelope. Only [`crate::verify`] makes one.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     pub(crate) word: VerdictWord,
@@ -167,7 +167,7 @@ impl Verdict {
         self.word
     }
 
-    /// Who vouches for the key.
+    /// The authority that vouches for the key.
     pub const fn trusted(&self) -> &Trusted {
         &self.trusted
     }

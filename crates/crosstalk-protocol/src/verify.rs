@@ -1,8 +1,8 @@
 //! Verification: from an envelope and the known keys to a verdict (TRU-001 to TRU-012, TRU-020 to TRU-025).
 //!
 //! Which keys may have signed comes first, in one order: the one that was given, the one that the id is, those that
-//! the domain lists, those that are pinned, the one that came with the message. Then each is tried. Then whoever
-//! stands behind the key that fits decides ([`fit`]).
+//! the domain lists, those that are pinned, the one that came with the message. Then each is tried. Then the owner
+//! of the matching key decides ([`fit`]).
 
 mod fit;
 
@@ -16,14 +16,14 @@ use crosstalk_envelope::{
 };
 use fit::Fit;
 
-/// What is asked, and what was found out before.
+/// The question of a verification, and the facts that are known already.
 #[derive(Clone, Copy, Debug)]
 pub struct VerifyContext<'q> {
     /// The time that the answer is for.
     pub at: Timestamp,
     /// The only key that counts.
     pub key: Option<&'q PublicKey>,
-    /// What the domain of the key id says, if it was asked.
+    /// The answer of the domain of the key id, if it was asked.
     pub dns: Option<&'q DnsAnswer>,
     /// An answer of a domain without DNSSEC vouches for nothing.
     pub require_dnssec: bool,
@@ -64,7 +64,7 @@ pub fn domain_to_ask<'d>(document: &'d Document<'_>) -> Option<&'d str> {
     }
 }
 
-/// What is to be thought of an envelope. It never pins: that is a decision of its own.
+/// Verifies an envelope. It never pins a key: that is a separate decision.
 ///
 /// ```
 /// use crosstalk_envelope::{Document, Reading, Timestamp};
@@ -124,7 +124,7 @@ struct Case<'c> {
 }
 
 impl<'c> Case<'c> {
-    /// What DNSSEC said, if the domain was asked now.
+    /// The DNSSEC status, if the domain was asked now.
     fn dnssec(&self) -> Option<Dnssec> {
         match self.question.dns? {
             DnsAnswer::Keys { dnssec, .. } | DnsAnswer::Absent { dnssec } => Some(*dnssec),

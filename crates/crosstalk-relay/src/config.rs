@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Everything that can be set. What is left out has its default.
+/// All settings. A missing one has its default.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -36,7 +36,7 @@ pub struct Config {
     pub answer_within: Option<u64>,
     /// What becomes of addresses that nothing covers.
     pub unknown: Unknown,
-    /// What becomes of keys that are seen for the first time.
+    /// The policy for keys that are seen for the first time.
     pub first_contact: FirstContact,
     /// Limits of connections, requests and sizes.
     pub limits: Limits,
@@ -44,7 +44,7 @@ pub struct Config {
     pub retry: Retry,
     /// How long messages are kept.
     pub retention: RetentionDays,
-    /// What is demanded of consent.
+    /// The rules for consent.
     pub consent: Consent,
     /// Passing messages on to relays of other domains.
     pub federation: Federation,
@@ -53,7 +53,7 @@ pub struct Config {
     /// The table of routes; the first that fits counts.
     #[serde(rename = "route")]
     pub routes: Vec<RouteEntry>,
-    /// What waits for a person; the first that fits counts.
+    /// The rules for holding a message for a person; the first match counts.
     #[serde(rename = "hold")]
     pub holds: Vec<HoldEntry>,
     /// Folders from which messages are accepted.
@@ -81,11 +81,11 @@ pub enum Unknown {
     /// They get an inbox; simple names wait for a person who carries them.
     #[default]
     Inbox,
-    /// They are refused (E-ROUTE).
+    /// The relay rejects them (E-ROUTE).
     Refuse,
 }
 
-/// What becomes of keys that are seen for the first time.
+/// The policy for keys that are seen for the first time.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum FirstContact {
@@ -94,7 +94,7 @@ pub enum FirstContact {
     Pin,
     /// Messages are accepted as if they were not signed.
     Note,
-    /// Messages are refused (E-PERM).
+    /// The relay rejects messages (E-PERM).
     Refuse,
 }
 
@@ -227,7 +227,7 @@ impl Config {
     }
 }
 
-/// What is demanded of consent, besides what always holds.
+/// The rules for consent that an operator can add to those of the protocol.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Consent {
@@ -248,7 +248,7 @@ pub struct Consent {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Border {
-    /// What is sensitive, as everywhere.
+    /// Messages with sensitive data, as everywhere.
     #[default]
     Sensitive,
     /// Everything.

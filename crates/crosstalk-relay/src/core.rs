@@ -16,6 +16,7 @@ mod verification;
 pub(crate) use access::Access;
 pub use decide::Wish;
 pub use poll::PollStatus;
+pub(crate) use receive::Prepared;
 pub use receive::{Received, unread};
 
 use crate::config::{Config, Reload};
@@ -46,7 +47,7 @@ pub type OpenStore =
 
 /// What a relay is made of.
 pub struct Setup {
-    /// What was configured.
+    /// The configuration.
     pub config: Config,
     /// Opens the store, which reports to the relay from then on.
     pub open: OpenStore,
@@ -68,17 +69,17 @@ pub type CommandLine = Arc<dyn Fn(&str) -> String + Send + Sync>;
 /// A relay: a handle, which can be cloned.
 #[derive(Clone)]
 pub struct Relay {
-    shared: Arc<Shared>,
+    shared: Arc<RelayState>,
 }
 
 /// What every part of the relay sees.
-pub(crate) struct Shared {
+pub(crate) struct RelayState {
     store: Arc<dyn RelayStore>,
     /// What the events of the store change.
     signals: Arc<Signals>,
     config: RwLock<Arc<Config>>,
     rules: RwLock<Arc<RelayRules>>,
-    registry: registry::Registry,
+    registry: registry::RegistryCache,
     trust_snapshot: Arc<TrustSnapshot>,
     verifier: Verifier,
     resolver: Option<Arc<dyn Resolver>>,
@@ -103,7 +104,7 @@ pub(crate) struct Shared {
     notice_turn: tokio::sync::Mutex<()>,
 }
 
-impl Shared {
+impl RelayState {
     fn config(&self) -> Arc<Config> {
         let config = self.config.read();
         Arc::clone(&config.unwrap_or_else(PoisonError::into_inner))
@@ -148,11 +149,11 @@ impl Relay {
         let snapshot = registry::read_registry(store.as_ref()).await?;
         let rules = registry::rules_of(&setup.config, &snapshot, &trust_snapshot.now());
         let lanes = Lanes::new(&setup.config.retry);
-        let shared = Shared {
+        let shared = RelayState {
             store,
             signals,
             rules: RwLock::new(Arc::new(rules)),
-            registry: registry::Registry::new(&snapshot),
+            registry: registry::RegistryCache::new(&snapshot),
             config: RwLock::new(Arc::new(setup.config)),
             trust_snapshot: Arc::new(trust_snapshot),
             verifier: Verifier::default(),
@@ -180,7 +181,7 @@ impl Relay {
         self.shared.store.as_ref()
     }
 
-    /// What is configured now.
+    /// The current configuration.
     pub fn config(&self) -> Arc<Config> {
         self.shared.config()
     }
@@ -203,7 +204,7 @@ impl Relay {
         Ok(reload)
     }
 
-    /// What the relay goes by now.
+    /// The current rules of the relay.
     pub fn rules(&self) -> Arc<RelayRules> {
         let rules = self.shared.rules.read();
         Arc::clone(&rules.unwrap_or_else(PoisonError::into_inner))
@@ -231,7 +232,7 @@ impl Relay {
         format!("{}\n{text}", self.shared.secret)
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn metrics(&self) -> &Metrics {
         &self.shared.signals.metrics
     }
@@ -322,7 +323,7 @@ impl Relay {
 
     /// Stops. Accepted messages, which are on disk already, are indexed for a few seconds more. Returns when the store is closed.
     pub async fn stop(&self) {
-        // What is not signed now is signed at the next start.
+        // Entries that stay unsigned now are signed at the next start.
         if let Err(error) = self.tend_log().await {
             tracing::warn!(reason = %error, "the log ends without a checkpoint");
         }

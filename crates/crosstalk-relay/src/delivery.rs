@@ -21,7 +21,7 @@ mod run;
 mod watch;
 
 pub use missing::{Missing, can_run, missing};
-pub use reply::Reply;
+pub use reply::HandlerReply;
 
 use crate::config::RouteEntry;
 use crate::core::Relay;
@@ -95,7 +95,7 @@ pub enum AttemptOutcome {
     /// The other side has it.
     Delivered {
         /// What it answered.
-        answer: Option<Reply>,
+        answer: Option<HandlerReply>,
     },
     /// It did not work, and may work later.
     Later {

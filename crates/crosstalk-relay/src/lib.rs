@@ -1,12 +1,12 @@
 //! The relay: durable inboxes, routing and delivery over HTTP.
 //!
 //! ```text
-//! request ── server ──> Relay::receive ──> verify ──> admit ──> writer ──> RelayStore::accept_batch ──> response
-//!                                                                │
-//!                                                                └─ index ──> inboxes, threads, words, deliveries
+//! request ── server ──> Relay::receive ──> verify ──> admit ──> RelayStore::accept ──> response
+//!                                                               │
+//!                                                               └─ index ──> threads, waits, words
 //! ```
 //!
-//! The relay knows ports only: [`RelayStore`](crosstalk_protocol::relay::RelayStore), [`Resolver`](port::Resolver) and
+//! The relay knows ports only: [`RelayStore`](crosstalk_protocol::relay::port::RelayStore), [`Resolver`](port::Resolver) and
 //! [`Keyring`](port::Keyring). The program that starts it picks the adapters.
 
 pub mod config;

@@ -192,7 +192,7 @@ impl RequestSeconds {
     }
 }
 
-/// What is measured when somebody asks.
+/// Values that are measured on request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     /// What waits in the store; nothing if it can't be read.

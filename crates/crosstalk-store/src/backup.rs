@@ -9,7 +9,7 @@ use crate::facts::{self, KeyFacts, KeyRetirement, KeyRevocation, KeyRotation};
 use crate::fault::KeyFileError;
 use crate::pem;
 
-const TITLE: &str = "Backup of a key of Crosstalk. Whoever has this file and its passphrase can sign in the name below.
+const TITLE: &str = "Backup of a key of Crosstalk. Anyone with this file and its passphrase can sign in the name below.
 To restore it: crosstalk key import FILE
 Nothing opens it without the passphrase: keep that one in another place.
 ";

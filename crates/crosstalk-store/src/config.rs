@@ -8,7 +8,7 @@ use crate::disk::{self, Lock, ReadFault};
 use crate::fault::DiskError;
 use crate::permission::Guard;
 
-/// What its temporary files and its lock are called.
+/// The name of its temporary files and its lock.
 const LABEL: &str = "config.toml";
 const LIMIT: u64 = 1024 * 1024;
 
@@ -39,7 +39,7 @@ pub enum ConfigFileError {
     Exposed {
         /// The file.
         file: PathBuf,
-        /// Who can change it, and what to do.
+        /// Explains who can change it and what to do.
         explanation: Explanation,
     },
     /// It is larger than the limit, or would be.
@@ -47,12 +47,12 @@ pub enum ConfigFileError {
         /// The file.
         file: PathBuf,
     },
-    /// The disk refuses.
+    /// The file can't be read or written.
     Disk(#[from] DiskError),
 }
 
 impl ConfigFileError {
-    /// What happened, and what to do.
+    /// Explains what happened and what to do.
     pub fn explanation(&self) -> Explanation {
         match self {
             Self::Exposed { explanation, .. } => explanation.clone(),
@@ -104,7 +104,7 @@ impl ConfigFile {
     /// Says whether something was written.
     ///
     /// # Errors
-    /// What `change` says, or that the file could not be read or written.
+    /// The error of `change`, or of reading or writing the file.
     pub fn update<E: From<ConfigFileError>>(
         &self,
         change: impl FnOnce(&str) -> Result<Option<String>, E>,

@@ -143,7 +143,7 @@ fn sweep(folder: &Path, label: &str) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {
         if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            // What can't be removed does no harm.
+            // A leftover file does no harm.
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -165,7 +165,14 @@ fn open_lock(folder: &Path, label: &str) -> Result<(File, PathBuf), DiskError> {
 /// The right to write, or to read while nobody writes, until it is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    /// Closing the file is not enough: a child process that is being started has a copy of it for a moment.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
 }
 
 impl Lock {
@@ -175,14 +182,14 @@ impl Lock {
         file.lock()
             .map_err(|e| DiskError::new(FileAction::Lock, &path, e))?;
         sweep(folder, label);
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 
     /// The right to be the only one that does what `label` names in a folder; nothing if another process has it.
     pub(crate) fn at_once(folder: &Path, label: &str) -> Result<Option<Self>, DiskError> {
         let (file, path) = open_lock(folder, label)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Self { _file: file })),
+            Ok(()) => Ok(Some(Self { file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(e)) => Err(DiskError::new(FileAction::Lock, &path, e)),
         }
@@ -192,6 +199,6 @@ impl Lock {
     pub(crate) fn share(folder: &Path, label: &str) -> Option<Self> {
         let file = File::open(lock_file(folder, label)).ok()?;
         file.lock_shared().ok()?;
-        Some(Self { _file: file })
+        Some(Self { file })
     }
 }

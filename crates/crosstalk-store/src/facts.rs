@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 const SCHEMA: &str = "crosstalk.key/1";
 const TITLE: &str = "# What is public about the private key beside this file. `crosstalk key` reads and writes it.\n\n";
 
-/// What is public about a key of one's own.
+/// The public facts of a private key in this store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyFacts {
     /// Its id.
@@ -23,7 +23,7 @@ pub struct KeyFacts {
     pub revoked: Option<KeyRevocation>,
 }
 
-/// Whose place a key took.
+/// The predecessor of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyRotation {
     /// The id of the old key.
@@ -36,7 +36,7 @@ pub struct KeyRotation {
     pub proof: String,
 }
 
-/// What took the place of a key.
+/// The successor of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyRetirement {
     /// Since when.

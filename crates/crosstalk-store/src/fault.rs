@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::permission::Exposure;
 use crosstalk_envelope::Explanation;
 
-/// What was to be done with a file.
+/// An operation on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileAction {
     Read,
@@ -24,7 +24,7 @@ impl FileAction {
     }
 }
 
-/// The disk, or the operating system, refuses to read, write or lock a file.
+/// The operating system can't read, write or lock a file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.explanation())]
 pub struct DiskError {
@@ -48,7 +48,7 @@ impl DiskError {
         &self.file
     }
 
-    /// What kind of failure it was.
+    /// The kind of failure.
     pub fn kind(&self) -> io::ErrorKind {
         self.source.kind()
     }
@@ -61,7 +61,7 @@ impl DiskError {
         )
     }
 
-    /// What happened, and what to do.
+    /// Explains what happened and what to do.
     pub fn explanation(&self) -> Explanation {
         let (file, action) = (self.file.display(), self.action.as_participle());
         let help = match self.is_full() {
@@ -97,14 +97,14 @@ pub enum KeyFileError {
     Exposed {
         /// The file.
         file: PathBuf,
-        /// Who can reach it, and what to do.
+        /// Explains who can reach it and what to do.
         explanation: Explanation,
     },
     /// The file beside the private key is not what it should be.
     WrongFacts {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The fault.
         message: String,
     },
     /// Of the two files of a key, this one is missing.
@@ -118,7 +118,7 @@ pub enum KeyFileError {
     NotAKey {
         /// The file, if it was one of the store's.
         file: Option<PathBuf>,
-        /// What is wrong, and what to do.
+        /// Explains the fault and what to do.
         explanation: Explanation,
     },
     /// The private key is not that of the public key.
@@ -149,7 +149,7 @@ pub enum KeyFileError {
         /// The file, if it was one of the store's.
         file: Option<PathBuf>,
     },
-    /// The disk refuses.
+    /// The file can't be read or written.
     Disk(#[from] DiskError),
 }
 
@@ -180,7 +180,7 @@ impl KeyFileError {
         self
     }
 
-    /// What happened, and what to do.
+    /// Explains what happened and what to do.
     pub fn explanation(&self) -> Explanation {
         let (what, help) = match self {
             Self::NotFound { id, folder } => (

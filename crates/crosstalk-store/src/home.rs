@@ -31,7 +31,7 @@ pub struct Home {
 pub struct HomeError;
 
 impl HomeError {
-    /// What happened, and what to do.
+    /// Explains what happened and what to do.
     pub fn explanation(self) -> Explanation {
         Explanation::new(
             "there is no home folder for keys and trust",

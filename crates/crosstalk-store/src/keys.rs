@@ -21,7 +21,7 @@ use crate::fault::{DiskError, FileAction, KeyFileError};
 use crate::permission::Guard;
 use crate::{Home, backup, name, pem};
 
-/// What its temporary files and its lock are called.
+/// The name of its temporary files and its lock.
 const LABEL: &str = "keys";
 const PRIVATE: &str = "pem";
 const PUBLIC: &str = "toml";
@@ -54,7 +54,7 @@ pub struct KeyStore {
 /// A key of the store: what is public about it, and where its private key is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredKey {
-    /// What is public about it.
+    /// Its public facts.
     pub facts: KeyFacts,
     /// The name of its TOML file, without the ending.
     stem: String,

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A file is complete or absent: the store writes a new file, syncs it and renames it. On Unix, files are
-//! made for their owner alone, and a private key that others can read is refused. Windows has no such modes: there
+//! made for their owner alone, and a private key that others can read is rejected. Windows has no such modes: there
 //! the folder of the user's profile is what keeps others out.
 
 mod backup;
@@ -36,5 +36,5 @@ pub use home::{Home, HomeError};
 pub use keys::{KeyHandover, KeyListing, KeyStore, StoredKey};
 pub use memory::MemoryRelay;
 pub use permission::require_own;
-pub use sqlite::{Owned, SqliteRelay, SqliteStore, StoreOpening};
+pub use sqlite::{Owned, SearchProgress, SqliteRelay, SqliteStore, StoreOpening};
 pub use trust::{TrustFile, TrustStoreError};

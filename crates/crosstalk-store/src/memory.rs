@@ -60,7 +60,7 @@ struct State {
     messages: BTreeMap<u64, Message>,
     /// Messages that are or were held, by number.
     held: BTreeMap<u64, Held>,
-    /// What is derived from accepted messages: by number, by number, by id.
+    /// The index that is derived from accepted messages: by seq, by seq, by id.
     indexed: BTreeMap<u64, IndexedMessage>,
     answered_by: BTreeMap<u64, Vec<String>>,
     threads: BTreeMap<String, IndexedThread>,
@@ -171,7 +171,7 @@ impl State {
         })
     }
 
-    /// What the log says about a message.
+    /// The log entry of a message.
     fn logged(&self, message: &Message) -> Option<LoggedFacts> {
         let place = usize::try_from(*message.entries.last()?).ok()?;
         Some(LoggedFacts {

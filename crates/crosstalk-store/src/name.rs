@@ -2,7 +2,7 @@
 //!
 //! Everything but `a-z 0-9 . _ @ -` is written as `%` and two lower-case hex digits. Upper-case letters are among it:
 //! there are file systems on which `Alice` and `alice` are one name. So is the first character of a name that begins
-//! with `.` or `-`, or that Windows keeps for devices. What gets longer than 200 characters is named by its SHA-256,
+//! with `.` or `-`, or that Windows keeps for devices. A name longer than 200 characters becomes its SHA-256,
 //! `sha256~…`. The character `~` is never part of an encoded id: it also parts a replaced key from its id.
 
 use crosstalk_envelope::PublicKey;

@@ -4,7 +4,7 @@ use crosstalk_envelope::Explanation;
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 
-/// What others must not be able to do.
+/// The access that others must not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
     /// Neither read nor write: for private keys. They have to belong to the user, as well.
@@ -18,7 +18,7 @@ impl Guard {
     pub(crate) fn check(self, file: &File, path: &Path) -> Result<(), Exposure> {
         match file.metadata() {
             Ok(metadata) => self.check_metadata(&metadata, path),
-            // What can't be asked for is reported by the reading that follows.
+            // The read that follows reports the failure.
             Err(_) => Ok(()),
         }
     }
@@ -74,7 +74,7 @@ pub(crate) enum Exposure {
 }
 
 impl Exposure {
-    /// Who can reach the file, and what to do.
+    /// Explains who can reach the file and what to do.
     pub(crate) fn explanation(&self) -> Explanation {
         let file = self.file().display();
         let (what, help) = match self {

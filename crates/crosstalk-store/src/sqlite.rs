@@ -37,12 +37,12 @@ mod sql;
 mod words;
 
 pub use migrate::StoreOpening;
-pub use relay::Owned;
+pub use relay::{Owned, SearchProgress};
 pub use relay_store::SqliteRelay;
 
 use crosstalk_protocol::relay::Quarantined;
 use crosstalk_protocol::store::{
-    Arrival, AskedMessage, Listing, Moved, Page, Record, ReferenceMatch, Search, Store, StoreError,
+    Arrival, AskedMessage, Listing, Moved, Page, Record, ReferenceMatch, Search, StoreError,
     StoreFault, StoreOutcome, Thread, ThreadFilter,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -69,7 +69,7 @@ const STATEMENTS: usize = 192;
 /// Messages in a SQLite file.
 ///
 /// ```
-/// use crosstalk_protocol::store::{Page, Store as _, ThreadFilter};
+/// use crosstalk_protocol::store::{Page, ThreadFilter};
 /// use crosstalk_store::{Home, SqliteStore};
 ///
 /// # let folder = tempfile::tempdir()?;
@@ -181,12 +181,12 @@ impl SqliteStore {
         &self.path
     }
 
-    /// What happened when it was opened.
+    /// The migration that opening it made, if any.
     pub fn opened(&self) -> &StoreOpening {
         &self.opened
     }
 
-    /// The copies that were made before it was brought to newer versions. What is forgotten stays in them.
+    /// The copies that were made before it was brought to newer versions. Forgotten messages stay in them.
     pub fn backups(&self) -> Vec<PathBuf> {
         let start = format!("{}.v", label_of(&self.path));
         let entries = std::fs::read_dir(folder_of(&self.path));
@@ -218,7 +218,7 @@ impl SqliteStore {
             let rows = check.query_map([], |row| row.get(0))?;
             let mut found = rows.collect::<SqlResult<Vec<String>>>()?;
             found.retain(|line| line != "ok");
-            // What is in a broken table is not asked for.
+            // A broken table is not queried.
             if found.is_empty() {
                 found = relay::check::check(db)?;
                 found.extend(log::check::check(db)?);
@@ -341,7 +341,7 @@ fn connect(path: &Path) -> SqlResult<(Connection, FileState)> {
     set_up(Connection::open_with_flags(path, flags)?)
 }
 
-/// None of these reads the file: they are about the connection. What is spilled stays in memory, so that no text ends up
+/// None of these reads the file: they are about the connection. SQLite spills to memory, so that no text ends up
 /// in other folders.
 fn set_up(db: Connection) -> SqlResult<(Connection, FileState)> {
     db.busy_timeout(PATIENCE)?;
@@ -413,8 +413,10 @@ fn leave_alone(db: &Connection, path: &Path) {
     }
 }
 
-impl Store for SqliteStore {
-    fn accept(&mut self, batch: &[Arrival]) -> Result<Vec<StoreOutcome>, StoreError> {
+impl SqliteStore {
+    /// Keeps messages: all of them or, on an error, none. One outcome for each, in their order. When this returns, they
+    /// are on disk. Within a batch, later messages see earlier ones.
+    pub fn accept(&mut self, batch: &[Arrival]) -> Result<Vec<StoreOutcome>, StoreError> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
@@ -423,19 +425,24 @@ impl Store for SqliteStore {
         self.write(|db| accept::accept_all(db, batch))
     }
 
-    fn find(&self, reference: &str) -> Result<ReferenceMatch, StoreError> {
+    /// What an id or the beginning of one means. A thread comes before its own messages.
+    pub fn find(&self, reference: &str) -> Result<ReferenceMatch, StoreError> {
         self.read(|db| reference::find(db, reference))
     }
 
-    fn message(&self, id: &str) -> Result<Option<Record>, StoreError> {
+    /// The message with this id. There is one at most: a message under the id of another one is rejected, or, if it
+    /// is verified and the other one is not, takes the id, and the other one gets an id of its own.
+    pub fn message(&self, id: &str) -> Result<Option<Record>, StoreError> {
         self.read(|db| query::message(db, id))
     }
 
-    fn thread(&self, id: &str) -> Result<Option<Thread>, StoreError> {
+    /// The thread with this id.
+    pub fn thread(&self, id: &str) -> Result<Option<Thread>, StoreError> {
         self.read(|db| query::thread(db, id))
     }
 
-    fn messages(
+    /// The messages of a thread in the order in which they came; `after` is the `seq` of the last one seen.
+    pub fn messages(
         &self,
         thread: &str,
         after: Option<u64>,
@@ -444,48 +451,67 @@ impl Store for SqliteStore {
         self.read(|db| query::messages(db, thread, after, limit))
     }
 
-    fn threads(&self, filter: &ThreadFilter, page: Page) -> Result<Listing<Thread>, StoreError> {
+    /// The threads, the one with the latest message first.
+    pub fn threads(
+        &self,
+        filter: &ThreadFilter,
+        page: Page,
+    ) -> Result<Listing<Thread>, StoreError> {
         self.read(|db| query::threads(db, filter, page))
     }
 
-    fn inbox(&self, page: Page) -> Result<Listing<Record>, StoreError> {
+    /// The messages that wait for the person of this store ([`Wait::Me`], [`Wait::Carry`]), the latest first.
+    pub fn inbox(&self, page: Page) -> Result<Listing<Record>, StoreError> {
         self.read(|db| query::inbox(db, page))
     }
 
-    fn asked(&self, page: Page) -> Result<Listing<AskedMessage>, StoreError> {
+    /// The messages that wait for others ([`Wait::Them`]), those of the thread with the latest message first.
+    pub fn asked(&self, page: Page) -> Result<Listing<AskedMessage>, StoreError> {
         self.read(|db| query::asked(db, page))
     }
 
-    fn search(&self, search: &Search, page: Page) -> Result<Listing<Record>, StoreError> {
+    /// The messages that a search finds, the latest first.
+    pub fn search(&self, search: &Search, page: Page) -> Result<Listing<Record>, StoreError> {
         self.search_all(search, page).map(|(found, _)| found)
     }
 
-    fn knows(&self, address: &str) -> Result<bool, StoreError> {
+    /// Whether anything was ever exchanged with an address (as sender or receiver, simple names in any case), among the parties
+    /// that are kept of threads.
+    pub fn knows(&self, address: &str) -> Result<bool, StoreError> {
         self.read(|db| query::knows(db, address))
     }
 
-    fn shortest(&self, id: &str) -> Result<usize, StoreError> {
+    /// How many characters of an id are enough to name it here, at least eight of them.
+    pub fn shortest(&self, id: &str) -> Result<usize, StoreError> {
         self.read(|db| reference::shortest(db, id))
     }
 
-    fn dismiss(&mut self, id: &str) -> Result<bool, StoreError> {
+    /// Ends the wait of a message without an answer: nobody has to act on it any more. False if it did not wait.
+    pub fn dismiss(&mut self, id: &str) -> Result<bool, StoreError> {
         self.write(|db| forget::dismiss(db, id))
     }
 
-    fn relocate(&mut self, id: &str, answers: Option<&str>) -> Result<Moved, StoreError> {
+    /// Files a message with another one, and what answers it with it; without one, where it was filed first. What the
+    /// envelopes say stays as it is.
+    pub fn relocate(&mut self, id: &str, answers: Option<&str>) -> Result<Moved, StoreError> {
         self.write(|db| relocate::relocate(db, id, answers))
     }
 
-    fn first_thread(&self, id: &str) -> Result<Option<String>, StoreError> {
+    /// The thread that a message was in before a person moved it; nothing if it was not moved.
+    pub fn first_thread(&self, id: &str) -> Result<Option<String>, StoreError> {
         self.read(|db| relocate::first_thread(db, id))
     }
 
-    fn forget(&mut self, thread: &str) -> Result<u64, StoreError> {
+    /// Erases a thread with all its messages, from the index too, so that nothing of it is left in the store's files.
+    /// How many messages there were.
+    pub fn forget(&mut self, thread: &str) -> Result<u64, StoreError> {
         let count = self.write(|db| forget::forget(db, thread))?;
         self.empty_log("thread").map(|()| count)
     }
 
-    fn forget_message(&mut self, id: &str) -> Result<bool, StoreError> {
+    /// Erases one message, from the index too, so that nothing of it is left in the store's files. The rest of its thread stays:
+    /// what it answered is open again, and answers to it stand without it. False if it was not there.
+    pub fn forget_message(&mut self, id: &str) -> Result<bool, StoreError> {
         let was_there = self.write(|db| forget::forget_message(db, id))?;
         self.empty_log("message").map(|()| was_there)
     }

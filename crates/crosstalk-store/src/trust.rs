@@ -10,9 +10,9 @@ use crate::disk::{self, Lock, ReadFault};
 use crate::fault::DiskError;
 use crate::permission::Guard;
 
-/// What its temporary files and its lock are called.
+/// The name of its temporary files and its lock.
 const LABEL: &str = "trust.toml";
-/// What the file beside it is called.
+/// The name of the file beside it.
 const CONTACTS: &str = "contacts.toml";
 /// The largest file that is read.
 const LIMIT: u64 = 16 * 1024 * 1024;
@@ -47,14 +47,14 @@ pub enum TrustStoreError {
     Malformed {
         /// The file.
         file: PathBuf,
-        /// What is wrong, and where.
+        /// The fault and its position.
         source: TrustFileError,
     },
     /// Others can change it.
     Exposed {
         /// The file.
         file: PathBuf,
-        /// Who can change it, and what to do.
+        /// Explains who can change it and what to do.
         explanation: Explanation,
     },
     /// It is larger than the limit, or would be.
@@ -62,17 +62,17 @@ pub enum TrustStoreError {
         /// The file.
         file: PathBuf,
     },
-    /// What was to be written could not be read again.
+    /// The new content could not be read back.
     Unwritable {
         /// The file.
         file: PathBuf,
     },
-    /// The disk refuses.
+    /// The file can't be read or written.
     Disk(#[from] DiskError),
 }
 
 impl TrustStoreError {
-    /// What happened, and what to do.
+    /// Explains what happened and what to do.
     pub fn explanation(&self) -> Explanation {
         match self {
             Self::Malformed { file, source } => Explanation::new(
@@ -131,7 +131,7 @@ impl TrustFile {
     /// if the change fails or changes nothing. Others wait for `change`: it must not ask a person or the network.
     ///
     /// # Errors
-    /// What `change` says, or that the file could not be read or written.
+    /// The error of `change`, or of reading or writing the file.
     pub fn update<T, E: From<TrustStoreError>>(
         &self,
         change: impl FnOnce(&mut Trust) -> Result<T, E>,

@@ -5,7 +5,7 @@
  *
  *   CROSSTALK_DISK_FOLDER   the folder; files elsewhere are left alone
  *   CROSSTALK_DISK_JOURNAL  where the journal is appended to
- *   CROSSTALK_DISK_FAULT    `KIND NUMBER`: which write, change of length or sync fails, counted from 1, and how
+ *   CROSSTALK_DISK_FAULT    `KIND NUMBER`: which write, change of length, sync, new file or rename fails, counted from 1, and how
  *   CROSSTALK_DISK_ROOM     a full disk has room again when this file exists
  *
  * A write is recorded when it is done and before the program goes on; a sync is recorded when it begins and when it is done.
@@ -29,6 +29,8 @@
 
 enum { CREATE = 1, WRITE, TRUNCATE, SYNC_BEGIN, SYNC_END, RENAME, UNLINK, MAKE_FOLDER, FAULT };
 enum { NO_FAULT, BROKEN, FULL, SHORT };
+/* Which call failed: the `place` of a fault. Only a write can be short; other calls pass then. */
+enum { PASSED, WRITING, TRUNCATING, SYNCING, CREATING, RENAMING };
 
 struct record {
     uint32_t size; /* of everything that follows */
@@ -133,7 +135,7 @@ static void note(uint32_t kind, uint64_t file, uint64_t place, const char *path,
 }
 
 /* What happens to the next operation. */
-static int next_fault(const char *path) {
+static int next_fault(int call, uint64_t file, const char *path) {
     long number = atomic_fetch_add(&operations, 1) + 1;
     if (fault_kind == FULL && atomic_load(&is_full)) {
         struct stat about;
@@ -143,10 +145,20 @@ static int next_fault(const char *path) {
     }
     if (fault_kind == NO_FAULT || number != fault_number)
         return NO_FAULT;
-    note(FAULT, 0, 0, path, NULL, NULL, 0);
+    if (fault_kind == SHORT && call != WRITING)
+        call = PASSED;
+    note(FAULT, file, (uint64_t)call, path, NULL, NULL, 0);
     if (fault_kind == FULL)
         atomic_store(&is_full, 1);
     return fault_kind;
+}
+
+/* Whether a change of names fails; the reason is in `errno` then. */
+static int has_failed(int call, const char *path) {
+    int fault = next_fault(call, 0, path);
+    if (fault == BROKEN || fault == FULL)
+        errno = fault == FULL ? ENOSPC : EIO;
+    return fault == BROKEN || fault == FULL;
 }
 
 /* Writes some bytes, or fails. A disk that is full takes the first half. */
@@ -155,7 +167,7 @@ static ssize_t write_at(int descriptor, const void *data, size_t length, off_t p
     uint64_t file;
     int before = errno, is_ours = path_of(descriptor, path, &file);
     errno = before;
-    int fault = is_ours ? next_fault(path) : NO_FAULT;
+    int fault = is_ours ? next_fault(WRITING, file, path) : NO_FAULT;
     if (fault == BROKEN) {
         errno = EIO;
         return -1;
@@ -205,7 +217,7 @@ static int truncate_to(int descriptor, off_t length) {
     uint64_t file;
     int before = errno, is_ours = path_of(descriptor, path, &file);
     errno = before;
-    if (is_ours && next_fault(path) == BROKEN) {
+    if (is_ours && next_fault(TRUNCATING, file, path) == BROKEN) {
         errno = EIO;
         return -1;
     }
@@ -226,7 +238,7 @@ static int sync_file(int descriptor, long call) {
     errno = before;
     if (!is_ours)
         return (int)syscall(call, descriptor);
-    int fault = next_fault(path);
+    int fault = next_fault(SYNCING, file, path);
     int is_told = descriptor < (int)sizeof was_told && was_told[descriptor];
     if (fault == BROKEN || fault == FULL)
         atomic_store(&broken_file, file);
@@ -253,9 +265,14 @@ static int open_file(int at, const char *name, int flags, mode_t mode) {
     struct stat about;
     int before = errno;
     int was_there = !(flags & O_CREAT) || !absolute(at, name, path) || !stat(path, &about);
+    if (!was_there && has_failed(CREATING, path))
+        return -1;
     errno = before;
     int descriptor = (int)syscall(SYS_openat, at, name, flags, mode);
     uint64_t file;
+    /* An error is for the descriptors that were open when it came up. */
+    if (descriptor >= 0 && descriptor < (int)sizeof was_told)
+        was_told[descriptor] = atomic_load(&broken_file) != 0;
     if (descriptor < 0 || !(flags & (O_CREAT | O_TRUNC)))
         return descriptor;
     before = errno;
@@ -308,6 +325,8 @@ int close(int descriptor) {
 int rename(const char *from, const char *to) {
     char old[PATH_MAX], new[PATH_MAX];
     int is_ours = absolute(AT_FDCWD, from, old), is_target = absolute(AT_FDCWD, to, new);
+    if (is_ours && is_target && has_failed(RENAMING, old))
+        return -1;
     int done = (int)syscall(SYS_rename, from, to);
     if (!done && is_ours && is_target)
         note(RENAME, 0, 0, old, new, NULL, 0);

@@ -259,7 +259,7 @@ fn redactions(out: &mut String, redactions: &Redactions) {
             .map(|(k, name)| (name.as_str(), k.name.as_str(), k.summary.as_str())),
     );
     out.push_str(
-        "impl PiiKind {\n/// What stands in its place; each `#` is a digit that is kept.\npub const fn placeholder(self) -> &'static str {\nmatch self {\n",
+        "impl PiiKind {\n/// Its replacement; each `#` is a digit that is kept.\npub const fn placeholder(self) -> &'static str {\nmatch self {\n",
     );
     for (kind, name) in redactions.kind.iter().zip(&names) {
         let _ = writeln!(out, "Self::{name} => {:?},", kind.placeholder);

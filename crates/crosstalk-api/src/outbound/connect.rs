@@ -55,7 +55,7 @@ pub(super) async fn open(
                 }
                 let name = match url.host() {
                     Host::Name(name) => ServerName::try_from(name.clone()).map_err(|_| {
-                        OutboundError::Refused(format!("{name} can't stand in a certificate"))
+                        OutboundError::Refused(format!("{name} is not valid in a certificate"))
                     })?,
                     Host::Address(address) => ServerName::IpAddress((*address).into()),
                 };

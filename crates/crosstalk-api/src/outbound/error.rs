@@ -65,7 +65,7 @@ pub enum OutboundError {
 }
 
 impl OutboundError {
-    /// What happened, and what to do.
+    /// Explains what happened and what to do.
     pub fn explanation(&self) -> Explanation {
         let help = match self {
             Self::NotPublic { .. } => "set `allow_private`, if that is meant",

@@ -5,15 +5,16 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::render::field;
-use crate::report::{AddressRemarkReport, AddressReport, NameStepReport, ResolveReport};
+use crate::report::{NameStepReport, ResolveReport};
 use crate::schema::{ADDRESS, RESOLVE};
 use crate::service::dns::{DnsOptions, server};
 use crate::service::recipient::ask_domain;
 use crate::service::settings::Settings;
 use clap::Args;
-use crosstalk_envelope::name::is_deceptive;
+use crosstalk_binding::form::AddressReport;
+use crosstalk_binding::{AddressFinding, address_findings};
 use crosstalk_envelope::registry::{Rule, SchemeForm, SchemeKind, rule};
-use crosstalk_envelope::unicode::{self, escape};
+use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Address, Address as Parts, Schemes, Severity};
 use crosstalk_protocol::dns::AddressAnswer;
 use crosstalk_protocol::{NameStep, Resolution, resolve};
@@ -49,13 +50,6 @@ struct ParseAddress {
     schemes: Option<PathBuf>,
 }
 
-/// A finding about an address.
-struct AddressFinding {
-    rule: &'static Rule,
-    severity: Severity,
-    message: String,
-}
-
 impl ParseAddress {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let schemes = match &self.schemes {
@@ -63,16 +57,16 @@ impl ParseAddress {
             None => Schemes::default(),
         };
         let address = Parts::split(&self.address);
-        let remarks = remarks(&self.address, &schemes);
+        let findings = address_findings(&self.address, &schemes);
         if self.json {
-            console.report(ADDRESS, &address_report(&address, &schemes, &remarks))?;
+            console.report(ADDRESS, &AddressReport::new(&self.address, &schemes))?;
         } else {
             console.show(&as_text(&address, &schemes))?;
-            for remark in &remarks {
-                console.talk(&remark.to_text())?;
+            for finding in &findings {
+                console.talk(&describe_finding(finding))?;
             }
         }
-        let error = remarks.iter().find(|r| r.severity == Severity::Error);
+        let error = findings.iter().find(|r| r.severity == Severity::Error);
         Ok(error.map_or(Exit::SUCCESS, |e| {
             e.rule.code.map_or(Exit::FAILURE, Exit::from)
         }))
@@ -81,10 +75,6 @@ impl ParseAddress {
 
 fn kind(address: &Parts<'_>, schemes: &Schemes) -> &'static str {
     schemes.kind(address).map_or("name", |kind| kind.as_str())
-}
-
-fn is_registered(address: &Parts<'_>, schemes: &Schemes) -> bool {
-    address.scheme().is_some_and(|s| schemes.find(s).is_some())
 }
 
 fn as_text(address: &Parts<'_>, schemes: &Schemes) -> String {
@@ -109,89 +99,22 @@ fn as_text(address: &Parts<'_>, schemes: &Schemes) -> String {
     out
 }
 
-fn address_report(
-    address: &Parts<'_>,
-    schemes: &Schemes,
-    remarks: &[AddressFinding],
-) -> AddressReport {
-    let own = |part: Option<&str>| part.map(str::to_owned);
-    AddressReport {
-        address: address.as_str().to_owned(),
-        valid: remarks.iter().all(|r| r.severity != Severity::Error),
-        kind: kind(address, schemes),
-        registered: is_registered(address, schemes),
-        scheme: own(address.scheme()),
-        authority: own(address.authority()),
-        user: own(address.user()),
-        host: own(address.host()),
-        query: own(address.query()),
-        fragment: own(address.fragment()),
-        path: address.path().to_owned(),
-        diagnostics: remarks.iter().map(AddressFinding::report).collect(),
-    }
-}
-
-fn remarks(text: &str, schemes: &Schemes) -> Vec<AddressFinding> {
-    let mut remarks = Vec::new();
-    let mut push = |rule, severity, message: String| {
-        remarks.push(AddressFinding {
-            rule,
-            severity,
-            message,
-        });
+fn describe_finding(finding: &AddressFinding) -> String {
+    let style = match finding.severity {
+        Severity::Error => crate::console::RED,
+        Severity::Warning => crate::console::YELLOW,
+        _ => DIM,
     };
-    match schemes.parse(text) {
-        Err(fault) => push(fault.rule, Severity::Error, fault.message.to_owned()),
-        Ok(address) if !address.is_name() && !is_registered(&address, schemes) => {
-            let scheme = address.scheme().unwrap_or("");
-            let message = format!("the scheme `{scheme}` is not in the registry");
-            push(&rule::SCHEME_UNKNOWN, Severity::Note, message);
-        }
-        Ok(_) => {}
+    let id = match finding.rule.code {
+        Some(code) => format!("{} {code}", finding.rule.id),
+        None => finding.rule.id.to_owned(),
+    };
+    let head = styled(style, &format!("{}[{id}]", finding.severity.as_str()));
+    let mut out = format!("{head}: {}\n", escape(&finding.message));
+    if !finding.rule.help.is_empty() {
+        out.push_str(&format!("  help: {}\n", finding.rule.help));
     }
-    if is_deceptive(text) {
-        let message = "the address has letters that look like those of another alphabet";
-        push(&rule::LOOK_ALIKE, Severity::Warning, message.to_owned());
-    }
-    if text.contains(unicode::is_bidi_control) {
-        let message = "the address has bidirectional controls in it";
-        push(&rule::BIDI_CONTROL, Severity::Warning, message.to_owned());
-    }
-    if text.contains(unicode::is_invisible) {
-        let message = "the address has invisible characters in it";
-        push(&rule::INVISIBLE, Severity::Warning, message.to_owned());
-    }
-    remarks
-}
-
-impl AddressFinding {
-    fn to_text(&self) -> String {
-        let style = match self.severity {
-            Severity::Error => crate::console::RED,
-            Severity::Warning => crate::console::YELLOW,
-            _ => DIM,
-        };
-        let id = match self.rule.code {
-            Some(code) => format!("{} {code}", self.rule.id),
-            None => self.rule.id.to_owned(),
-        };
-        let head = styled(style, &format!("{}[{id}]", self.severity.as_str()));
-        let mut out = format!("{head}: {}\n", escape(&self.message));
-        if !self.rule.help.is_empty() {
-            out.push_str(&format!("  help: {}\n", self.rule.help));
-        }
-        out
-    }
-
-    fn report(&self) -> AddressRemarkReport {
-        AddressRemarkReport {
-            rule: self.rule.id,
-            severity: self.severity.as_str(),
-            code: self.rule.code.map(|c| c.as_str()),
-            message: self.message.clone(),
-            help: self.rule.help,
-        }
-    }
+    out
 }
 
 /// Find the address of a simple name, and show each step
@@ -409,7 +332,7 @@ fn step_report(step: &NameStep) -> NameStepReport {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Registry {
+struct SchemeRegistry {
     #[serde(default)]
     scheme: Vec<SchemeEntry>,
 }
@@ -439,7 +362,7 @@ fn read_schemes(path: &Path, console: &mut Console) -> Result<Schemes, Failure> 
         Failure::malformed(message)
     };
     let text = input.text().map_err(|(_, fault)| refused(&fault))?;
-    let registry: Registry = toml::from_str(text).map_err(|e| refused(&e))?;
+    let registry: SchemeRegistry = toml::from_str(text).map_err(|e| refused(&e))?;
     let mut schemes = Schemes::default();
     for entry in registry.scheme {
         let Some(kind) = SchemeKind::parse(&entry.kind) else {

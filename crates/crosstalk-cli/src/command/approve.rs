@@ -118,7 +118,7 @@ impl DecisionArguments {
         let Some(text) = &held.envelope else {
             return Err(before(&held));
         };
-        // What was seen is what is decided about: the digests are made of the text that is shown.
+        // The decision is about the text that the person saw: the digests are made from that text.
         let raw = Digest::of(text.as_bytes());
         let document = Document::parse(text, Reading::Strict);
         let canonical = document.digest().map_err(|_| unreadable(id))?;
@@ -141,7 +141,7 @@ impl DecisionArguments {
             return Ok(Exit::FAILURE);
         }
         let decided = remote.decide(id, canonical, raw, refused)?;
-        // What was refused has no text any more to read it from.
+        // A rejected message has no text left to read these from.
         let decided = Held {
             intent: decided.intent.or_else(|| held.intent.clone()),
             ..decided

@@ -8,7 +8,7 @@ use crate::paragraph::count;
 use crate::report::{ExportReport, MessageReport, MoveReport, ThreadReport};
 use crate::schema::{EXPORT, MOVE, NamedForm};
 use crate::service::dns::DnsOptions;
-use crate::service::intake::Intake;
+use crate::service::intake::TextIntake;
 use crate::service::lookup::{self, Reference};
 use crate::service::recipient::resolve_typed;
 use crate::service::relay::data::DataArgument;
@@ -16,7 +16,7 @@ use crate::service::relocate::{relocate, tell, tell_waiting};
 use crate::service::workspace::Workspace;
 use crate::{clock, json, view};
 use clap::{Args, ValueEnum};
-use crosstalk_protocol::store::{Moved, Record, Side, Store as _, Thread};
+use crosstalk_protocol::store::{Moved, Record, Side, Thread};
 use crosstalk_protocol::{VerdictWord, archive};
 use crosstalk_store::SqliteStore;
 use std::fs::OpenOptions;
@@ -365,7 +365,7 @@ impl Move {
             .help("leave out --from"));
         }
         let look = DnsOptions::default();
-        let mut intake = Intake::new(workspace, &look, false);
+        let mut intake = TextIntake::new(workspace, &look, false);
         intake.from = Some(resolve_typed(&workspace.config, from));
         intake.quiet = self.json;
         let text = Input::of_text("message", record.text.clone());

@@ -8,7 +8,7 @@ use crate::paragraph::count;
 use crate::service::clipboard::{ClipboardError, Copied, Follower};
 use crate::service::deliver::with_primer;
 use crate::service::dns::DnsOptions;
-use crate::service::intake::Intake;
+use crate::service::intake::TextIntake;
 use crate::service::relay::inbox::{Cause, envelope, keep, takes_answer};
 use crate::service::relay::remote::{RelayArgument, Remote, Waiting};
 use crate::service::settings::When;
@@ -232,7 +232,7 @@ impl Courier<'_> {
         // The intake has told its verdict.
         let _ = keep(console, self.workspace, waiting, (true, false))?;
         let look = DnsOptions::default();
-        let mut intake = Intake::new(self.workspace, &look, false);
+        let mut intake = TextIntake::new(self.workspace, &look, false);
         intake.way = match answer.has_envelope {
             true => Way::Pasted,
             false => Way::Filed,

@@ -27,8 +27,8 @@ use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Address, Builder, CoreHeader, Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::compose::session_text;
-use crosstalk_protocol::consent::{Grant, GrantFilter, LedgerStore as _, Need, Terms};
-use crosstalk_protocol::store::{Record, Store as _, Way};
+use crosstalk_protocol::consent::{Grant, GrantFilter, Need, Terms};
+use crosstalk_protocol::store::{Record, Way};
 use crosstalk_relay::client::{ConsentRecord, ConsentView, UnderConsent};
 use crosstalk_store::SqliteStore;
 use std::path::PathBuf;
@@ -475,7 +475,7 @@ impl GrantConsent {
 ///
 /// Takes effect at once: erases the text of every message here under the consent, or under one that derives from it, also from the
 /// files of the store; the digests stay. The REVOKE goes to the receiver of the consent, or by a relay, which does the same and
-/// passes it on. Nobody can undo it: a new consent needs a new name.
+/// passes it on. It can't be undone: a new consent needs a new name.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk consent revoke health-2026\n  crosstalk consent revoke health-2026 --reason 'the study is over' --relay https://relay.example\n\nExit codes: as of crosstalk send; 1 no key to sign with, 14 the consent was given by somebody else."

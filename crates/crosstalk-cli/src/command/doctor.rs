@@ -7,9 +7,10 @@ use crate::input::{Input, shown_path};
 use crate::paragraph::{count, wrap};
 use crate::{render, view};
 use clap::Args;
+use crosstalk_binding::document_findings;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{
-    Diagnosis, Diagnostic, Document, LineIndex, Reading, Severity, Signature, diagnose,
+    Diagnosis, Diagnostic, Document, Explanation, LineIndex, Reading, Severity, Signature, diagnose,
 };
 use std::path::PathBuf;
 
@@ -68,7 +69,7 @@ fn report(document: &Document<'_>, lines: &LineIndex<'_>, name: &str) -> String 
         escape(envelope.receiver.as_str())
     );
     let mut out = format!("\n{}\n", styled(BOLD, &wrap(&title, 0, 0)));
-    let findings = render::findings(document);
+    let findings = document_findings(document);
     let of = |severity| findings.iter().filter(move |d| d.severity == severity);
     let repairs: Vec<&Diagnostic> = of(Severity::Repair).collect();
     let warnings: Vec<&Diagnostic> = of(Severity::Warning).collect();
@@ -156,7 +157,7 @@ fn next(document: &Document<'_>, diagnosis: Option<&Diagnosis>, look: bool, name
         _ if document.diagnostics().is_empty() => (GREEN, "Nothing: it can be used as it is.".to_owned()),
         _ => (GREEN, format!("Use it: `crosstalk fmt {name}` writes it well-formed.")),
     };
-    let label = "What to do: ";
+    let label = Explanation::HELP_LABEL;
     format!(
         "{}{}\n",
         styled(style, label),
@@ -177,7 +178,7 @@ fn refusals(errors: &[&Diagnostic], lines: &LineIndex<'_>) -> String {
     for error in errors.iter().take(SHOWN) {
         out.push_str(&bullet(&sentence(error, lines)));
         if !error.help().is_empty() {
-            let help = format!("What to do: {}.", error.help());
+            let help = format!("{}{}.", Explanation::HELP_LABEL, error.help());
             out.push_str(&format!("    {}\n", wrap(&help, 4, 4)));
         }
     }

@@ -147,6 +147,7 @@ fn page(rule: &Rule) -> &'static str {
         Some("CON") if rule.id >= "CON-060" => "approvals.md",
         Some("CON") => "consent.md",
         Some("HTP") => "http.md",
+        Some("MAI") => "email.md",
         _ => "envelope.md",
     }
 }

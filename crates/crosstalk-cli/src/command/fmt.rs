@@ -8,6 +8,7 @@ use crate::input::{Files, Input};
 use crate::paragraph::count;
 use crate::render;
 use clap::Args;
+use crosstalk_binding::document_findings;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::{Document, Reading, Scan, Severity, fence};
 use std::fs;
@@ -87,7 +88,7 @@ fn tell(console: &mut Console, carets: &Carets<'_>, scan: &Scan<'_>) -> Result<E
             exit = exit.worst(crosstalk_envelope::ErrorCode::Format.into());
         }
         // What hides or deceives would go on the screen, or into a chat, as it is.
-        let findings = render::findings(document).into_iter();
+        let findings = document_findings(document).into_iter();
         for finding in findings.filter(render::is_worth_telling) {
             console.talk(&carets.draw(&finding))?;
         }

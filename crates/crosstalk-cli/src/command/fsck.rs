@@ -11,7 +11,7 @@ use crate::service::relay::data::{DataArgument, DataFolder};
 use crate::service::relay::progress::ProgressLine;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::audit::{LogStore as _, Note, NoteKey};
+use crosstalk_protocol::audit::{Note, NoteKey};
 use crosstalk_protocol::relay::Quarantined;
 use crosstalk_store::{Home, SqliteStore};
 use std::path::Path;

@@ -18,7 +18,7 @@ use clap::Args;
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::{Document, ErrorCode, Reading};
 use crosstalk_protocol::chat::{self, ChatImport, ExportedChat};
-use crosstalk_protocol::store::{Arrival, Store as _, StoreOutcome, Way};
+use crosstalk_protocol::store::{Arrival, StoreOutcome, Way};
 use crosstalk_store::SqliteStore;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal as _, Read as _};

@@ -20,7 +20,7 @@ use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, ErrorCode, Reading};
 use crosstalk_protocol::relay::is_human;
-use crosstalk_protocol::store::{Record, Store as _, is_same_party};
+use crosstalk_protocol::store::{Record, is_same_party};
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -133,7 +133,7 @@ const QUEUES: usize = 16;
 #[derive(Debug)]
 struct RelayFindings {
     url: String,
-    found: Result<Found, Unasked>,
+    found: Result<WaitingMessages, Unasked>,
 }
 
 /// Why a relay could not be asked.
@@ -154,7 +154,7 @@ impl Unasked {
 
 /// The messages found at a relay.
 #[derive(Debug, Default)]
-struct Found {
+struct WaitingMessages {
     /// Inboxes and queues with messages in them.
     inboxes: Vec<(String, Vec<Waiting>)>,
     /// How many messages wait for a decision.
@@ -204,7 +204,10 @@ fn ask_all(workspace: &Workspace) -> Result<Vec<RelayFindings>, Failure> {
 }
 
 /// Where an answer goes: the place of its relay.
-type FindingsSender = (usize, mpsc::Sender<(usize, Result<Found, Unasked>)>);
+type FindingsSender = (
+    usize,
+    mpsc::Sender<(usize, Result<WaitingMessages, Unasked>)>,
+);
 
 /// Begins to ask a relay, on a thread that is left alone when the time is over.
 fn begin(
@@ -228,8 +231,8 @@ fn begin(
 }
 
 /// Lists the messages for some addresses at a relay, and those in the queues of people that the caller may read.
-fn look(remote: &Remote, own: &[String]) -> Result<Found, RelayError> {
-    let mut found = Found::default();
+fn look(remote: &Remote, own: &[String]) -> Result<WaitingMessages, RelayError> {
+    let mut found = WaitingMessages::default();
     let mut refusals = Vec::new();
     for address in own {
         match remote.inbox(address, None, LISTED, 0) {
@@ -238,7 +241,7 @@ fn look(remote: &Remote, own: &[String]) -> Result<Found, RelayError> {
             Err(trouble) => return Err(trouble),
         }
     }
-    // A relay tells nobody more than they may read: what is refused from here on is not for this person.
+    // A relay shows a caller only what it may read, so a rejection from here on means that the caller lacks access.
     let to_people = remote
         .search("to:human", LOOKED_THROUGH)
         .unwrap_or_default();
@@ -266,7 +269,7 @@ fn look(remote: &Remote, own: &[String]) -> Result<Found, RelayError> {
     Ok(found)
 }
 
-impl Found {
+impl WaitingMessages {
     fn add(&mut self, address: &str, messages: Vec<Waiting>) {
         if !messages.is_empty() {
             self.inboxes.push((address.to_owned(), messages));
@@ -363,7 +366,7 @@ impl RelayFindings {
 
     /// The same for programs.
     fn report(&self) -> WaitingAtRelayReport {
-        let empty = Found::default();
+        let empty = WaitingMessages::default();
         let (found, error) = match &self.found {
             Ok(found) => (found, found.refusal.as_ref().map(|u| &u.why)),
             Err(unasked) => (&empty, Some(&unasked.why)),

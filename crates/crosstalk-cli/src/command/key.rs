@@ -590,8 +590,8 @@ fn advise(console: &mut Console, new: &StoredKey, rotation: &Rotation) -> Result
 
 /// Revoke a key, and print the message that says so
 ///
-/// Everyone who imports the message with `crosstalk trust import` sees `revoked` on everything that the key ever signed. Nobody can
-/// undo a revocation.
+/// Everyone who imports the message with `crosstalk trust import` sees `revoked` on everything that the key ever signed. A
+/// revocation is final.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk key revoke alice@example.com --reason 'the laptop was stolen' > revocation.txt\n  crosstalk key revoke alice@example.com --old > revocation.txt"
@@ -644,7 +644,7 @@ impl RevokeKey {
             "Send this message to everybody, over every channel that you have, and remove the key \
              from DNS. Then create a new one, under a new id, and let people compare its \
              fingerprint. A relay accepts this message from {}: --from names another sender that \
-             your credential there speaks for. Nobody can undo the revocation of {}.",
+             your credential there speaks for. The revocation of {} is final.",
             document.sender(),
             self.id
         );

@@ -5,13 +5,12 @@ use crate::console::{BOLD, Console, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Files, Input, reading};
+use crate::json;
 use crate::paragraph::count;
-use crate::report::LintReport;
 use crate::schema::LINT;
-use crate::{json, render};
 use clap::Args;
-use crosstalk_envelope::json::finding;
-use crosstalk_envelope::{Diagnostic, LineIndex};
+use crosstalk_binding::form::{LintReport, finding_value};
+use crosstalk_envelope::LineIndex;
 
 /// Check envelopes: errors, warnings, repairs and style
 ///
@@ -59,22 +58,16 @@ impl Lint {
         report: &mut LintReport,
     ) -> Result<Exit, Failure> {
         let (text, scan) = input.scan(reading(self.strict));
-        report.envelopes += scan.documents.len();
-        let mut findings: Vec<Diagnostic> =
-            scan.documents.iter().flat_map(render::findings).collect();
-        findings.extend(scan.rejected.iter().cloned());
-        findings.sort_by_key(|d| d.span.start);
+        let findings = report.add_scan(&scan);
         let name = input.shown_name();
         let (carets, lines) = (Carets::new(&name, &text), LineIndex::new(&text));
         for diagnostic in &findings {
-            report.counts.add(diagnostic.severity);
             if self.json {
-                let finding = finding(diagnostic, &lines);
-                report.diagnostics.push(if self.files.several() {
-                    json::tagged(&finding, &input.name)?
-                } else {
-                    json::value(&finding)?
-                });
+                let mut finding = finding_value(diagnostic, &lines);
+                if self.files.several() {
+                    json::tag(&mut finding, &input.name);
+                }
+                report.diagnostics.push(finding);
             } else {
                 console.show(&carets.draw(diagnostic))?;
             }

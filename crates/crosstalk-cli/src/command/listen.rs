@@ -21,8 +21,9 @@ use clap::{Args, ValueEnum};
 use crosstalk_envelope::{Intent, Timestamp};
 use crosstalk_protocol::relay::report::derived;
 use crosstalk_protocol::relay::{Backoff, HOPS};
-use crosstalk_protocol::store::{Record, Side, Store, Way, is_same_party, may_answer};
+use crosstalk_protocol::store::{Record, Side, Way, is_same_party, may_answer};
 use crosstalk_protocol::{Ancestor, FollowUp, may_reply_to_escalation};
+use crosstalk_store::SqliteStore;
 use exec::Program;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -531,7 +532,7 @@ impl History {
     /// The history of a message to an address. `reached` says whether the relay delivered a message to somebody,
     /// `has_credential` whether it asks for credentials.
     fn of(
-        store: &dyn Store,
+        store: &SqliteStore,
         record: &Record,
         address: &str,
         now: Timestamp,

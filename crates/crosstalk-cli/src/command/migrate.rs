@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::input::{Files, Input};
 use crate::render;
 use clap::Args;
+use crosstalk_binding::migrated_text;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{BodyKind, Defaults, Document, LineIndex, Migration, Migrator, Reading};
 
@@ -60,7 +61,7 @@ fn one(
         let done = match migrator.migrate(document) {
             Ok(migration) => {
                 console.data(if *first { "" } else { "\n" })?;
-                console.text(&text_of(document, &migration))?;
+                console.text(&migrated_text(document, &migration))?;
                 *first = false;
                 changes_made(document, &migration)
             }
@@ -80,20 +81,6 @@ fn one(
         console.talk(&carets.draw(finding))?;
     }
     Ok(exit)
-}
-
-/// What is left alone keeps its bytes, unless it had to be repaired to be read at all.
-fn text_of(document: &Document<'_>, migration: &Migration) -> String {
-    let migrated = matches!(migration, Migration::Migrated(_));
-    if !migrated && Document::parse(document.source(), Reading::Strict).is_accepted() {
-        let end = if document.source().ends_with('\n') {
-            ""
-        } else {
-            "\n"
-        };
-        return format!("{}{end}", document.source());
-    }
-    migration.text().to_owned()
 }
 
 fn changes_made(document: &Document<'_>, migration: &Migration) -> String {

@@ -10,7 +10,7 @@ use crate::service::clipboard::{Choice, Clipboard, ClipboardError, hold};
 use crate::service::compose::Content;
 use crate::service::deliver::SendOptions;
 use crate::service::dns::DnsOptions;
-use crate::service::intake::Intake;
+use crate::service::intake::TextIntake;
 use crate::service::recipient::resolve_typed;
 use crate::service::reply;
 use crate::service::workspace::Workspace;
@@ -68,7 +68,7 @@ impl Paste {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let workspace = Workspace::open(console)?;
         let inputs = self.inputs(console, &workspace)?;
-        let mut intake = Intake::new(&workspace, &self.look, self.unfold);
+        let mut intake = TextIntake::new(&workspace, &self.look, self.unfold);
         intake.new_id = self.new_id;
         intake.accept_truncated = self.accept_truncated;
         intake.verbose = self.verbose;
@@ -185,7 +185,7 @@ impl WatchClipboard {
             };
             trouble = None;
             if let Some(text) = text.filter(|text| text.contains("[[")) {
-                let mut intake = Intake::new(&workspace, &self.look, self.unfold);
+                let mut intake = TextIntake::new(&workspace, &self.look, self.unfold);
                 // One's own messages come by as they are copied.
                 intake.skips_known = true;
                 intake.accept_truncated = self.accept_truncated;

@@ -15,7 +15,7 @@ use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Builder, CoreHeader, Document, ErrorCode, Intent, Reading, Timestamp};
 use crosstalk_protocol::poll::{BallotChoice, CountedBallot};
 use crosstalk_protocol::relay::is_human;
-use crosstalk_protocol::store::{Record, Store as _};
+use crosstalk_protocol::store::Record;
 use crosstalk_store::SqliteStore;
 use serde_json::Value;
 

@@ -7,13 +7,11 @@ use crate::failure::Failure;
 use crate::input::{Files, Input};
 use crate::json;
 use crate::paragraph::count;
-use crate::report::{FoundReport, RedactReport};
 use crate::schema::{NamedForm, REDACT};
 use clap::Args;
-use crosstalk_envelope::{Diagnostic, Document, LineIndex, Reading};
-use crosstalk_protocol::redact::{
-    FoundPii, PiiKind, Redacted, RedactionRules, redact, redact_envelope,
-};
+use crosstalk_binding::redact_text;
+use crosstalk_envelope::{LineIndex, Reading};
+use crosstalk_protocol::redact::{PiiKind, RedactionRules};
 use std::path::PathBuf;
 
 /// Redact personal data in a text and the envelopes in it
@@ -56,14 +54,6 @@ fn kind(word: &str) -> Result<PiiKind, String> {
         let words: Vec<&str> = PiiKind::ALL.iter().map(|kind| kind.as_str()).collect();
         format!("the kinds are {}", words.join(", "))
     })
-}
-
-/// A text and what was found in it.
-struct RedactedText {
-    text: String,
-    found: Vec<FoundPii>,
-    attachments: usize,
-    faults: Vec<Diagnostic>,
 }
 
 impl Redact {
@@ -130,7 +120,9 @@ impl Redact {
             }
             return Ok(Exit::of(&scan.rejected));
         }
-        let outcome = self.redacted(&text, &scan.documents, rules);
+        // A check changes nothing, so a signature does not prevent it.
+        let drops_signature = self.drop_signature || self.check;
+        let outcome = redact_text(&text, &scan.documents, rules, drops_signature);
         let lines = LineIndex::new(&text);
         for fault in &outcome.faults {
             // No caret: the line would show what was found (RED-001).
@@ -147,7 +139,7 @@ impl Redact {
         if self.json {
             let text = (!self.check && outcome.faults.is_empty()).then(|| outcome.text.clone());
             let file = self.files.several().then(|| input.name.clone());
-            let report = report(&outcome, &lines, text, file);
+            let report = outcome.report(&lines, text, file);
             let report = NamedForm::new(REDACT, &report);
             if self.check && !outcome.found.is_empty() {
                 exit = exit.worst(Exit::FAILURE);
@@ -173,86 +165,6 @@ impl Redact {
         }
         all.extend(outcome.found.iter().map(|found| found.kind));
         Ok(exit)
-    }
-
-    /// The envelopes as envelopes, what is around them as text.
-    fn redacted(
-        &self,
-        text: &str,
-        documents: &[Document<'_>],
-        rules: &RedactionRules,
-    ) -> RedactedText {
-        let mut out = RedactedText {
-            text: String::with_capacity(text.len()),
-            found: Vec::new(),
-            attachments: 0,
-            faults: Vec::new(),
-        };
-        let mut at = 0;
-        for document in documents {
-            let span = document.span();
-            out.prose(text, at..span.start, rules);
-            // A check changes nothing, so no signature stands in its way.
-            match redact_envelope(document, rules, self.drop_signature || self.check) {
-                Ok(redacted) => out.envelope(document, redacted),
-                Err(fault) => {
-                    out.text.push_str(document.source());
-                    out.faults.push(fault);
-                }
-            }
-            at = span.end;
-        }
-        out.prose(text, at..text.len(), rules);
-        out
-    }
-}
-
-impl RedactedText {
-    fn prose(&mut self, text: &str, span: std::ops::Range<usize>, rules: &RedactionRules) {
-        let start = span.start;
-        let redaction = redact(text.get(span).unwrap_or(""), rules);
-        self.text.push_str(&redaction.text);
-        self.found
-            .extend(redaction.found.into_iter().map(|found| FoundPii {
-                span: found.span.start + start..found.span.end + start,
-                ..found
-            }));
-    }
-
-    fn envelope(&mut self, document: &Document<'_>, redacted: Redacted) {
-        self.attachments += redacted.attachments;
-        self.text.push_str(&redacted.text);
-        // A repaired envelope ends with its line.
-        let has_end = document.source().ends_with('\n');
-        if !has_end && redacted.text.ends_with('\n') {
-            self.text.pop();
-        }
-        self.found.extend(redacted.found);
-    }
-}
-
-fn report(
-    outcome: &RedactedText,
-    lines: &LineIndex<'_>,
-    text: Option<String>,
-    file: Option<String>,
-) -> RedactReport {
-    let found = outcome.found.iter().map(|found| {
-        let place = lines.position(found.span.start);
-        FoundReport {
-            kind: found.kind.as_str(),
-            line: place.line,
-            column: place.column,
-            placeholder: found.placeholder.clone(),
-        }
-    });
-    let is_found = |kind: &&PiiKind| outcome.found.iter().any(|f| f.kind == **kind);
-    let fields = PiiKind::ALL.iter().filter(is_found);
-    RedactReport {
-        text,
-        found: found.collect(),
-        fields: fields.map(|kind| kind.as_str()).collect(),
-        file,
     }
 }
 

@@ -20,7 +20,6 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::relay::Pattern;
-use crosstalk_protocol::store::Store as _;
 use crosstalk_store::{ConfigFile, Home};
 use std::fs::File;
 use std::io::Write as _;

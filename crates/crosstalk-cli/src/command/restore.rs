@@ -109,7 +109,7 @@ impl Restore {
         let moved = match is_there {
             true => Some(move_away(data.folder())?),
             false => {
-                // An empty folder may stand in the way.
+                // An empty folder would block the rename.
                 let _ = std::fs::remove_dir(data.folder());
                 None
             }
@@ -117,7 +117,7 @@ impl Restore {
         let place = place.keep();
         if let Err(e) = std::fs::rename(&place, data.folder()) {
             if let Some(moved) = &moved {
-                // What was there is put back.
+                // Restores the earlier folder.
                 let _ = std::fs::rename(moved, data.folder());
             }
             let _ = std::fs::remove_dir_all(&place);

@@ -21,7 +21,7 @@ use crosstalk_protocol::bundle::{
     others_in,
 };
 use crosstalk_protocol::compose::looks_like_text;
-use crosstalk_protocol::store::{Record, ReferenceMatch, Side, Store as _, Wait};
+use crosstalk_protocol::store::{Record, ReferenceMatch, Side, Wait};
 use crosstalk_store::SqliteStore;
 
 /// Write a message, keep it, and put it on the clipboard

@@ -16,7 +16,7 @@ use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::dns::host_fault;
 use crosstalk_relay::config::Config;
 use crosstalk_relay::{delivery, server};
-use run::{FileDigests, Reloader, Signals};
+use run::{FileDigests, ProcessSignals, Reloader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -200,7 +200,7 @@ impl Serve {
         let relay = runtime.block_on(start(data, config, store))?;
         let result: Result<(), Failure> = runtime.block_on(async {
             // A program that reads that the relay listens may stop it at once.
-            let signals = Signals::new()?;
+            let signals = ProcessSignals::new()?;
             let config = relay.config();
             let listener = tokio::net::TcpListener::from_std(listener);
             let listener = listener.map_err(|e| unbound(config.listen, &e))?;
@@ -213,7 +213,7 @@ impl Serve {
                 address,
                 tokens,
             };
-            // Who can't read it is told less.
+            // A greeting that can't be written must not stop the relay.
             let _ = running.tell(&greeting.short());
             let started = LastStart::succeeded(&config.name, overrides.absolute_file());
             if let Err(fault) = started.write(data.folder()) {

@@ -17,9 +17,7 @@ use crate::service::workspace::{NOTHING, Workspace, listed};
 use crate::view::{self, Compared, Look};
 use clap::Args;
 use crosstalk_envelope::fence;
-use crosstalk_protocol::store::{
-    self, AskedMessage, Page, Record, Store as _, Thread, ThreadFilter,
-};
+use crosstalk_protocol::store::{self, AskedMessage, Page, Record, Thread, ThreadFilter};
 use crosstalk_store::SqliteStore;
 use std::collections::HashMap;
 
@@ -195,7 +193,7 @@ fn tell_due(
 #[command(
     after_help = "Examples:\n  crosstalk threads\n  crosstalk threads --open --with CHATGPT\n  crosstalk threads --json --limit 1000 | jq -r '.threads[].id'"
 )]
-pub(crate) struct Threads {
+pub(crate) struct ThreadsCommand {
     /// Only those that are not closed
     #[arg(long)]
     open: bool,
@@ -212,7 +210,7 @@ pub(crate) struct Threads {
     json: bool,
 }
 
-impl Threads {
+impl ThreadsCommand {
     pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let workspace = Workspace::open(console)?;
         let filter = ThreadFilter {

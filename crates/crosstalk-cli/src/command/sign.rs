@@ -7,12 +7,12 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::service::home::{KeysAndTrust, block_of};
 use crate::service::passphrase::Passphrase;
-use crate::service::signing::require_verified;
 use crate::{clock, render};
 use clap::Args;
+use crosstalk_binding::{is_mended_by_signing, require_verified, signing_faults};
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::signing::Signer;
-use crosstalk_envelope::{Diagnostic, Document, Reading, Scan, Severity, Timestamp};
+use crosstalk_envelope::{Diagnostic, Document, Reading, Scan, Timestamp};
 use std::path::PathBuf;
 
 /// Sign envelopes
@@ -89,7 +89,13 @@ impl Sign {
     ) -> Result<Exit, Failure> {
         let mut faults: Vec<Diagnostic> = scan.rejected.clone();
         for document in &scan.documents {
-            faults.extend(self.faults(document));
+            faults.extend(signing_faults(document, self.replace));
+        }
+        for fault in &mut faults {
+            if *fault.rule == rule::SIGNED_ALREADY {
+                fault.message =
+                    "the message is signed already; --replace signs it anew, in your name".into();
+            }
         }
         carets.tell(console, &faults)?;
         if faults.iter().any(|d| d.rule.drops) {
@@ -99,51 +105,12 @@ impl Sign {
         }
         let exit = Exit::of(&faults);
         if exit == Exit::SUCCESS {
-            // What is signed may differ from what was meant: worth a word.
+            // The signed text may differ from the intended one, so the repairs are shown.
             let all = scan.documents.iter().flat_map(Document::diagnostics);
-            for finding in all.filter(|d| render::is_worth_telling(d) && !is_mended(d)) {
+            for finding in all.filter(|d| render::is_worth_telling(d) && !is_mended_by_signing(d)) {
                 console.talk(&carets.draw(finding))?;
             }
         }
         Ok(exit)
     }
-
-    /// Why a document is not signed.
-    fn faults(&self, document: &Document<'_>) -> Vec<Diagnostic> {
-        let error = |found: &Diagnostic| Diagnostic {
-            severity: Severity::Error,
-            ..found.clone()
-        };
-        let stops = |d: &&Diagnostic| {
-            d.rule.drops || *d.rule == rule::HEADERS_LACKING || (is_of_intent(d) && !is_mended(d))
-        };
-        let mut faults: Vec<Diagnostic> = document
-            .diagnostics()
-            .iter()
-            .filter(stops)
-            .map(error)
-            .collect();
-        let sig = document.sig().filter(|sig| *sig != "none");
-        if sig.is_some() && !self.replace {
-            let start = document.span().start;
-            faults.push(Diagnostic {
-                rule: &rule::SIGNED_ALREADY,
-                severity: Severity::Error,
-                span: start..start,
-                message: "the message is signed already; --replace signs it anew, in your name"
-                    .into(),
-            });
-        }
-        faults
-    }
-}
-
-/// Whether it is about the rules of the intents, which a relay refuses a message for.
-fn is_of_intent(finding: &Diagnostic) -> bool {
-    finding.severity == Severity::Warning && finding.rule.id.starts_with("INT-")
-}
-
-/// Whether signing repairs the finding: a missing or unreadable signature.
-fn is_mended(finding: &Diagnostic) -> bool {
-    *finding.rule == rule::REVOKE_UNSIGNED || *finding.rule == rule::SIG_MALFORMED
 }

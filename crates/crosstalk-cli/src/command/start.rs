@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paragraph::count;
 use crate::service::workspace::Workspace;
-use crosstalk_protocol::store::{Listing, Page, Store as _};
+use crosstalk_protocol::store::{Listing, Page};
 
 /// How many messages are counted at most.
 const COUNTED: usize = 99;

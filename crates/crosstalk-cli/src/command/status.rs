@@ -35,9 +35,9 @@ pub(crate) struct Status {
 impl Status {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let workspace = Workspace::open(console)?;
-        // What is kept here may be named by the beginning of its id; what is not is asked for as it is.
+        // A message that is kept here may be named by the beginning of its id; any other id goes to the relay as typed.
         let kept = match workspace.messages(console)? {
-            // What a relay did is asked about what was sent, and not about the answer to it.
+            // `last` means the last sent message, not the answer to it.
             Some(store) if self.id.eq_ignore_ascii_case(LAST) => {
                 let sent = lookup::latest_sent(&store)?;
                 Some(sent.ok_or_else(|| Failure::failed(NOTHING_SENT.to_owned()))?)

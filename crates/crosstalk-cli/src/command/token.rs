@@ -14,7 +14,7 @@ use anstyle::Style;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::relay::{Pattern, RelayStore as _, Role, TokenRecord, is_human};
+use crosstalk_protocol::relay::{Pattern, Role, TokenRecord, is_human};
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};

@@ -7,14 +7,14 @@ use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::input::{Files, Input};
 use crate::paragraph::{width, wrap};
-use crate::report::VerifyReport;
 use crate::schema::{NamedForm, VERIFY};
 use crate::service::dns::{DnsLookup, DnsOptions};
 use crate::service::home::{KeysAndTrust, public_key};
 use crate::{clock, json, render};
 use anstyle::Style;
 use clap::Args;
-use crosstalk_envelope::json::finding;
+use crosstalk_binding::document_findings;
+use crosstalk_binding::form::VerifyReport;
 use crosstalk_envelope::rc1::{Rc1, Rc1Error, verify};
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::unicode::escape;
@@ -90,11 +90,9 @@ impl Verify {
         findings: &[Diagnostic],
         (lines, input): (&LineIndex<'_>, &Input),
     ) -> Result<(), Failure> {
-        let repairs = findings.iter().map(|d| json::value(&finding(d, lines)));
         let report = VerifyReport {
-            repairs: repairs.collect::<Result<_, _>>()?,
             file: self.files.several().then(|| input.name.clone()),
-            ..report
+            ..report.with_findings(findings, lines)
         };
         console.data(json::line(&NamedForm::new(VERIFY, &report))?)
     }
@@ -118,7 +116,7 @@ impl VerifyRun<'_> {
             let verdict = self.judge(console, document)?;
             exit = exit.worst(verdict.word().into());
             if self.command.json {
-                let report = report_verdict(&verdict)?;
+                let report = verdict.report().into();
                 let findings = document.diagnostics();
                 self.command
                     .print(console, report, findings, (&lines, input))?;
@@ -135,7 +133,7 @@ impl VerifyRun<'_> {
         }
         if self.command.json {
             if scan.rejected.iter().any(|d| d.is_error()) {
-                let report = report_refused(&scan.rejected);
+                let report = VerifyReport::refused(&scan.rejected);
                 self.command
                     .print(console, report, &scan.rejected, (&lines, input))?;
             }
@@ -195,44 +193,6 @@ impl VerifyRun<'_> {
     }
 }
 
-/// The report on an envelope.
-fn report_verdict(verdict: &Verdict) -> Result<VerifyReport, Failure> {
-    json::read(json::value(&verdict.report())?)
-}
-
-/// The report on envelopes that can't be read: no signature was looked at.
-fn report_refused(findings: &[Diagnostic]) -> VerifyReport {
-    let worst = findings.iter().filter(|d| d.is_error());
-    let worst = worst.max_by_key(|d| d.code().map(|c| c.exit_code()));
-    let (sentence, next) = match worst {
-        Some(fault) => (
-            format!("The message can't be read: {}.", fault.message),
-            match fault.help() {
-                "" => "Copy the message again.".to_owned(),
-                help => format!("{}.", upper(help)),
-            },
-        ),
-        None => (
-            "There is no message.".to_owned(),
-            "Copy it again.".to_owned(),
-        ),
-    };
-    VerifyReport {
-        verdict: VerdictWord::NotVerified.as_str().to_owned(),
-        sentence,
-        next,
-        rule: worst.map(|d| d.rule.id.to_owned()),
-        code: worst.and_then(Diagnostic::code).map(|c| c.to_string()),
-        ..VerifyReport::default()
-    }
-}
-
-fn upper(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|c| c.to_uppercase().to_string());
-    first.unwrap_or_default() + chars.as_str()
-}
-
 /// What stands above a restored text.
 const RESTORED: &str = "stdout has the message with its original line breaks, restored. It verifies; the paste does not.\n";
 
@@ -245,8 +205,8 @@ fn describe_verdict(
     lines: &LineIndex<'_>,
     place: &str,
 ) -> Result<String, Failure> {
-    let mut out = describe_report(verdict.word(), &report_verdict(verdict)?, place);
-    for finding in render::findings(document) {
+    let mut out = describe_report(verdict.word(), &verdict.report().into(), place);
+    for finding in document_findings(document) {
         if finding.rule.drops || render::is_worth_telling(&finding) {
             out.push_str(&render::remark(&finding, lines));
         }
@@ -370,8 +330,8 @@ fn check_rc1(
 
 fn report_rc1(word: VerdictWord, result: &Result<Rc1, Rc1Error>) -> VerifyReport {
     let report = VerifyReport {
-        verdict: word.as_str().to_owned(),
-        rule: Some(rule::RC1.id.to_owned()),
+        verdict: word.as_str(),
+        rule: Some(rule::RC1.id),
         ..VerifyReport::default()
     };
     let verified = match result {
@@ -391,10 +351,10 @@ fn report_rc1(word: VerdictWord, result: &Result<Rc1, Rc1Error>) -> VerifyReport
         format!("; that key is on the deny list: it was {reason}")
     });
     VerifyReport {
-        body: Some("intact".to_owned()),
+        body: Some("intact"),
         algorithm: Some(key.algorithm().to_string()),
         fingerprint: Some(key.fingerprint().to_string()),
-        trust: Some("rc1".to_owned()),
+        trust: Some("rc1"),
         sender: Some(document.sender().to_owned()),
         receiver: Some(document.receiver().to_owned()),
         sentence: format!("Signed in the rc1 test format, and nothing was changed{known}."),

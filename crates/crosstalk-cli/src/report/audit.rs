@@ -72,7 +72,7 @@ impl HopReport {
     }
 }
 
-/// What `crosstalk audit log --json` prints, a line for each entry. `from` and `to` are those of a message that was taken and is
+/// What `crosstalk audit log --json` prints, a line for each entry. `from` and `to` are those of a message that was accepted and is
 /// kept.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct LogEntryReport {

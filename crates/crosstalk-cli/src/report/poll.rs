@@ -38,7 +38,7 @@ pub(crate) struct PollReport {
     pub(crate) past: bool,
 }
 
-/// What was asked.
+/// The question of the poll.
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub(crate) struct PollCallReport {
     message: String,

@@ -2,8 +2,6 @@
 
 use super::or_null;
 use crate::service::settings::{SETTINGS, SettingSource, Settings, Value};
-use crosstalk_envelope::Severity;
-use crosstalk_envelope::registry::SchemeKind;
 use crosstalk_protocol::dns::Dnssec;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -110,37 +108,6 @@ impl SourceReport {
     }
 }
 
-/// What `crosstalk address parse --json` prints.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct AddressReport {
-    pub(crate) address: String,
-    pub(crate) valid: bool,
-    /// `name` for a simple name.
-    #[schemars(extend("enum" = [&["name"][..], &SchemeKind::ALL.map(SchemeKind::as_str)].concat()))]
-    pub(crate) kind: &'static str,
-    pub(crate) registered: bool,
-    pub(crate) scheme: Option<String>,
-    pub(crate) authority: Option<String>,
-    pub(crate) user: Option<String>,
-    pub(crate) host: Option<String>,
-    pub(crate) query: Option<String>,
-    pub(crate) fragment: Option<String>,
-    pub(crate) path: String,
-    pub(crate) diagnostics: Vec<AddressRemarkReport>,
-}
-
-/// A finding about an address.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct AddressRemarkReport {
-    #[schemars(extend("pattern" = super::RULE))]
-    pub(crate) rule: &'static str,
-    #[schemars(extend("enum" = ["error", "warning", "note"]))]
-    pub(crate) severity: &'static str,
-    pub(crate) code: Option<&'static str>,
-    pub(crate) message: String,
-    pub(crate) help: &'static str,
-}
-
 /// What `crosstalk address resolve --json` prints. `result` is a URL if the name is resolved, else the name.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ResolveReport {
@@ -178,34 +145,4 @@ pub(crate) struct NameStepReport {
     pub(crate) wrong: Vec<String>,
     #[schemars(extend("enum" = or_null(&Dnssec::ALL, Dnssec::as_str)))]
     pub(crate) dnssec: Option<&'static str>,
-}
-
-/// What `crosstalk lint --json` prints.
-#[derive(Default, Serialize, JsonSchema)]
-pub(crate) struct LintReport {
-    pub(crate) envelopes: usize,
-    pub(crate) counts: FindingCounts,
-    /// `file` is there if more than one file was read.
-    #[schemars(schema_with = "crate::schema::findings")]
-    pub(crate) diagnostics: Vec<serde_json::Value>,
-}
-
-/// How many findings there are of each severity.
-#[derive(Default, Serialize, JsonSchema)]
-pub(crate) struct FindingCounts {
-    pub(crate) error: usize,
-    pub(crate) warning: usize,
-    pub(crate) repair: usize,
-    pub(crate) note: usize,
-}
-
-impl FindingCounts {
-    pub(crate) fn add(&mut self, severity: Severity) {
-        *match severity {
-            Severity::Error => &mut self.error,
-            Severity::Warning => &mut self.warning,
-            Severity::Repair => &mut self.repair,
-            Severity::Note => &mut self.note,
-        } += 1;
-    }
 }

@@ -1,78 +1,13 @@
 //! What `verify`, `key` and `trust` print for programs.
 
-use super::{RULE, or_null};
 use crate::service::home::KeysAndTrust;
+use crosstalk_binding::form::FINGERPRINT;
 use crosstalk_envelope::Algorithm;
 use crosstalk_protocol::dns::Dnssec;
-use crosstalk_protocol::{Domain, KeyStanding, KnownKey, Origin, VerdictWord};
+use crosstalk_protocol::{Domain, KeyStanding, KnownKey, Origin};
 use crosstalk_store::{KeyFileError, StoredKey};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-const FINGERPRINT: &str = "^([0-9]{5} ){7}[0-9]{5}$";
-const BODIES: [&str; 4] = ["intact", "reflowed", "truncated", "altered"];
-const VOUCHERS: [&str; 8] = [
-    "dns",
-    "pinned",
-    "did",
-    "given",
-    "first-contact",
-    "unsigned",
-    "unknown-key",
-    "rc1",
-];
-
-/// What `crosstalk verify --json` prints, one object a line and an envelope.
-#[derive(Default, Deserialize, Serialize, JsonSchema)]
-pub(crate) struct VerifyReport {
-    #[schemars(extend("enum" = VerdictWord::ALL.map(VerdictWord::as_str)))]
-    pub(crate) verdict: String,
-    #[schemars(extend("enum" = or_null(&BODIES, |word| word)))]
-    pub(crate) body: Option<String>,
-    pub(crate) lines: Vec<usize>,
-    pub(crate) after: Option<usize>,
-    pub(crate) pkid: Option<String>,
-    pub(crate) algorithm: Option<String>,
-    #[schemars(extend("pattern" = FINGERPRINT))]
-    pub(crate) fingerprint: Option<String>,
-    #[schemars(extend("enum" = or_null(&VOUCHERS, |word| word)))]
-    pub(crate) trust: Option<String>,
-    pub(crate) since: Option<String>,
-    #[schemars(extend("enum" = or_null(&Dnssec::ALL, Dnssec::as_str)))]
-    pub(crate) dnssec: Option<String>,
-    pub(crate) sender: Option<String>,
-    pub(crate) receiver: Option<String>,
-    pub(crate) message: Option<String>,
-    pub(crate) signed_at: Option<String>,
-    #[schemars(length(min = 1))]
-    pub(crate) sentence: String,
-    #[schemars(length(min = 1))]
-    pub(crate) next: String,
-    #[schemars(extend("pattern" = RULE))]
-    pub(crate) rule: Option<String>,
-    pub(crate) code: Option<String>,
-    pub(crate) retry: bool,
-    pub(crate) key_change: Option<KeyChangeReport>,
-    pub(crate) envelope: Option<String>,
-    pub(crate) restored: Option<String>,
-    #[serde(default)]
-    #[schemars(schema_with = "crate::schema::findings")]
-    pub(crate) repairs: Vec<Value>,
-    /// There if more than one file was read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
-    pub(crate) file: Option<String>,
-}
-
-/// The fingerprints of two keys for one id.
-#[derive(Deserialize, Serialize, JsonSchema)]
-pub(crate) struct KeyChangeReport {
-    #[schemars(extend("pattern" = FINGERPRINT))]
-    pub(crate) known: String,
-    #[schemars(extend("pattern" = FINGERPRINT))]
-    pub(crate) offered: String,
-}
+use serde::Serialize;
 
 /// What `crosstalk key list --json` and `crosstalk key show --json` print. There is no private key in it.
 #[derive(Serialize, JsonSchema)]

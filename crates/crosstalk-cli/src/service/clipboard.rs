@@ -6,7 +6,7 @@
 //! Terminal  written only, by an escape sequence (OSC 52): the way over SSH. Nobody says whether it arrived
 //! ```
 //!
-//! What is read is text from outside like any other: it is shown only escaped.
+//! Text from the clipboard is untrusted like any other input: it is shown only escaped.
 
 mod fault;
 mod follow;
@@ -54,7 +54,7 @@ impl Choice {
         }
     }
 
-    /// What was asked for on the command line, else by [`VARIABLE`], else in the configuration, else [`Choice::Auto`].
+    /// The choice of the command line, else of [`VARIABLE`], else of the configuration, else [`Choice::Auto`].
     pub(crate) fn of(
         asked: Option<Self>,
         configured: Option<Self>,

@@ -19,12 +19,12 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crosstalk_envelope::meta::{ConsentKind, ConsentValue};
 use crosstalk_envelope::{Builder, CoreHeader, ErrorCode, Intent, IntentField, Timestamp};
 use crosstalk_protocol::compose::{NO_CONTEXT, context_of, infer_intent, is_thanks, session_text};
-use crosstalk_protocol::consent::{LedgerStore as _, Pii, scopes};
+use crosstalk_protocol::consent::{Pii, scopes};
 use crosstalk_protocol::intent_hint;
 use crosstalk_protocol::poll::PollCall;
 use crosstalk_protocol::redact::{self, RedactionRules};
 use crosstalk_protocol::relay::Priority;
-use crosstalk_protocol::store::{Record, ReferenceMatch, Store as _, is_same_party};
+use crosstalk_protocol::store::{Record, ReferenceMatch, is_same_party};
 use std::path::{Path, PathBuf};
 
 /// The key by which an answer to a poll is corrected.
@@ -272,7 +272,7 @@ impl Content {
         let context = context.or_else(|| answered?.context.clone());
         let context = context.or_else(|| config.context());
         let context = context.unwrap_or_else(|| match self.is_private() || is_personal {
-            // A context outlives the text: it stands in every answer.
+            // A context outlives the text: every answer repeats it.
             true => NO_CONTEXT.to_owned(),
             false => context_of(&text),
         });

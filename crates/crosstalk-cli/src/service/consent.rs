@@ -11,14 +11,13 @@ use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::{Builder, Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::Admitted;
 use crosstalk_protocol::consent::{
-    self, Assurance, Claim, ConsentContext, Grant, LedgerStore as _, Party, Policy, Proof,
-    RevocationResult, Terms,
+    self, Assurance, Claim, ConsentContext, Grant, Party, Policy, Proof, RevocationResult, Terms,
 };
 use crosstalk_protocol::store::{Arrival, StoreError, StoreOutcome, is_same_party};
 use crosstalk_store::SqliteStore;
 use std::time::Duration;
 
-/// How often traces of erased texts are tried to be taken out, and how long it is waited between the later tries.
+/// How often to try to remove traces of erased texts, and how long to wait between the later attempts.
 const TRIES: u32 = 400;
 const AT_ONCE: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
@@ -307,7 +306,7 @@ pub(crate) fn declined(before: &str, refusal: &Rejection) -> Failure {
     Failure::refused(refusal.code, format!("{before}{}", sentence(refusal)))
 }
 
-/// Why a message was refused, by which rule, and what to do.
+/// Why a message was rejected, by which rule, and what to do.
 pub(crate) fn sentence(refusal: &Rejection) -> String {
     let rule = refusal.rule.map_or("", |(id, _)| id);
     format!("{} ({}, {rule})", refusal.detail(), refusal.code.as_str())

@@ -28,10 +28,10 @@ use crate::service::relay::remote::Remote;
 use crate::service::relay::send::Attached;
 use crate::service::relay::send::{ByRelay, Submission};
 use crate::service::settings::When;
-use crate::service::signing::require_verified;
 use crate::service::workspace::Workspace;
-use crate::{clock, json, render, view};
+use crate::{clock, json, view};
 use clap::Args;
+use crosstalk_binding::{document_findings, require_verified};
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::signing::Signer;
@@ -41,7 +41,7 @@ use crosstalk_envelope::{
 };
 use crosstalk_protocol::consent::{Proof, RevocationResult};
 use crosstalk_protocol::store::{
-    Arrival, ArrivalContext, Mine, Record, Store as _, StoreOutcome, Way, is_same_party,
+    Arrival, ArrivalContext, Mine, Record, StoreOutcome, Way, is_same_party,
 };
 use crosstalk_protocol::{
     Admitted, Assistant, Trust, VerifyContext, needs_primer, primer_of, verify,
@@ -555,8 +555,8 @@ impl SignedMessage {
     }
 }
 
-/// The chats that a person pastes a message into: of a POLL those who are asked, of a BROADCAST its targets as well. What is
-/// for the person needs no pasting.
+/// The chats that a person pastes a message into: of a POLL its voters, of a BROADCAST its targets as well. A message
+/// to the person needs no pasting.
 fn chats(document: &Document<'_>, mine: &Mine) -> Vec<String> {
     let envelope = document.envelope();
     let receiver = document.receiver().to_owned();
@@ -657,7 +657,7 @@ fn tell_findings<'t>(
     let mut told: Vec<String> = Vec::new();
     for text in texts {
         let document = Document::parse(text, Reading::Strict);
-        for finding in render::findings(&document) {
+        for finding in document_findings(&document) {
             let note = format!("{} ({})", finding.message, finding.rule.id);
             if !told.contains(&note) {
                 console.note(&note)?;

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::service::lookup;
 use crate::service::workspace::Workspace;
 use crate::view;
-use crosstalk_protocol::store::{Store as _, Wait};
+use crosstalk_protocol::store::Wait;
 
 /// Whose answer a message waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

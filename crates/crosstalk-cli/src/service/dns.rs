@@ -100,7 +100,7 @@ impl<'l> DnsLookup<'l> {
         Ok(Some(answer))
     }
 
-    /// What is to be thought of an envelope, after asking the domain of its key if that was asked for and is needed.
+    /// Verifies an envelope; asks the domain of its key if the options allow it and the verdict needs it.
     pub(crate) fn judge(
         &mut self,
         console: &mut Console,
@@ -125,7 +125,7 @@ impl<'l> DnsLookup<'l> {
         };
         let verdict = verify(document, trust, &question);
         match domain {
-            // What is kept speaks against the message: the domain may have changed its keys since.
+            // The cached keys speak against the message, but the domain may have changed them since.
             Some(domain) if is_unlisted(&verdict) && !self.was_asked(domain) => {
                 let answer = self.ask(console, domain, trust)?;
                 let question = VerifyContext {

@@ -1,4 +1,4 @@
-//! What is kept on this machine, as the commands use it: keys of one's own, and whom to believe.
+//! The private keys and the trusted keys on this machine, as the commands use them.
 
 use crate::failure::Failure;
 use crate::service::passphrase::Passphrase;
@@ -133,16 +133,7 @@ pub(crate) fn public_key(text: &str) -> Result<PublicKey, Failure> {
         return PublicKey::parse_record(text).map_err(|e| Failure::of_key("the key", &e));
     }
     let content = std::fs::read_to_string(Path::new(text)).map_err(|e| Failure::io(text, e))?;
-    let content = content.trim();
-    if content.contains("PRIVATE KEY-----") {
-        return Err(Failure::denied(format!("{text} holds a private key"))
-            .help("ask for the public one, and tell its owner"));
-    }
-    let key = match content.contains(":pk=") {
-        true => PublicKey::parse_record(content),
-        false => PublicKey::from_pem(content),
-    };
-    key.map_err(|e| Failure::of_key(text, &e))
+    crosstalk_binding::public_key(&content).map_err(|e| Failure::from(e).about(text))
 }
 
 /// A key of the deny list is good for nothing.

@@ -28,9 +28,7 @@ use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Diagnostic, Document, ErrorCode, LineIndex, Reading};
 use crosstalk_protocol::consent::{Policy, RevocationResult};
-use crosstalk_protocol::store::{
-    Arrival, Moved, Record, Side, Store as _, StoreOutcome, Way, is_placeholder,
-};
+use crosstalk_protocol::store::{Arrival, Moved, Record, Side, StoreOutcome, Way, is_placeholder};
 use crosstalk_protocol::{VerdictWord, is_primer_example, readdressed};
 use crosstalk_store::SqliteStore;
 pub(crate) use plain::{asked, asks};
@@ -80,7 +78,7 @@ impl AssignedIds {
 }
 
 /// Keeps the messages of texts, and tells about them: to people at once, to programs at the end.
-pub(crate) struct Intake<'a> {
+pub(crate) struct TextIntake<'a> {
     workspace: &'a Workspace,
     look: &'a DnsOptions,
     pub(crate) way: Way,
@@ -110,7 +108,7 @@ pub(crate) struct Intake<'a> {
     pub(crate) errors: Vec<Value>,
 }
 
-impl<'a> Intake<'a> {
+impl<'a> TextIntake<'a> {
     /// Keeps what is pasted.
     pub(crate) fn new(workspace: &'a Workspace, look: &'a DnsOptions, unfold: bool) -> Self {
         Self {

@@ -10,7 +10,7 @@ use crate::{clock, paragraph};
 use crosstalk_envelope::{CoreHeader, ErrorCode, Intent};
 use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::store::{
-    Page, Record, ReferenceMatch, Side, Store as _, Thread, ThreadFilter, Wait, Way,
+    Page, Record, ReferenceMatch, Side, Thread, ThreadFilter, Wait, Way,
 };
 use crosstalk_store::SqliteStore;
 use std::collections::BTreeSet;

@@ -8,7 +8,7 @@ use crate::{clock, view};
 use crosstalk_envelope::name::SYSTEM;
 use crosstalk_envelope::{Document, Intent, Timestamp};
 use crosstalk_protocol::poll::{Collation, Paper, Why, collate, is_result};
-use crosstalk_protocol::store::{Record, Side, Store as _, Way, is_same_party};
+use crosstalk_protocol::store::{Record, Side, Way, is_same_party};
 use crosstalk_store::SqliteStore;
 
 /// A poll and everything in its thread.

@@ -10,7 +10,7 @@ use clap::Args;
 use crosstalk_envelope::Address;
 use crosstalk_envelope::registry::{SCHEMES, SchemeKind, rule};
 use crosstalk_protocol::dns::AddressAnswer;
-use crosstalk_protocol::store::{Page, Store as _, ThreadFilter, is_same_party};
+use crosstalk_protocol::store::{Page, ThreadFilter, is_same_party};
 use crosstalk_protocol::{edit_distance, name_to_ask, resolve, split_receivers};
 use std::net::SocketAddr;
 

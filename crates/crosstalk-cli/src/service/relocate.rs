@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::paragraph::{count, wrap};
 use crate::service::intake::{asked, asks};
 use crate::{shell, view};
-use crosstalk_protocol::store::{Moved, Record, Store as _, Wait};
+use crosstalk_protocol::store::{Moved, Record, Wait};
 use crosstalk_store::SqliteStore;
 
 /// Files a message with another one, or where it was filed first.

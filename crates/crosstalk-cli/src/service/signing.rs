@@ -2,8 +2,9 @@
 
 use crate::failure::Failure;
 use crate::service::deliver::is_revoke_only;
+use crosstalk_binding::require_verified;
 use crosstalk_envelope::signing::Signer;
-use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, authenticate};
+use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading};
 
 /// A new key.
 pub(crate) fn new_key(algorithm: Algorithm) -> Result<PrivateKey, Failure> {
@@ -27,21 +28,4 @@ pub(crate) fn sign(signer: &Signer<'_>, builder: &Builder) -> Result<String, Fai
     let signed = signed.map_err(|d| Failure::of_rule(d.rule, &d.message))?;
     require_verified(&signed, signer)?;
     Ok(signed)
-}
-
-/// A signed text must pass the strict reading and verify.
-pub(crate) fn require_verified(text: &str, signer: &Signer<'_>) -> Result<(), Failure> {
-    let mut document = Document::parse(text, Reading::Strict);
-    document.check();
-    if let Some(fault) = document.diagnostics().iter().find(|d| d.is_error()) {
-        let what = format!("the signed message would be rejected: {}", fault.message);
-        return Err(Failure::of_rule(fault.rule, &what));
-    }
-    let authentic = authenticate(&document, &signer.key.public()).ok();
-    match authentic.is_some_and(|a| a.verified().is_some()) {
-        true => Ok(()),
-        false => Err(Failure::failed(
-            "the signed message does not verify, so it is not printed: this is a fault of the program",
-        )),
-    }
 }

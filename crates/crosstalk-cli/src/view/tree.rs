@@ -1,4 +1,4 @@
-//! A thread as a tree: each message below the one that it answers. A question that was put to several stands there once,
+//! A thread as a tree: each message below the one that it answers. A question to several parties is shown once,
 //! with all their answers below it.
 
 use super::message::{CUT_OFF, announce_text, badge, lines, warning};
@@ -63,10 +63,10 @@ fn head(thread: &Thread, id: &str, look: &Look) -> String {
     out
 }
 
-/// The messages in the order of the tree, each with its depth; those that put one question to several together. What
-/// answers nothing that is here stands at the top; answers that go in a circle do, too.
+/// The messages in the order of the tree, each with its depth; those that put one question to several together. A
+/// message whose parent is unknown is at the top, and so are answers that form a circle.
 fn order(records: &[Record]) -> Vec<(Vec<&Record>, usize)> {
-    // Where a message stands: in the place of the first of its round.
+    // The position of a message is that of the first one of its round.
     let mut stands: Vec<usize> = (0..records.len()).collect();
     let mut together: HashMap<usize, Vec<usize>> = HashMap::new();
     for round in rounds(records) {

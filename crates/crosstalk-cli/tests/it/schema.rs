@@ -90,6 +90,7 @@ fn the_schema_can_refuse() {
         "key",
         "trust",
         "redact",
+        "email",
         "config",
         "names",
         "resolve",
@@ -319,6 +320,27 @@ fn build_reads_the_output_of_parse() {
         built += count;
     }
     assert!(built >= 5, "{built}");
+}
+
+#[test]
+fn mails_print_what_their_schema_says() {
+    let email = validator("email");
+    let mut kinds = std::collections::BTreeSet::new();
+    for entry in std::fs::read_dir(folder("tests/cmd/email.in")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|ending| ending != "eml") {
+            continue;
+        }
+        let what = path.display().to_string();
+        let ended = run(
+            &["email", "read", "--json", "-"],
+            std::fs::read(&path).unwrap(),
+        );
+        assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{what}");
+        let value = assert_valid(&email, &ended.out, &what);
+        kinds.insert(value["kind"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(kinds.len(), 5, "{kinds:?}");
 }
 
 #[test]

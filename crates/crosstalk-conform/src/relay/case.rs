@@ -1,5 +1,5 @@
 //! The cases that need code: raw sockets, several requests at once, signatures, exact sizes. Their names, rules and titles
-//! stand in `conformance/http/` with all others.
+//! are in `conformance/http/` with all others.
 
 mod blob;
 mod consent;

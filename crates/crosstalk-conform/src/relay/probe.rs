@@ -177,7 +177,7 @@ impl Probe {
         self.send(receive(text)).await
     }
 
-    /// Hands in a letter, which has to be taken. The ACK.
+    /// Sends a message that the relay has to accept; returns the ACK.
     pub(super) async fn take(&self, letter: &SuiteMessage) -> CaseStep<Document<'static>> {
         acked(&self.post(letter.text.clone()).await?)
     }

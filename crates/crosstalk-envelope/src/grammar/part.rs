@@ -262,7 +262,7 @@ const fn zero_byte(word: u64) -> Option<usize> {
     }
 }
 
-/// Whether a byte may stand in the name of a header, a key or a namespace.
+/// Whether a byte is allowed in the name of a header, a key or a namespace.
 pub(crate) fn is_name_byte(byte: u8) -> bool {
     NAME_BYTES.get(usize::from(byte)).copied().unwrap_or(false)
 }

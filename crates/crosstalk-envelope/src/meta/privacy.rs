@@ -97,7 +97,7 @@ pub enum ConsentKind {
 }
 
 impl<'d> ConsentValue<'d> {
-    /// Reads a consent. What is not known permits nothing, and a no stays one whatever is written after it.
+    /// Reads a consent. An unknown word permits nothing, and a no stays one whatever is written after it.
     ///
     /// ```
     /// use crosstalk_envelope::meta::{ConsentValue, ConsentKind};

@@ -131,7 +131,7 @@ pub(super) fn is_rest_of_sig(line: &str) -> bool {
     bytes.all(|b| b.is_ascii_alphanumeric() || b"+/=;:@._-".contains(&b))
 }
 
-/// The index of the last whole signature, where other text stands behind it.
+/// The index of the last whole signature, if other text follows it.
 fn buried_signature(lines: &[PasteLine<'_>]) -> Option<usize> {
     lines.iter().rposition(|line| {
         let value = line.text.strip_prefix("sig:").map(trim);

@@ -363,8 +363,8 @@ impl<'t> Finder<'t> {
         }
     }
 
-    /// Whether the lines of a message up to `end` are in order, so that what stands there at its prefix is
-    /// not of its body: the body is indented, or has not begun.
+    /// Whether the lines of a message up to `end` are in order, so that a line at its prefix there is
+    /// not part of its body: the body is indented, or has not begun.
     fn is_cut_before(&self, region: &Region, end: usize) -> bool {
         let mut unwrap = region.frame.unwrap_lines();
         let (mut at, mut in_body, mut has_text) = (region.below, false, false);

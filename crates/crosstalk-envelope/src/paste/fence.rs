@@ -62,7 +62,7 @@ impl Fences {
     }
 
     fn line(&mut self, line: &str, at: usize) {
-        // A fence may stand in a quote or a list.
+        // A fence may be inside a quote or a list.
         let bare = line.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '`' && c != '~');
         let Some(mark) = bare.chars().next().filter(|c| matches!(c, '`' | '~')) else {
             return;

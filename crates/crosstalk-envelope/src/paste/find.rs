@@ -114,7 +114,7 @@ fn has_word(text: &str) -> bool {
     text.chars().any(char::is_alphanumeric)
 }
 
-/// An envelope that stands inside another message, or that another one stands in.
+/// The error of an envelope inside another message, or around another one.
 pub(super) fn inside_error(lines: &PasteLines<'_>, start: usize) -> Diagnostic {
     Diagnostic::error(
         &rule::DIRECTION_INSIDE,
@@ -200,7 +200,7 @@ impl<'t> Finder<'t> {
         })
     }
 
-    /// Whether a direction marker stands at the start of a line, inside a message. One without a version counts only where
+    /// Whether a line inside a message begins with a direction marker. One without a version counts only where
     /// headers follow.
     pub(super) fn begins_here(&self, line: LineSpan, content: &str) -> bool {
         let stands_alone = |m: &marker::DirectionMarker| {

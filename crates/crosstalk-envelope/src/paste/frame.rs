@@ -46,7 +46,7 @@ impl Frame {
 
     /// The frame of a region whose direction line begins with `before`, with `next` as its next line.
     pub(super) fn of(before: &str, direction: &str, next: &str) -> Self {
-        // The byte order mark of a file that was quoted stands in its first line only.
+        // The byte order mark of a quoted file is in its first line only.
         let before = before.trim_end_matches(is_zero_width);
         let border = box_border(before)
             .filter(|b| [direction, next].iter().all(|l| l.trim_end().ends_with(*b)));

@@ -65,7 +65,7 @@ impl<'t> PasteLines<'t> {
         }
     }
 
-    /// The line that `at` stands in; it begins at `floor` or behind it.
+    /// The line that contains `at`; it begins at `floor` or after it.
     pub(super) fn around(&self, at: usize, floor: usize) -> LineSpan {
         let before = self.text.as_bytes().get(floor..at).unwrap_or(&[]);
         let start = if self.lone_cr {
@@ -101,7 +101,7 @@ impl<'t> PasteLines<'t> {
 #[derive(Clone, Debug)]
 pub(super) struct PasteLine<'t> {
     pub(super) text: Cow<'t, str>,
-    /// Where it stands in the source of the region.
+    /// Its range in the source of the region.
     pub(super) span: Range<usize>,
 }
 

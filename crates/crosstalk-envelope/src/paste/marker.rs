@@ -31,7 +31,7 @@ const CLOSES: [&str; 3] = ["]]", "\\]\\]", "］］"];
 /// A direction marker in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DirectionMarker {
-    /// Where it stands in the line, brackets included.
+    /// Its range in the line, brackets included.
     pub(super) span: Range<usize>,
     /// The line as the grammar wants it: `[[S→R v1]]`.
     pub(super) written: String,
@@ -251,7 +251,7 @@ fn arrow_between(parties: &str) -> Arrow {
 /// An `[[END]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EndMarker {
-    /// Where it stands in the text, brackets included.
+    /// Its range in the text, brackets included.
     pub(super) span: Range<usize>,
     /// It is in another case, or has white space inside.
     pub(super) other_spelling: bool,

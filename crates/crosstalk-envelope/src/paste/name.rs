@@ -81,7 +81,7 @@ fn without_bullet(text: &str) -> (&str, bool) {
 
 /// Splits at the first colon, a full-width one included.
 fn colon(text: &str) -> Option<(&str, &str, bool)> {
-    // No name is longer than a line; what stands behind the first colon does not matter.
+    // No name is longer than a line; the text after the first colon does not matter.
     let at = text.find([':', '：'])?;
     let (name, rest) = text.split_at_checked(at)?;
     let mut chars = rest.chars();

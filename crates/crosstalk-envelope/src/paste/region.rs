@@ -19,11 +19,11 @@ pub(super) struct Region {
     pub(super) below: usize,
     /// Line ends were lost.
     pub(super) collapsed: bool,
-    /// The open code fence that it stands in.
+    /// The open code fence around it.
     pub(super) fence: Option<Range<usize>>,
     /// Text behind the direction marker that is left out.
     pub(super) behind: Option<Range<usize>>,
-    /// Nothing but Markdown stands behind the direction marker.
+    /// Only Markdown follows the direction marker.
     pub(super) markdown_behind: bool,
     /// The first direction line that its body quotes.
     pub(super) quoted: Option<Range<usize>>,

@@ -105,8 +105,8 @@ impl<'t> Finder<'t> {
         }
     }
 
-    /// Where the indented body of a message that may be cut off is over, if words that are not indented stand behind it: those
-    /// are the chat's. Without an indented line, that is unclear.
+    /// The end of the indented body of a message that may be cut off, if words follow that are not indented: those are
+    /// part of the chat. Without an indented line, that is unclear.
     pub(super) fn end_of_cut(&self, region: &Region, end: usize) -> Option<usize> {
         if region.collapsed {
             return None;

@@ -1268,7 +1268,7 @@ impl std::fmt::Display for PiiKind {
 }
 
 impl PiiKind {
-    /// What stands in its place; each `#` is a digit that is kept.
+    /// Its replacement; each `#` is a digit that is kept.
     pub const fn placeholder(self) -> &'static str {
         match self {
             Self::Iban => "[IBAN]",
@@ -1803,7 +1803,7 @@ pub mod rule {
     /// All of them, in the order of the registry.
     pub static ALL: &[Rule] = &TABLE;
 
-    static TABLE: [Rule; 344] = [
+    static TABLE: [Rule; 364] = [
         Rule { id: "ENV-001", code: Some(ErrorCode::Format), title: "An envelope is UTF-8; a reader drops one leading byte order mark", help: "save the text as UTF-8", drops: false },
         Rule { id: "ENV-002", code: None, title: "A reader splits at LF or CRLF, normalizes each line to NFC and removes spaces and tabs at its end", help: "", drops: false },
         Rule { id: "ENV-003", code: Some(ErrorCode::Format), title: "An envelope has no control characters except TAB, LF and CRLF, no DEL, no U+2028, no U+2029", help: "remove the character; a line ends with LF or CRLF", drops: false },
@@ -2148,6 +2148,26 @@ pub mod rule {
         Rule { id: "AUD-042", code: None, title: "An older checkpoint shows whether a log was rewritten or cut", help: "", drops: false },
         Rule { id: "AUD-050", code: None, title: "The hops of a message are a chain", help: "", drops: false },
         Rule { id: "AUD-051", code: None, title: "A hop of a relay with a log names the entry, and its digest covers it", help: "", drops: false },
+        Rule { id: "MAI-001", code: None, title: "A gateway bounds a mail and rejects a mail beyond a bound", help: "", drops: false },
+        Rule { id: "MAI-002", code: None, title: "A gateway reads the text of a mail with the paste reading, once", help: "", drops: false },
+        Rule { id: "MAI-003", code: None, title: "A gateway undoes transfer encoding, character set and format=flowed before it reads a text", help: "", drops: false },
+        Rule { id: "MAI-010", code: None, title: "The envelopes of a mail are those outside of quoted text", help: "", drops: false },
+        Rule { id: "MAI-011", code: None, title: "Attached files that end with .crosstalk or .aict are read as envelopes", help: "", drops: false },
+        Rule { id: "MAI-012", code: None, title: "Automatic replies, lists and receipts are automatic mail, which is never an answer", help: "", drops: false },
+        Rule { id: "MAI-013", code: None, title: "A mail with two senders is rejected", help: "", drops: false },
+        Rule { id: "MAI-014", code: None, title: "A mail with a DKIM signature over a part of its text is rejected", help: "", drops: false },
+        Rule { id: "MAI-015", code: None, title: "A mail that brings no envelope and answers no message is rejected", help: "", drops: false },
+        Rule { id: "MAI-016", code: None, title: "A failed delivery status, or the usual form of one, is a bounce with the server's reason", help: "", drops: false },
+        Rule { id: "MAI-020", code: None, title: "Quoted text never becomes part of the new words of a reply", help: "", drops: false },
+        Rule { id: "MAI-021", code: None, title: "In HTML, the structure says what is quoted before the words do", help: "", drops: false },
+        Rule { id: "MAI-022", code: None, title: "Signatures and footers of mail programs are cut off", help: "", drops: false },
+        Rule { id: "MAI-023", code: None, title: "A reply without new words is rejected", help: "", drops: false },
+        Rule { id: "MAI-024", code: None, title: "An envelope in the quoted text of a reply is quoted text; a forwarded one is an envelope", help: "", drops: false },
+        Rule { id: "MAI-030", code: None, title: "The Message-ID of a message is <ID@domain>, with an optional token", help: "", drops: false },
+        Rule { id: "MAI-031", code: None, title: "The parent of a mail is the message in In-Reply-To, else the last one in References", help: "", drops: false },
+        Rule { id: "MAI-032", code: None, title: "The first of the References names the thread", help: "", drops: false },
+        Rule { id: "MAI-033", code: None, title: "A mail without an envelope has an id that its Message-ID and its date give", help: "", drops: false },
+        Rule { id: "MAI-040", code: None, title: "The subject is [AI Crosstalk] <context> - <intent>, on one line", help: "", drops: false },
     ];
 
     /// ENV-001: An envelope is UTF-8; a reader drops one leading byte order mark.

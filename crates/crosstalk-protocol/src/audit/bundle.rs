@@ -29,13 +29,13 @@ pub const KEY: &str = "key";
 pub const CHECKPOINT: &str = "checkpoint";
 /// The leaves.
 pub const ENTRIES: &str = "entries";
-/// What is kept beside the leaves.
+/// The file with the salts and details of the leaves.
 pub const DETAILS: &str = "details";
 /// Proofs of inclusion.
 pub const PROOFS: &str = "proofs";
 /// Proofs of consistency.
 pub const CONSISTENCY: &str = "consistency";
-/// What the list of entries begins with.
+/// The first line of the list of entries.
 const HEADER: &str = "crosstalk-entries-v1";
 
 /// The name of the file with the message that an entry took.
@@ -48,7 +48,7 @@ pub trait BundleFiles {
     /// The names of all files.
     fn names(&self) -> Vec<String>;
 
-    /// What is in a file; nothing if there is no such file.
+    /// Reads a file; returns nothing if there is no such file.
     fn read(&self, name: &str) -> Result<Option<Cow<'_, [u8]>>, String>;
 }
 
@@ -62,7 +62,7 @@ impl BundleFiles for BTreeMap<String, Vec<u8>> {
     }
 }
 
-/// What kind of trouble there is.
+/// The kind of fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BundleFault {
     /// A file can't be read from where it is.
@@ -81,13 +81,13 @@ pub enum BundleFault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{}: {what}", .line.map_or_else(String::new, |l| format!(":{l}")))]
 pub struct Wrong {
-    /// What kind of trouble it is.
+    /// The kind of fault.
     pub trouble: BundleFault,
     /// In which file.
     pub file: String,
     /// In which line, from 1.
     pub line: Option<u64>,
-    /// What is wrong.
+    /// The fault, as a sentence.
     pub what: String,
     /// What to do.
     pub help: &'static str,

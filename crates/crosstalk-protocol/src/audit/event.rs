@@ -1,7 +1,7 @@
 //! Entries of the log (AUD-001, AUD-002): what is public of them, and what is kept beside.
 //!
 //! A leaf is one line. It names no address and no word of a message: only digests, a time, the kind and the id of the
-//! message. Whom it was for, or why it was refused, is the [`EventDetail`], of which the leaf has a salted digest: once detail
+//! message. Its recipient, or its rejection, is the [`EventDetail`], of which the leaf has a salted digest: once detail
 //! and salt are erased, nobody finds out what they were by trying.
 
 use crosstalk_envelope::Timestamp;
@@ -9,13 +9,13 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::words;
 use std::fmt;
 
-/// What every leaf begins with.
+/// The prefix of every leaf.
 const PREAMBLE: &str = "crosstalk-log-v1";
-/// What the digest of a detail begins with.
+/// The prefix of the digest of a detail.
 const DETAIL: &str = "crosstalk-detail-v1";
 
 words! {
-    /// What happened.
+    /// The kind of an event.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum EventKind {
         /// A message was accepted.
@@ -62,7 +62,7 @@ words! {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event<'e> {
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
     /// When.
     pub at: Timestamp,
@@ -195,7 +195,7 @@ fn unescape(text: &str) -> Option<String> {
 /// An entry as the tree covers it: one line of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
     /// When.
     pub at: Timestamp,

@@ -15,7 +15,7 @@ use std::fmt;
 
 /// The number of Ed25519 among the kinds of signatures.
 const ED25519: u8 = 1;
-/// What a line with a signature begins with: an em dash and a space.
+/// The prefix of a line with a signature: an em dash and a space.
 const DASH: &str = "— ";
 /// More lines of signatures than these are not read.
 const SIGNATURES: usize = 100;
@@ -33,7 +33,7 @@ pub struct NoteKey {
     key: PublicKey,
 }
 
-/// What is wrong with a note or a key.
+/// A fault of a note or a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
     /// A name with a space, a plus sign or nothing in it.
@@ -81,7 +81,7 @@ impl NoteKey {
         })
     }
 
-    /// Whose it is: the origin of its checkpoints.
+    /// The log that it belongs to: the origin of its checkpoints.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -136,7 +136,7 @@ impl fmt::Display for NoteKey {
 /// What a log is at a time: so many entries, and the root of the tree over them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Whose log.
+    /// The origin of the log.
     pub origin: String,
     /// How many entries.
     pub size: u64,
@@ -334,7 +334,7 @@ mod tests {
             open(&note, &of("other.example", 1)),
             Err(NoteError::Unsigned)
         );
-        // What others signed is passed over.
+        // Signatures of other keys are ignored.
         let cosigned = format!("{note}— witness.example {}\n", base64::encode(&[5; 76]));
         assert_eq!(open(&cosigned, &of("relay.example", 1)), Ok(checkpoint()));
         let secp = PrivateKey::from_seed(Algorithm::Secp256r1, &[1; 32]).unwrap();

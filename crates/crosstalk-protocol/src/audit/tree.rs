@@ -35,7 +35,7 @@ pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
 /// Where hashes come from: that of the `place`-th complete subtree with `1 << level` leaves. It is asked only for those
 /// that are complete at the size in question.
 pub trait Hashes {
-    /// What can go wrong.
+    /// The error of a source that can't read a hash.
     type Error;
 
     /// The hash of a complete subtree.
@@ -69,7 +69,7 @@ fn part<H: Hashes>(hashes: &mut H, from: u64, count: u64) -> Result<Hash, H::Err
 /// The root of the first so many leaves.
 ///
 /// # Errors
-/// What the hashes say.
+/// The error of the source of hashes.
 pub fn root<H: Hashes>(hashes: &mut H, size: u64) -> Result<Hash, H::Error> {
     part(hashes, 0, size)
 }
@@ -78,7 +78,7 @@ pub fn root<H: Hashes>(hashes: &mut H, size: u64) -> Result<Hash, H::Error> {
 /// leaf.
 ///
 /// # Errors
-/// What the hashes say.
+/// The error of the source of hashes.
 pub fn inclusion<H: Hashes>(hashes: &mut H, index: u64, size: u64) -> Result<Vec<Hash>, H::Error> {
     let (mut from, mut count, mut path) = (0, size, Vec::new());
     if index >= size {
@@ -103,7 +103,7 @@ pub fn inclusion<H: Hashes>(hashes: &mut H, index: u64, size: u64) -> Result<Vec
 /// prove.
 ///
 /// # Errors
-/// What the hashes say.
+/// The error of the source of hashes.
 pub fn consistency<H: Hashes>(hashes: &mut H, from: u64, to: u64) -> Result<Vec<Hash>, H::Error> {
     let (mut start, mut old, mut count, mut path) = (0, from, to, Vec::new());
     if from == 0 || from >= to {

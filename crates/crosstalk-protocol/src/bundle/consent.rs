@@ -28,7 +28,7 @@ pub struct HeldConsent {
     pub kind: ConsentKind,
     /// `Consent`, as it was written.
     pub text: String,
-    /// What it covers.
+    /// Its scopes.
     pub scopes: Vec<String>,
     /// When it ends.
     pub expires: Option<Timestamp>,
@@ -82,7 +82,7 @@ pub enum ConsentStanding {
 }
 
 impl ConsentStanding {
-    /// What happened to the consent, as the end of a sentence.
+    /// The state of the consent, as the end of a sentence.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -94,7 +94,7 @@ impl ConsentStanding {
     }
 }
 
-/// What goes on with a bundle.
+/// The terms of consent that a bundle inherits from its messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct BundleTerms {
     pub(super) text: Option<String>,

@@ -69,7 +69,7 @@ impl Transcript {
         Self { entries }
     }
 
-    /// What is still to be answered.
+    /// The messages that still need an answer, one line each.
     pub(super) fn open(thread: &[Record]) -> Vec<String> {
         let open: Vec<(usize, &Record)> = (1..).zip(thread).filter(|(_, r)| is_open(r)).collect();
         if open.is_empty() {
@@ -305,7 +305,7 @@ fn own_words(record: &Record, body: &str) -> String {
 
 /// `3. 2025-10-09T16:00:00Z, verified by kalle@example.com: CLAUDE → CHATGPT, REQUEST, 01K74V…`
 ///
-/// What was found out comes first: behind the colon stands what the message says of itself, and it may say anything.
+/// The result of the verification comes first, because everything after the colon is a claim of the message itself.
 fn head_line(number: usize, record: &Record) -> String {
     let at: Timestamp = record.written_at.unwrap_or(record.at);
     let (from, to) = (field(&record.sender), field(&record.receiver));

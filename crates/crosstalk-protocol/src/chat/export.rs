@@ -17,7 +17,7 @@ const ATTACHED_CHARS: usize = 60_000;
 const CHATGPT: &str = "CHATGPT";
 const CLAUDE: &str = "CLAUDE";
 
-/// One conversation, as either program writes it. What is unknown in it is passed over.
+/// One conversation, as either program writes it. Unknown fields are ignored.
 ///
 /// ```
 /// use crosstalk_protocol::chat::{ExportedChat, Speaker};
@@ -189,7 +189,7 @@ fn of_tree(nodes: &BTreeMap<String, ExportNode>, current: Option<&str>) -> Vec<C
     }
     roots.sort_by_key(|id| !shown.contains(id));
     let mut turns: Vec<ChatTurn> = Vec::new();
-    // What comes next is at the end. A node is reached by its parent alone, so that circles are never entered.
+    // The next node is at the end. A node is reached by its parent alone, so that circles are never entered.
     let mut open: Vec<(&str, Option<usize>)> =
         roots.into_iter().rev().map(|id| (id, None)).collect();
     while let Some((id, after)) = open.pop() {

@@ -194,7 +194,7 @@ fn timed_before(text: &str) -> (Option<Timestamp>, &str) {
     }
 }
 
-/// Whether a text is in bold at its beginning, and what stands in it.
+/// Strips decoration and marks of bold from the start of a text; returns whether it is bold, and the rest.
 fn unmarked(text: &str) -> (bool, &str) {
     let text = text.trim_start().trim_start_matches(is_decoration);
     let marks = ["**", "__", "_**", "*__"];
@@ -229,7 +229,7 @@ fn is_decoration(c: char) -> bool {
     is_symbol || matches!(c, ' ' | '\t' | '[' | '(' | '<')
 }
 
-/// Words that stand in dates and times beside digits; months and days by their first three letters or whole.
+/// Words that occur in dates and times beside digits; months and days by their first three letters or whole.
 const TIME_WORDS: [&str; 13] = [
     "am", "pm", "utc", "gmt", "cet", "cest", "est", "edt", "pst", "pdt", "at", "on", "sept",
 ];
@@ -336,7 +336,7 @@ pub(super) fn time_in(text: &str) -> Option<Timestamp> {
     candidates.iter().find_map(|c| Timestamp::parse(c))
 }
 
-/// What is said, without a line in front that is a time and nothing else, and that time.
+/// Splits a leading line that holds only a time off the text of a turn; returns the rest and that time.
 pub(super) fn timed(said: &str) -> (&str, Option<Timestamp>) {
     let rest = said.trim_start_matches(['\r', '\n']);
     let (first, tail) = rest.split_once('\n').unwrap_or((rest, ""));

@@ -62,7 +62,7 @@ const NAMED: [(&str, &str); 24] = [
     ("cursor", "CURSOR"),
 ];
 
-/// What may follow the name of an assistant, besides a version.
+/// Words that may follow the name of an assistant, besides a version.
 const MODELS: [&str; 24] = [
     "sonnet", "opus", "haiku", "pro", "flash", "turbo", "mini", "nano", "plus", "ultra",
     "advanced", "preview", "latest", "instruct", "chat", "large", "medium", "small", "thinking",

@@ -42,7 +42,7 @@ pub struct CoveredMessage {
     pub thread: String,
     /// Its deliveries.
     pub deliveries: Vec<DeliveryFacts>,
-    /// What the log says about it; nothing if it is not in the log.
+    /// Its entry in the log; nothing if it is not in the log.
     pub logged: Option<LoggedFacts>,
 }
 
@@ -61,11 +61,11 @@ pub struct CoveredHeld {
     pub sender: String,
     /// Its thread.
     pub thread: String,
-    /// Who would get it.
+    /// Its recipients.
     pub recipients: Vec<String>,
 }
 
-/// What to write for a revocation.
+/// The changes of a revocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevocationChanges<'f> {
     /// Consents on record that end, by name.
@@ -74,7 +74,7 @@ pub struct RevocationChanges<'f> {
     pub unseen: Vec<Grant>,
     /// Deliveries that are cancelled: the position of the message, and the party.
     pub cancelled: Vec<(u64, &'f str)>,
-    /// Who gets the REVOKE, because they got what it is about, the same way.
+    /// The parties that get the REVOKE, because they got the revoked messages, and the same way of delivery.
     pub told: Vec<(&'f str, Handler)>,
     /// The positions of messages whose text and deadline are erased, and which let go of their attachments.
     pub erased: Vec<u64>,
@@ -86,7 +86,7 @@ pub struct RevocationChanges<'f> {
     pub events: Vec<Event<'f>>,
     /// By whom, when, why.
     pub revocation: Revocation,
-    /// What the sender of the REVOKE is told.
+    /// The result for the sender of the REVOKE.
     pub result: RevocationResult,
 }
 

@@ -36,7 +36,7 @@ pub struct Claim {
     pub text: Option<String>,
     /// When it was given, by its own words.
     pub given_at: Option<Timestamp>,
-    /// What it covers: words in lower case, each once.
+    /// Its scopes: words in lower case, each once.
     pub scopes: Vec<String>,
     /// When it ends.
     pub expires: Option<Timestamp>,

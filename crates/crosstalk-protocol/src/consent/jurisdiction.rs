@@ -14,15 +14,15 @@ const BUILT_IN: [&str; 3] = [
     include_str!("../../../../spec/registry/jurisdictions/hipaa.toml"),
 ];
 
-/// What a law demands.
+/// The requirements of a law.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Jurisdiction {
-    /// The word that stands in `Jurisdiction`.
+    /// The word for it in `Jurisdiction`.
     pub name: String,
-    /// What it is called.
+    /// Its name.
     pub title: String,
-    /// What it demands.
+    /// Its requirements.
     #[serde(rename = "provision", default)]
     pub provisions: Vec<Provision>,
 }
@@ -31,7 +31,7 @@ pub struct Jurisdiction {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Provision {
-    /// Where it stands in the law.
+    /// The provision of the law that demands it.
     pub place: String,
     /// What it says, in a sentence.
     pub says: String,

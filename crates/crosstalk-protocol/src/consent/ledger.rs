@@ -5,7 +5,7 @@ use super::policy::Backing;
 use super::proof::{Assurance, Proof};
 use super::{refuse, shown};
 use crate::relay::is_human;
-use crate::store::{Arrival, StoreError, StoreOutcome, is_same_party, may_answer};
+use crate::store::{is_same_party, may_answer};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::rule;
@@ -16,7 +16,7 @@ use crosstalk_envelope::reply::Rejection;
 pub struct Grant {
     /// Its name: `Consent-ID`, else the id of the message that gave it.
     pub id: String,
-    /// Who gave it.
+    /// The granter.
     pub granter: String,
     /// With which key.
     pub pkid: Option<String>,
@@ -24,7 +24,7 @@ pub struct Grant {
     pub assurance: Assurance,
     /// `Consent`, as it was written; nothing if it was revoked before it was seen.
     pub text: Option<String>,
-    /// What it covers.
+    /// Its scopes.
     pub scopes: Vec<String>,
     /// To whom it was given.
     pub to: Vec<String>,
@@ -40,16 +40,16 @@ pub struct Grant {
     pub digest: Digest,
     /// The consents that it goes back to.
     pub originals: Vec<String>,
-    /// What ended it.
+    /// Its revocation, if it was revoked.
     pub revoked: Option<Revocation>,
 }
 
-/// What ended a consent.
+/// The revocation of a consent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revocation {
     /// When.
     pub at: Timestamp,
-    /// Who revoked it.
+    /// The party that revoked it.
     pub by: String,
     /// The REVOKE.
     pub message: String,
@@ -58,7 +58,7 @@ pub struct Revocation {
 }
 
 impl Grant {
-    /// One that was revoked before anybody had seen it: nothing that comes under its name is taken.
+    /// One that was revoked before anybody had seen it: no message under its name is accepted.
     pub fn unseen(id: &str, revocation: &Revocation) -> Self {
         Self {
             id: id.to_owned(),
@@ -187,15 +187,15 @@ impl Party<'_> {
 pub struct Terms {
     /// When the consent of the message ends: never later than one that it goes back to.
     pub expires: Option<Timestamp>,
-    /// What is put on record, in place of what is there under the same name.
+    /// The consents that are recorded; each replaces a recorded one of the same name.
     pub grants: Vec<Grant>,
     /// The consents that the message is kept under: with each of them, its text goes.
     pub under: Vec<String>,
-    /// What it revokes.
+    /// The consents that it revokes.
     pub withdrawal: Option<RevocationOrder>,
 }
 
-/// What a REVOKE revokes.
+/// The consents that a REVOKE revokes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevocationOrder {
     /// The consents, by name; those that go back to them end with them.
@@ -206,7 +206,7 @@ pub struct RevocationOrder {
     pub revocation: Revocation,
 }
 
-/// What became of a REVOKE.
+/// The result of a REVOKE.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RevocationResult {
     /// The consents that ended, with those that went back to them.
@@ -217,7 +217,7 @@ pub struct RevocationResult {
     pub erased: Vec<Erased>,
     /// The deliveries that were cancelled.
     pub cancelled: Vec<Cancelled>,
-    /// Who had got such a message, and is told.
+    /// The recipients of such a message, who get the REVOKE.
     pub told: Vec<String>,
 }
 
@@ -276,38 +276,6 @@ impl Grant {
             && self.revoked.is_none()
             && self.expires.is_none_or(|end| end > now)
     }
-}
-
-/// Where consents are on record.
-pub trait LedgerStore {
-    /// The consent with a name.
-    fn grant(&self, id: &str) -> Result<Option<Grant>, StoreError>;
-
-    /// Consents, the latest first.
-    fn grants(&self, filter: &GrantFilter) -> Result<Vec<Grant>, StoreError>;
-
-    /// The ids of the messages that are or were kept under a consent, with whether their text is still there, the oldest
-    /// first.
-    fn under(&self, id: &str) -> Result<Vec<(String, bool)>, StoreError>;
-
-    /// The consents that a message with this id names, and those that these go back to.
-    fn known(&self, claim: &Claim, message: &str) -> Result<Vec<Grant>, StoreError>;
-
-    /// Keeps a message of the person of this store and writes down what follows from it, if `judge` lets it pass by the consents
-    /// that its claim names. In one transaction: nothing is kept under a consent that is revoked meanwhile.
-    ///
-    /// # Errors
-    /// If the store can't be written. Nothing was kept then.
-    fn accept_ruled(
-        &mut self,
-        arrival: &Arrival,
-        claim: &Claim,
-        judge: &Judge<'_>,
-    ) -> Result<Result<(StoreOutcome, RevocationResult), Rejection>, StoreError>;
-
-    /// What is left of erased texts in the files of the store is taken out of them, as far as nobody reads older states.
-    /// True if nothing is left.
-    fn scrub(&mut self) -> Result<bool, StoreError>;
 }
 
 /// What follows from a message, by what was granted before; `known` are the grants with the names in the claim, and those

@@ -18,16 +18,16 @@ const NAMED: usize = 64;
 /// Clocks of others may be ahead by so much, in milliseconds.
 const AHEAD: i64 = 5 * 60 * 1000;
 
-/// What an organisation demands besides what always holds.
+/// The rules of an organisation, besides those of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// The scopes for which a consent has to be signed with a trusted key; `*` is every sensitive one.
     pub signed: Vec<String>,
     /// The scopes for which the word of an agent is enough; `*` is every sensitive one.
     pub declared: Vec<String>,
-    /// What needs an explicit consent to leave the organisation.
+    /// The messages that need an explicit consent to leave the organisation.
     pub border: BorderPolicy,
-    /// Who may revoke what others granted.
+    /// Addresses that may revoke consents of other parties.
     pub authorities: Vec<Pattern>,
     /// What laws demand where a message names them.
     pub jurisdictions: Vec<Jurisdiction>,
@@ -45,10 +45,10 @@ impl Default for Policy {
     }
 }
 
-/// What needs an explicit consent to leave the organisation.
+/// The messages that need an explicit consent to leave the organisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BorderPolicy {
-    /// What is sensitive, as everywhere.
+    /// Messages with sensitive data, as everywhere.
     #[default]
     Sensitive,
     /// Everything.
@@ -127,7 +127,7 @@ impl Backing {
 pub struct ConsentContext<'s> {
     /// When.
     pub at: Timestamp,
-    /// What the organisation demands.
+    /// The rules of the organisation.
     pub policy: &'s Policy,
     /// How well the message was verified.
     pub assurance: Assurance,
@@ -177,7 +177,7 @@ pub fn check(claim: &Claim, setting: &ConsentContext<'_>) -> Result<(), Rejectio
     lawful(claim, setting)
 }
 
-/// What is refused or over by its own words.
+/// Rejects a consent that denies, or that has expired by its own terms.
 fn denied_or_over(claim: &Claim, at: Timestamp) -> Result<(), Rejection> {
     if claim.kind == Some(ConsentKind::ExplicitNo) && !claim.is_revoke {
         return Err(refuse(
@@ -343,7 +343,7 @@ pub(crate) fn legible(value: &str) -> Option<Vec<Cow<'_, str>>> {
     Some(words(value))
 }
 
-/// Whether a message from which personal data was taken out by its own words has none that can be found.
+/// Whether a message that claims to be redacted contains no personal data that can be found.
 ///
 /// # Errors
 /// The refusal: what was found, not the data itself.

@@ -10,7 +10,7 @@ words! {
     /// How well a message was verified, from the least.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Assurance {
-        /// Nobody signed, or in a way that counts for nothing.
+        /// The message has no signature that counts.
         #[default]
         Unsigned = "unsigned",
         /// With a key that nobody vouches for.

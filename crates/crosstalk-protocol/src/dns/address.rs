@@ -7,7 +7,7 @@ use crosstalk_envelope::Address;
 const NAME: usize = 253;
 const LABEL: usize = 63;
 
-/// What the DNS says about the addresses of a name in a domain.
+/// The answer of the DNS about the addresses of a name in a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddressAnswer {
     /// The addresses that are listed.
@@ -16,28 +16,28 @@ pub enum AddressAnswer {
         at: String,
         /// Every record that is a URL, in the order of their bytes. There is at least one.
         addresses: Vec<String>,
-        /// What is wrong with the other records.
+        /// The faults of the other records.
         wrong: Vec<String>,
         /// For how many seconds the answer may be kept.
         ttl: u32,
-        /// What DNSSEC says about it.
+        /// The DNSSEC status of the answer.
         dnssec: Dnssec,
     },
     /// There is no such name or no TXT record: final.
     Absent {
         /// Where there is nothing.
         at: String,
-        /// What DNSSEC says about it.
+        /// The DNSSEC status of the answer.
         dnssec: Dnssec,
     },
     /// There are records, and none can be used.
     Wrong {
-        /// What is wrong with them.
+        /// The fault of the records.
         reason: String,
     },
     /// SERVFAIL, a time-out, a refusal, a broken DNSSEC chain: try later.
     Unavailable {
-        /// What happened.
+        /// The cause.
         reason: String,
     },
     /// There is nothing that the DNS could be asked for: nobody was asked.
@@ -170,7 +170,7 @@ pub fn address_name(name: &str, domain: &str) -> Result<String, String> {
     }
 }
 
-/// What is wrong with a host name, which may have one label only.
+/// The fault of a host name, which may have one label only.
 ///
 /// ```
 /// use crosstalk_protocol::dns::host_fault;

@@ -6,7 +6,7 @@ use crate::url::Url;
 
 /// The priority of a relay that says nothing about it.
 const PRIORITY: u16 = 10;
-/// What every record begins with.
+/// The prefix of every record.
 const VERSION: &str = "v=crosstalk1";
 /// The longest record that is read.
 const LONGEST: usize = 2048;
@@ -43,7 +43,7 @@ impl RelayRecord {
         }
         let (mut url, mut priority) = (None, None);
         let fields: Vec<&str> = fields.collect();
-        // A semicolon may stand at the end.
+        // A trailing semicolon is allowed.
         let fields = match fields.split_last() {
             Some((&"", rest)) => rest,
             _ => fields.as_slice(),
@@ -87,7 +87,7 @@ impl RelayRecord {
     }
 }
 
-/// What is wrong with the base URL of a relay.
+/// The fault of the base URL of a relay, if it has one.
 fn url_fault(url: &str, allow_private: bool) -> Option<String> {
     let is_private = allow_private && url.starts_with("http://");
     if !url.starts_with("https://") && !is_private {
@@ -102,7 +102,7 @@ fn url_fault(url: &str, allow_private: bool) -> Option<String> {
     Url::parse(url).err().map(|fault| fault.to_string())
 }
 
-/// What the DNS says about the relays of a domain.
+/// The answer of the DNS about the relays of a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RelayAnswer {
     /// The relays that are listed.
@@ -111,28 +111,28 @@ pub enum RelayAnswer {
         at: String,
         /// The relays, those that are tried first in front. There is at least one.
         relays: Vec<RelayRecord>,
-        /// What is wrong with the other records.
+        /// The faults of the other records.
         wrong: Vec<String>,
         /// For how many seconds the answer may be kept.
         ttl: u32,
-        /// What DNSSEC says about it.
+        /// The DNSSEC status of the answer.
         dnssec: Dnssec,
     },
     /// There is no such name or no TXT record: the domain has no relay, and that is final.
     Absent {
         /// Where there is nothing.
         at: String,
-        /// What DNSSEC says about it.
+        /// The DNSSEC status of the answer.
         dnssec: Dnssec,
     },
     /// There are records, and none names a relay: that is final, too.
     Wrong {
-        /// What is wrong with them.
+        /// The fault of the records.
         reason: String,
     },
     /// SERVFAIL, a time-out, a refusal, a broken DNSSEC chain: try later.
     Unavailable {
-        /// What happened.
+        /// The cause.
         reason: String,
     },
 }

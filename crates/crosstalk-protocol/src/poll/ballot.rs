@@ -28,7 +28,7 @@ pub(super) struct Slip<'p> {
     pub(super) says: Says,
     /// What the envelope itself proves.
     pub(super) word: VerdictWord,
-    /// What was handed in about it.
+    /// The result of the check that the caller supplied.
     pub(super) verdict: Option<VerdictWord>,
     /// The key id that it names.
     pub(super) pkid: Option<String>,
@@ -66,8 +66,8 @@ pub(super) enum Says {
 const UNREPEATED: &str =
     "(Not repeated: it has personal data in it, or a consent that can be withdrawn or that ends.)";
 
-/// Whether the words of a message are not repeated: it has personal data in it, by what it says, or stands under a
-/// consent, has an end, or must not get to third parties. What can't be read is taken for that.
+/// Whether the words of a message are not repeated: it has personal data in it, by what it says, or is under a
+/// consent, expires, or must not reach third parties. An unreadable value counts as private.
 pub(super) fn is_private(document: &Document<'_>) -> bool {
     let claim = Claim::of(document).is_some_and(|claim| {
         claim.needs().next().is_some()
@@ -189,7 +189,7 @@ impl<'p> Slip<'p> {
         (self.time(), self.message.as_deref(), self.digest.0)
     }
 
-    /// Who signed it, where the signature holds: the key id and the key, since anybody can use any id.
+    /// The signer, where the signature holds: the key id and the key, since anyone can use any id.
     pub(super) fn signer(&self) -> Option<String> {
         let pkid = self.pkid.as_deref().filter(|_| holds(self.word))?;
         Some(signer(pkid, self.key.as_ref()))

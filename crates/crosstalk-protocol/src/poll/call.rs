@@ -77,7 +77,7 @@ impl PollKind {
     }
 }
 
-/// What happens if several options are equally good.
+/// The rule for options that are equally good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TieRule {
     /// Nothing comes out.
@@ -119,7 +119,7 @@ pub struct PollCall {
     pub id: String,
     /// The digest of its canonical form.
     pub digest: Digest,
-    /// Who asks: the left side of its direction line.
+    /// The party that asks: the left side of its direction line.
     pub initiator: String,
     /// The right side of its direction line.
     pub receiver: String,
@@ -129,13 +129,13 @@ pub struct PollCall {
     pub thread: Option<String>,
     /// The v1.0 conversation.
     pub session: Option<String>,
-    /// What it is about.
+    /// Its subject.
     pub context: Option<String>,
     /// The question.
     pub question: String,
     /// How it is counted.
     pub kind: PollKind,
-    /// What can be chosen, each once; nothing where there are too many.
+    /// The options, each once; empty if there are too many.
     pub options: Vec<String>,
     /// The fewest and the most points of an option.
     pub range: (u64, u64),
@@ -147,11 +147,11 @@ pub struct PollCall {
     pub flaw: Option<String>,
     /// Whether nobody sees choices before it is closed.
     pub is_secret: bool,
-    /// What happens in a tie.
+    /// The rule for a tie.
     pub ties: TieRule,
-    /// Who is asked, each once.
+    /// The invited voters, each once.
     pub invited: Vec<String>,
-    /// Who speaks for them.
+    /// Which senders count as which of them.
     pub(super) electorate: Electorate,
     /// Whether the question is not repeated.
     pub(super) is_private: bool,
@@ -294,7 +294,7 @@ impl PollCall {
         }
     }
 
-    /// Who signed it, where the signature holds: the key id and the key.
+    /// The signer, where the signature holds: the key id and the key.
     pub(super) fn signer(&self) -> Option<String> {
         let pkid = self.pkid.as_deref()?;
         Some(super::ballot::signer(pkid, self.key.as_ref()))

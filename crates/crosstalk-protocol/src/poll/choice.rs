@@ -3,7 +3,7 @@
 use super::call::{PollCall, PollKind};
 use crosstalk_envelope::meta;
 
-/// What somebody chose. Options are named by their place in the poll.
+/// The choice of a voter. Options are named by their position in the poll.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BallotChoice {
     /// Nothing, and says so.

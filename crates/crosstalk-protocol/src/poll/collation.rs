@@ -23,14 +23,14 @@ pub const POLL_SCHEMA: &str = "crosstalk.poll/1";
 pub struct Collation {
     /// [`POLL_SCHEMA`].
     pub schema: &'static str,
-    /// What was asked.
+    /// The question of the poll.
     pub poll: CallView,
     /// Up to when envelopes were looked at; all of them, if nothing is said.
     #[serde(serialize_with = "time")]
     pub at: Option<Timestamp>,
     /// Whether choices are not shown, because the poll is secret until it is closed.
     pub veiled: bool,
-    /// What came out.
+    /// The outcome.
     pub outcome: Option<String>,
     /// Why nothing came out.
     pub reason: Option<String>,
@@ -45,7 +45,7 @@ pub struct Collation {
     pub counted: Vec<CountedBallot>,
     /// Everything else that was said, by sender.
     pub not_counted: Vec<NotCounted>,
-    /// Who is asked and has not answered in time.
+    /// Voters that did not answer in time.
     pub missing: Vec<String>,
     /// Who agrees with whom: each choice with those who made it, the most frequent first.
     pub agreement: Vec<Agreement>,
@@ -62,7 +62,7 @@ pub struct Collation {
     pub answers: usize,
 }
 
-/// What was asked.
+/// The question of the poll.
 #[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs, reason = "the fields are named after those of the poll")]
 pub struct CallView {
@@ -118,7 +118,7 @@ pub struct CountedBallot {
     pub confidence: Option<String>,
     /// `vote`, `first-line` for prose, or `correction`.
     pub read_from: &'static str,
-    /// Who said how it is to be read.
+    /// The correction of how it is read, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corrected: Option<Corrected>,
     /// Its sender, where that is not the address as it was asked.
@@ -133,7 +133,7 @@ pub struct CountedBallot {
     /// The key id that it names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pkid: Option<String>,
-    /// What was found out about its signature by a caller that knows keys.
+    /// The result of checking its signature, from a caller that knows keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<&'static str>,
     /// Whether nobody can say when it was written: it counts, whatever the deadline is.
@@ -143,10 +143,10 @@ pub struct CountedBallot {
     pub answer: String,
 }
 
-/// Who said how an answer is to be read.
+/// A correction of how an answer is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Corrected {
-    /// Who.
+    /// The party that corrected it.
     pub by: String,
     /// In which message.
     pub message: Option<String>,
@@ -182,7 +182,7 @@ words! {
         Late = "late",
         /// A later one counts.
         Superseded = "superseded",
-        /// Nobody can read a choice from it.
+        /// No choice can be read from it.
         Unreadable = "unreadable",
         /// Its sender could be several.
         UnclearSender = "unclear-sender",
@@ -245,7 +245,7 @@ impl NotCounted {
 pub struct Agreement {
     /// The choice; nothing for an abstention.
     pub choice: Option<String>,
-    /// Who made it.
+    /// The voters that made it.
     pub voters: Vec<String>,
 }
 
@@ -335,7 +335,7 @@ impl Collation {
         }
     }
 
-    /// What was asked.
+    /// The question of the poll.
     pub fn call(&self) -> &PollCall {
         &self.call
     }

@@ -4,7 +4,7 @@
 use super::call::{PollCall, PollKind, TieRule};
 use super::choice::BallotChoice;
 
-/// What came out.
+/// The result of a count.
 pub(super) struct PollCount {
     /// For each option, in the order of the poll.
     pub(super) tally: Vec<u64>,

@@ -5,7 +5,7 @@ use crosstalk_envelope::Address;
 use crosstalk_envelope::registry::SchemeKind;
 use std::collections::BTreeMap;
 
-/// Whose ballot a message is.
+/// The voter whose ballot a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Voter {
     /// This one's, under the address that is invited.
@@ -76,7 +76,7 @@ impl Electorate {
         self.invited.iter().filter_map(known).collect()
     }
 
-    /// Whose ballot a message of a sender is.
+    /// The voter whose ballot a message of a sender is.
     pub(super) fn voter(&self, sender: &str) -> Voter {
         if let Some(place) = self.exact.get(&self.identity(sender)) {
             return Voter::Exact(*place);

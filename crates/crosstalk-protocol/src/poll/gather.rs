@@ -20,14 +20,14 @@ pub(super) struct Ballot<'p> {
     pub(super) corrected: Option<Corrected>,
 }
 
-/// What is left to count.
+/// The ballots that count, and the reasons why others do not.
 pub(super) struct Gathered<'p> {
     /// In the order of the invited.
     pub(super) ballots: Vec<Ballot<'p>>,
     pub(super) not_counted: Vec<NotCounted>,
-    /// Who said in time that there will be no ballot, or said something that can't be counted.
+    /// Voters that declined in time, or whose answer can't be counted.
     pub(super) answered: BTreeSet<usize>,
-    /// Who said that there will be no ballot.
+    /// Voters that declined.
     pub(super) declined: BTreeSet<usize>,
     /// The latest time of what was looked at.
     pub(super) latest: Option<Timestamp>,
@@ -196,7 +196,7 @@ fn own_ballots<'p>(mut slips: Vec<Slip<'p>>, not_counted: &mut Vec<NotCounted>) 
         let detail = "answers came from several senders that could be the one who is asked";
         drop(&mut slips, Why::UnclearSender, detail, &|_| true);
     }
-    // What is signed is not put aside by what anybody could have written.
+    // An unsigned message, which anyone could have written, never displaces a signed one.
     let mut signers: BTreeSet<String> = slips.iter().filter_map(Slip::signer).collect();
     if signers.len() > 1 {
         let vouched = |s: &&Slip<'_>| s.verdict == Some(VerdictWord::Verified);

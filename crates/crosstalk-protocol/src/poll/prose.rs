@@ -213,7 +213,7 @@ fn begins(line: &str, call: &PollCall) -> Result<usize, String> {
     Ok(place)
 }
 
-/// What stands in front of the reason.
+/// The text before the reason.
 fn before_reason(text: &str) -> &str {
     let is_reason = |at: &usize| {
         let rest = text.get(*at..).unwrap_or_default();

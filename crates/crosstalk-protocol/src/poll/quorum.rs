@@ -9,7 +9,7 @@ pub enum Quorum {
     Of(u64, u64),
     /// This part of those who are invited, in thousandths of a percent.
     Percent(u64),
-    /// What stands there can't be read.
+    /// The value can't be read.
     Unreadable(String),
 }
 

@@ -36,7 +36,7 @@ fn last_group(view: &View, run: &DigitRun, first: usize) -> Option<usize> {
     best
 }
 
-/// Whether the groups look like those of a card: all that stands there, or groups as they are printed on cards.
+/// Whether the groups look like those of a card: all groups of the run, or groups as they are printed on cards.
 fn is_grouped(view: &View, run: &DigitRun, first: usize, last: usize) -> bool {
     if first == 0 && last + 1 == run.groups.len() {
         return true;

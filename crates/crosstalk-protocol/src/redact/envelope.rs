@@ -12,7 +12,7 @@ pub struct Redacted {
     pub text: String,
     /// The kinds that were found, the strongest first.
     pub fields: Vec<PiiKind>,
-    /// What was found. The places are those of the text that the envelope was found in; in a repaired one they are
+    /// The findings. Their positions refer to the text that the envelope was found in; in a repaired one they are
     /// exact to the line.
     pub found: Vec<FoundPii>,
     /// How many attachments there are: they are not looked into.
@@ -30,7 +30,7 @@ impl Redacted {
 /// does not know, and META values that are free text. Ids, addresses and what signers and hops write stay.
 ///
 /// `meta: privacy` then says `PII: redacted` and names the kinds. With `drop_signature` a signature, which the change
-/// breaks, is taken off together with `meta: integrity`.
+/// breaks, is removed together with `meta: integrity`.
 ///
 /// # Errors
 /// A finding by RED-023 if there is something to take out of a signed envelope; the finding of a document that was not

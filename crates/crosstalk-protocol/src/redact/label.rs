@@ -2,8 +2,8 @@
 
 use super::view::{BARRIER, View, is_word};
 use crosstalk_envelope::registry::{LABEL_BEFORE, LABEL_BEHIND};
+use crosstalk_envelope::unicode::nfd;
 use std::ops::Range;
-use unicode_normalization::UnicodeNormalization as _;
 
 /// Whether one of some labels stands near, on the same line.
 pub(super) fn is_near(view: &View, place: &Range<usize>, labels: &[&str]) -> bool {
@@ -26,7 +26,7 @@ pub(super) fn is_near(view: &View, place: &Range<usize>, labels: &[&str]) -> boo
 
 /// Whether a text has a label as a word of its own.
 fn holds(text: &[char], label: &str) -> bool {
-    let label: Vec<char> = label.nfd().collect();
+    let label = nfd(label.chars());
     let is_free = |i: Option<usize>| i.and_then(|i| text.get(i)).is_none_or(|c| !is_word(*c));
     let ends_in_word = label.last().is_some_and(|c| is_word(*c));
     text.windows(label.len()).enumerate().any(|(at, window)| {
@@ -47,8 +47,5 @@ pub(super) fn right_before(view: &View, at: usize, labels: &[&str]) -> bool {
         start -= 1;
     }
     let word: Vec<char> = (start..end).map(|i| view.at(i)).collect();
-    !word.is_empty()
-        && labels
-            .iter()
-            .any(|label| label.nfd().eq(word.iter().copied()))
+    !word.is_empty() && labels.iter().any(|label| nfd(label.chars()) == word)
 }

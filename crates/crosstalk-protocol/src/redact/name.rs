@@ -21,7 +21,7 @@ struct NameNode {
 }
 
 impl Names {
-    /// Folds a list of names. What has less than two letters is no name.
+    /// Folds a list of names. A text with fewer than two letters is not a name.
     pub(super) fn new<'n>(names: impl Iterator<Item = &'n str>) -> Self {
         let mut tree = Self::default();
         tree.nodes.push(NameNode::default());

@@ -9,7 +9,7 @@ const MOST_BETWEEN: usize = 3;
 /// A group of digits.
 #[derive(Clone, Debug)]
 pub(super) struct DigitGroup {
-    /// Where it stands in the view.
+    /// Its position in the view.
     pub(super) place: Range<usize>,
     /// Which digits of the run it has.
     pub(super) digits: Range<usize>,

@@ -107,7 +107,7 @@ fn american(view: &View, run: &DigitRun, group: usize) -> Option<Match> {
         Some(before) => !run.is_tight(view, before),
         None => !run.tied_before,
     };
-    // Three numbers with spaces between them may be anything, if others stand beside them.
+    // Three numbers with spaces between them may be anything, if other numbers are beside them.
     let is_loose = area == " " && line == " ";
     let is_alone = group == 0 && last + 1 == run.groups.len();
     let sound =

@@ -2,9 +2,8 @@
 //! (RED-003).
 
 use crosstalk_envelope::registry::PiiKind;
-use crosstalk_envelope::unicode::{is_bidi_control, is_invisible};
+use crosstalk_envelope::unicode::{is_bidi_control, is_invisible, is_mark, nfd, without_font};
 use std::ops::Range;
-use unicode_normalization::char::{decompose_canonical, decompose_compatible, is_combining_mark};
 
 /// What stands for a placeholder, and for what was found before: nothing is part of it, nothing goes across it.
 pub(super) const BARRIER: char = '\u{fffc}';
@@ -104,9 +103,10 @@ impl View {
                 self.push(lower, upper, at, len);
             }
         };
-        match c {
-            '\u{ff01}'..='\u{ff5e}' | '\u{1d400}'..='\u{1d7ff}' => decompose_compatible(c, each),
-            _ => decompose_canonical(c, each),
+        let has_font = matches!(c, '\u{ff01}'..='\u{ff5e}' | '\u{1d400}'..='\u{1d7ff}');
+        match without_font(c).filter(|_| has_font) {
+            Some(plain) => plain.iter().copied().for_each(each),
+            None => nfd(std::iter::once(c)).into_iter().for_each(each),
         }
     }
 
@@ -182,7 +182,7 @@ pub(super) fn is_word(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphanumeric();
     }
-    c.is_alphanumeric() || is_combining_mark(c)
+    c.is_alphanumeric() || is_mark(c)
 }
 
 /// The ASCII digit for a decimal digit of another system.
@@ -198,7 +198,7 @@ fn digit(c: char) -> Option<char> {
     char::from_digit(value, 10).filter(|_| value < 10)
 }
 
-/// The length of what stands at the start of a text and is not looked into: a placeholder or a UUID.
+/// The length of the placeholder or UUID at the start of a text; neither is searched.
 fn opaque(text: &str, in_word: bool) -> Option<usize> {
     match text.as_bytes().first()? {
         b'[' => placeholder(text),

@@ -29,7 +29,7 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{ReceivedIds, Rejection};
 
-/// What became of a message that was handed in.
+/// The outcome for a message that was submitted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AcceptOutcome {
     /// It is on disk.
@@ -190,7 +190,7 @@ pub(super) fn shown(address: &str) -> String {
     crosstalk_envelope::unicode::escape(address).into_owned()
 }
 
-/// What a CLOSE ends.
+/// The conversation that a CLOSE ends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConversationId {
     /// A thread.

@@ -37,13 +37,13 @@ pub struct RelayRules {
     pub routes: Routes,
     /// What agents can do.
     pub directory: Directory,
-    /// Who gets an ESCALATE that is not for a person already.
+    /// The recipient of an ESCALATE that is not addressed to a person already.
     pub escalate_to: Option<String>,
     /// How long a REQUEST waits for its answer, if it says nothing.
     pub answer_within: Option<Duration>,
-    /// What is demanded of consent.
+    /// The rules for consent.
     pub consent: Policy,
-    /// What waits for a person; the first that fits counts.
+    /// The rules for holding a message for a person; the first match counts.
     pub holds: Vec<Hold>,
     /// The names and addresses that the relay knows.
     pub listed: KnownNames,
@@ -73,7 +73,7 @@ impl RelayRules {
 pub struct AdmissionCandidate<'c> {
     /// The message, in the strict reading, with the rules of its intent checked.
     pub document: &'c Document<'c>,
-    /// What was found out about its signature.
+    /// The result of checking its signature.
     pub verdict: &'c Verdict,
     /// How sure it is who it is from.
     pub proof: Proof,
@@ -86,15 +86,15 @@ pub struct AdmissionCandidate<'c> {
 /// A message that may be accepted, as far as it can be told without a look at what came before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Admission {
-    /// What is kept.
+    /// The record to keep.
     pub arrival: Arrival,
     /// The digest of its text, byte for byte.
     pub raw: Digest,
-    /// Who handed it in.
+    /// The caller that submitted it.
     pub peer: String,
     /// The address that its sender stands for at this relay.
     pub speaker: String,
-    /// Who gets it, and how.
+    /// The recipients and the way of delivery.
     pub recipients: Vec<Recipient>,
     /// How urgent it is.
     pub priority: Priority,
@@ -291,7 +291,7 @@ pub fn admit(
 }
 
 /// Whether the word of a sender about consent is that of a person, or of an organisation for its own: an agent cannot agree
-/// for people. Whoever may send as a person was checked before.
+/// for people. An earlier check decides which callers may send as a person.
 fn may_grant(document: &Document<'_>, peer: &Peer, proof: Proof) -> bool {
     is_human(document.sender()) || peer.is_person() || peer.domain.is_some() || proof.is_firm
 }
@@ -449,7 +449,7 @@ fn answer_by(
     }
 }
 
-/// Who gets it, and how.
+/// The recipients and the way of delivery.
 fn recipients(document: &Document<'_>, rules: &RelayRules) -> Result<Vec<Recipient>, Rejection> {
     let envelope = document.envelope();
     let routing = envelope.routing();

@@ -33,7 +33,7 @@ impl Handler {
     }
 }
 
-/// Who gets a message, and how.
+/// A recipient of a message and the way of delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipient {
     /// The address.
@@ -100,8 +100,7 @@ impl DeliveryState {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
     }
 
-    /// What goes into the log when a delivery gets from another state into this one: that it was delivered, or became a dead
-    /// letter.
+    /// The event to log when a delivery enters this state from another one: that it was delivered, or became a dead letter.
     pub fn event_after(self, before: Self) -> Option<EventKind> {
         match self {
             Self::Failed => Some(EventKind::Failed),
@@ -145,7 +144,7 @@ pub struct Delivery {
     pub read_at: Option<Timestamp>,
     /// When it was acknowledged.
     pub acknowledged_at: Option<Timestamp>,
-    /// When it was given up.
+    /// When it became a dead letter.
     pub failed_at: Option<Timestamp>,
     /// Why the last attempt failed.
     pub reason: Option<String>,
@@ -191,7 +190,7 @@ impl Delivery {
         self.reason = reason.map(str::to_owned);
     }
 
-    /// Brings it into a state, if that may follow the present one. What goes into the log about its message.
+    /// Brings it into a state, if that may follow the present one. Returns the event to log for its message.
     pub fn reach(
         &mut self,
         state: DeliveryState,
@@ -246,7 +245,7 @@ impl Delivery {
         self.state == DeliveryState::Queued && self.leased_at == leased_at
     }
 
-    /// Records the result of an attempt that counts. What goes into the log about its message.
+    /// Records the result of an attempt that counts. Returns the event to log for its message.
     pub fn finish(&mut self, attempt: &Attempt, at: Timestamp) -> Option<Event<'static>> {
         self.attempts = self.attempts.saturating_add(1);
         match attempt {
@@ -261,8 +260,8 @@ impl Delivery {
         }
     }
 
-    /// Records that the program of its recipient failed on it, if it [is in hand](Self::is_in_hand). What goes into the log
-    /// about its message.
+    /// Records that the program of its recipient failed on it, if it [is in hand](Self::is_in_hand). Returns the
+    /// event to log for its message.
     pub fn note_failure(&mut self, is_final: bool, at: Timestamp) -> Option<Event<'static>> {
         let reason = program_failure(is_final);
         let state = match is_final {

@@ -18,7 +18,7 @@ use super::peer::{Peer, is_human};
 use super::route::Routes;
 use crate::audit::{Event, EventDetail, EventKind};
 use crate::consent::{Claim, Pii, RevocationChanges, is_same_scope, is_sensitive, legible, scopes};
-use crate::store::{Record, StoreError};
+use crate::store::Record;
 use crate::verdict::VerdictWord;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::name::same_name;
@@ -64,13 +64,13 @@ pub struct HoldReason {
     pub deciders: Vec<String>,
 }
 
-/// What is looked at to tell whether a message is held.
+/// The parts of a message that decide whether it is held.
 pub(super) struct Looked<'l> {
     pub(super) envelope: &'l Envelope<'l>,
     pub(super) claim: Option<&'l Claim>,
     pub(super) verdict: VerdictWord,
     pub(super) peer: &'l Peer,
-    /// Who had the relay say it, where it says what others wrote.
+    /// The caller on whose behalf the relay sends it.
     pub(super) behalf: Option<&'l str>,
     pub(super) recipients: &'l [Recipient],
     pub(super) routes: &'l Routes,
@@ -103,7 +103,7 @@ pub(super) fn held(holds: &[Hold], looked: &Looked<'_>) -> Option<HoldReason> {
 
 impl Looked<'_> {
     /// Whether a message has a scope: under this name or another of the same, `pii` also by `PII: present`, `custom` also by
-    /// a word that is not known. What can't be read may be any sensitive one.
+    /// a word that is not known. An unreadable value counts as every sensitive scope.
     fn says(&self, scope: &str) -> bool {
         let Some(claim) = self.claim else {
             return false;
@@ -153,14 +153,14 @@ impl Hold {
 }
 
 words! {
-    /// What becomes of a message that is held.
+    /// The decision about a held message.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum HoldChoice {
-        /// It is taken.
+        /// The message is accepted.
         Approve = "approved",
-        /// It is not.
+        /// The message is rejected.
         Refuse = "refused",
-        /// Nobody decided until its consent or its deadline ended.
+        /// Its consent or its deadline expired before a person decided.
         Lapse = "lapsed",
     }
 }
@@ -199,12 +199,12 @@ pub struct HoldDecided {
     pub reason: Option<String>,
 }
 
-/// What became of a decision.
+/// The result of a decision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ruling {
-    /// It is on record and carried out: the message is taken, at this place, or what its sender is told is owed.
+    /// It is on record and carried out: the message is accepted at this seq, or a notice to its sender is queued.
     Done(Option<(u64, Box<Admission>)>),
-    /// Somebody decided before.
+    /// The message was decided before.
     AlreadyDecided(HoldDecided),
     /// It was about another text than the one that is held.
     DigestMismatch,
@@ -221,9 +221,9 @@ pub struct HeldMessage {
     pub record: Record,
     /// The digest of its text, byte for byte.
     pub raw: Digest,
-    /// Who gets it, if it is approved.
+    /// The recipients, if it is approved.
     pub recipients: Vec<Recipient>,
-    /// Who handed it in.
+    /// The caller that submitted it.
     pub peer: String,
     /// Why it is held.
     pub held: HoldReason,
@@ -231,7 +231,7 @@ pub struct HeldMessage {
     pub expires: Option<Timestamp>,
     /// Until when it should be answered.
     pub answer_by: Option<Timestamp>,
-    /// What was decided.
+    /// The decision, once there is one.
     pub decided: Option<HoldDecided>,
 }
 
@@ -253,7 +253,7 @@ impl HoldDecision {
         }
     }
 
-    /// What goes into the log.
+    /// The event to log.
     pub fn event(&self) -> Event<'_> {
         let detail = EventDetail::default().with("by", &self.by);
         Event {
@@ -290,13 +290,13 @@ impl HeldMessage {
         self.decided.is_none()
     }
 
-    /// What may be shown of it: its text, while it waits and its consent holds (CON-005).
+    /// Its text, as long as it is held and its consent is valid (CON-005).
     pub fn text(&self, now: Timestamp) -> Option<&str> {
         let is_shown = self.is_waiting() && !self.record.is_expired(now);
         is_shown.then_some(self.record.text.as_str())
     }
 
-    /// Whether it was approved: then it is taken, and what is known about it is known elsewhere.
+    /// Whether it was approved: then it is accepted, and its record holds all facts about it.
     pub fn is_approved(&self) -> bool {
         let decided = self.decided.as_ref();
         decided.is_some_and(|d| d.choice == HoldChoice::Approve)
@@ -421,35 +421,4 @@ pub fn ended(
         "send it again with a later one.",
     );
     Some(Rejection::new(ErrorCode::Timeout, what, help))
-}
-
-/// What is kept about messages that are held. [`RelayStore::accept_batch`](super::RelayStore::accept_batch) holds them.
-pub trait HoldStore {
-    /// What waits for a decision, the oldest first.
-    fn waiting(&self, limit: usize) -> Result<Vec<HeldMessage>, StoreError>;
-
-    /// The message with an id that is held or was, whatever was decided.
-    fn held(&self, id: &str) -> Result<Option<HeldMessage>, StoreError>;
-
-    /// The messages, decided or not, whose ids begin with a text.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    fn held_by_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<HeldMessage>, StoreError>;
-
-    /// The latest of what waits for a decision and refers to an attachment so that it grants access.
-    fn held_referring(&self, digest: Digest, limit: usize) -> Result<Vec<HeldMessage>, StoreError>;
-
-    /// Carries a decision out: in one transaction it is on record, and the message is taken or what its sender is told is
-    /// owed.
-    ///
-    /// # Errors
-    /// If the store can't be written. Nothing was decided then.
-    fn decide(&mut self, decision: &HoldDecision) -> Result<Ruling, StoreError>;
-
-    /// What waits though its consent or its deadline has ended.
-    fn lapsed(&self, now: Timestamp, limit: usize) -> Result<Vec<HeldMessage>, StoreError>;
-
-    /// When the next one ends.
-    fn next_lapse(&self) -> Result<Option<Timestamp>, StoreError>;
 }

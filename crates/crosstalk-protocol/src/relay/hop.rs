@@ -97,7 +97,7 @@ pub fn hops_of(document: &Document<'_>) -> Vec<Option<Hop>> {
 /// Adds a hop to a message, and the relay to its `X-Route`, where there is one. Every other byte stays.
 ///
 /// # Errors
-/// What is wrong with the message, or the name of the relay; or which limit of an envelope the hop would break.
+/// If the message or the name of the relay is invalid, or the hop would exceed a limit of an envelope.
 pub fn add_hop(
     text: &str,
     received_at: Timestamp,

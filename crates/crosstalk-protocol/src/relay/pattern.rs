@@ -31,7 +31,7 @@ pub enum PatternError {
 }
 
 impl PatternError {
-    /// What happened, and what to do.
+    /// Explains what happened and what to do.
     pub fn explanation(self) -> Explanation {
         match self {
             Self::Empty => Explanation::new(
@@ -39,7 +39,7 @@ impl PatternError {
                 "write one, or the beginning of some and `*`, or `*` for all",
             ),
             Self::Star => Explanation::fact(
-                "a `*` stands at the end, for anything that follows, and nowhere else",
+                "a `*` is allowed only at the end, where it means anything that follows",
             ),
         }
     }

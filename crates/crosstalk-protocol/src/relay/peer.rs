@@ -26,8 +26,8 @@ pub enum Role {
     Admin,
     /// A program that watches the relay: it reads the metrics, and nothing else.
     Monitor,
-    /// Whoever signed a message, with a key that the operator did not pin. It speaks for the sender of that message, also
-    /// where that is the address of a person, and does not count as that person. No token has this role.
+    /// The signer of a message, with a key that the operator did not pin. It speaks for the sender of that message, even
+    /// if that is the address of a person, and does not count as that person. No token has this role.
     Signer,
 }
 
@@ -62,7 +62,7 @@ impl Role {
     }
 }
 
-/// Who is on the other side of a connection.
+/// The authenticated caller of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// What it is called in logs and records: the name of a token, `local`, `key:` and the id of a key, `domain:` and a
@@ -136,8 +136,8 @@ impl Peer {
             && !is_local
     }
 
-    /// Whoever signed a message, if the key is one of the sender: it is pinned for this address, or the domain of the
-    /// address vouches for it. That a signature holds says nothing about the sender, who is a claim. It counts as a person
+    /// The signer of a message, if the key belongs to the sender: it is pinned for this address, or the domain of the
+    /// address vouches for it. A valid signature alone does not prove the sender, which is a claim. It counts as a person
     /// only where the operator pinned the key: a domain, and a first contact, can be anybody's.
     pub fn signer(verdict: &Verdict, trust: &Trust, sender: &str) -> Option<Self> {
         let pkid = verdict

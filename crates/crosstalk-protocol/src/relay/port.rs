@@ -94,12 +94,12 @@ impl<S> RelayStore for S where
 {
 }
 
-/// What many ask for: one of its kind.
+/// Shortcuts for a single item.
 impl dyn RelayStore + '_ {
     /// The message with an id, indexed or not.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn record(&self, id: &str) -> Result<Option<Record>, StoreError> {
         let ids = RecordQuery::Ids(vec![id.to_owned()]);
         Ok(self.records(ids).await?.pop())
@@ -108,7 +108,7 @@ impl dyn RelayStore + '_ {
     /// The deliveries of a message.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn deliveries_of(&self, id: &str) -> Result<Vec<Delivery>, StoreError> {
         let of_each = self.deliveries(vec![id.to_owned()]).await?;
         Ok(of_each.into_iter().flatten().collect())
@@ -117,7 +117,7 @@ impl dyn RelayStore + '_ {
     /// The message with an id that is or was held.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn held_message(&self, id: &str) -> Result<Option<HeldMessage>, StoreError> {
         Ok(self.held(HeldQuery::Id(id.to_owned())).await?.pop())
     }
@@ -125,7 +125,7 @@ impl dyn RelayStore + '_ {
     /// The consent with a name.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn grant(&self, name: &str) -> Result<Option<Grant>, StoreError> {
         let names = GrantQuery::Named(vec![name.to_owned()]);
         let mut named = self.grants(names).await?.into_iter();
@@ -150,7 +150,7 @@ pub trait Intake {
 /// A message that was handed in, and what became of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Acceptance {
-    /// What became of it.
+    /// The outcome.
     pub outcome: AcceptOutcome,
     /// The message.
     pub admission: Box<Admission>,

@@ -1,4 +1,4 @@
-//! Notices that a relay sends by itself: a message did not arrive, was not answered in time, was refused by a person, or a
+//! Notices that a relay sends by itself: a message did not arrive, was not answered in time, was rejected by a person, or a
 //! consent was revoked.
 //!
 //! The same thing always gets the same id, so that what is said again after a crash is known.
@@ -103,7 +103,7 @@ pub fn retried(record: &Record, to: &str, since: Timestamp) -> Option<String> {
     notice.message(id).build().ok()
 }
 
-/// The id of the notice of [`retried`]. The notice is settled once the program has answered, or is given up.
+/// The id of the notice of [`retried`]. The notice is settled by the answer of the program or by a dead letter.
 pub fn retried_id(record: &Record, to: &str, since: Timestamp) -> String {
     let to = unicode::escape(to);
     let seed = format!("retried\n{}\n{to}\n{since}\n", record.digest);
@@ -224,7 +224,7 @@ fn cancellation(cancelled: &Cancelled, revoke: &Arrival) -> Builder {
         .body(refusal.detail())
 }
 
-/// What was revoked, cancelled and erased, and when.
+/// The message that confirms a REVOKE: the consents, deliveries and texts that it ended, and when.
 fn confirmation(revoke: &Arrival, withdrawn: &RevocationResult) -> Builder {
     let mut body = String::from("Revoked. This was done:\n");
     let mut line = |text: String| {

@@ -67,7 +67,7 @@ pub struct Routes {
     pub domains: Vec<String>,
     /// Whether messages are passed on to relays of other domains.
     pub federates: bool,
-    /// Whether addresses are refused that no route, name or domain of this relay covers.
+    /// Whether the relay rejects addresses that no route, name or domain of it covers.
     pub refuses_unknown: bool,
 }
 

@@ -4,28 +4,28 @@ use super::hop::hops_of;
 use crosstalk_envelope::words;
 use crosstalk_envelope::{Document, PublicKey, Signature, Timestamp, base64};
 
-/// What is found out about one hop.
+/// The result of checking one hop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HopStep {
     /// Its place, from 1.
     pub place: usize,
     /// The hop, as it is written: nothing if something that it needs is missing.
     pub hop: Option<super::Hop>,
-    /// What is wrong with it.
+    /// Its faults.
     pub faults: Vec<TraceFault>,
-    /// What its signature is worth.
+    /// The result of checking its signature.
     pub signed: HopSignature,
     /// Milliseconds since the hop before.
     pub since: Option<i64>,
 }
 
 words! {
-    /// What is wrong with a hop.
+    /// A fault of a hop.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum TraceFault {
         /// A number, a time, a name or a digest is missing or can't be read.
         Incomplete = "incomplete",
-        /// Its number is not its place: a hop is missing, or stands there twice.
+        /// Its number is not its position: a hop is missing, or occurs twice.
         Number = "number",
         /// Its `Previous-Digest` is not the digest of the hop before, or of the message.
         Broken = "broken",
@@ -57,7 +57,7 @@ impl TraceFault {
     }
 }
 
-/// What the signature of a hop is worth.
+/// The result of checking the signature of a hop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HopSignature {
     /// It fits a key that is known for this name.

@@ -6,29 +6,29 @@ use super::record::Record;
 use crate::verdict::VerdictWord;
 use crosstalk_envelope::Intent;
 
-/// What counts of a message that waits for an answer.
+/// The parts of a question that decide whether a message answers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asking<'a> {
     /// The right side of its direction line.
     pub receiver: &'a str,
-    /// Whom a POLL or a BROADCAST asks.
+    /// The parties that a POLL or a BROADCAST asks.
     pub targets: Vec<&'a str>,
     /// Whether it is a POLL: then it asks its targets alone.
     pub is_poll: bool,
-    /// Who has to act on it as long as nothing has settled it.
+    /// The party that has to act on it until it is settled.
     pub wait: Wait,
-    /// What was found out about its signature.
+    /// The result of checking its signature.
     pub verdict: VerdictWord,
 }
 
-/// What counts of an answer to it.
+/// The parts of an answer that decide whether it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answering<'a> {
     /// The left side of its direction line.
     pub sender: &'a str,
     /// Whether it was written here.
     pub is_mine: bool,
-    /// What was found out about its signature.
+    /// The result of checking its signature.
     pub verdict: VerdictWord,
 }
 

@@ -36,7 +36,7 @@ pub struct Arrival {
     /// The envelope that is kept, exported and shown. It passes the strict reading unless a v1.0 one was incomplete;
     /// for a verified message it is what was signed.
     pub text: String,
-    /// What came in, where that is another text.
+    /// The text as received, if it differs.
     pub received: Option<String>,
     /// Whether its text may be cut off.
     pub truncated: bool,
@@ -61,23 +61,23 @@ pub struct Arrival {
     pub replaces: Option<String>,
     /// The id that the envelope carries; none if it is to be kept under an id of its own.
     pub message: Option<String>,
-    /// What it is about.
+    /// Its subject.
     pub context: Option<String>,
     /// The intent as it was written.
     pub intent: Option<String>,
     /// The core intent that it means.
     pub meaning: Option<Intent>,
-    /// Whom a POLL or a BROADCAST asks.
+    /// The parties that a POLL or a BROADCAST asks.
     pub targets: Vec<String>,
     /// The text of the message.
     pub body: String,
     /// When it was written, by its own words: signed, or as its id says.
     pub written_at: Option<Timestamp>,
-    /// What was found out about its signature.
+    /// The result of checking its signature.
     pub verdict: VerdictWord,
     /// The key id that signed it, where the signature holds.
     pub pkid: Option<String>,
-    /// Whose it is.
+    /// The side that it comes from.
     pub side: Side,
     /// How it came.
     pub way: Way,
@@ -142,7 +142,7 @@ words! {
 }
 
 words! {
-    /// Whose message it is.
+    /// The side that a message comes from.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Side {
         /// It was written here.
@@ -155,7 +155,7 @@ words! {
 }
 
 words! {
-    /// Who has to act on a message next.
+    /// The party that has to act on a message next.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Wait {
         /// Nobody: it wants no answer, or has it.
@@ -187,15 +187,15 @@ pub struct ThreadHints {
 pub struct StoredMessage {
     /// The envelope.
     pub text: String,
-    /// What came in, where that is another text.
+    /// The text as received, if it differs.
     pub received: Option<String>,
     /// Whether its text may be cut off.
     pub truncated: bool,
-    /// What was found out about its signature.
+    /// The result of checking its signature.
     pub verdict: VerdictWord,
     /// The key id that signed it, where the signature holds.
     pub pkid: Option<String>,
-    /// Whose it is.
+    /// The side that it comes from.
     pub side: Side,
     /// How it came.
     pub way: Way,
@@ -210,7 +210,7 @@ pub struct StoredMessage {
 }
 
 impl Arrival {
-    /// What is kept of an envelope.
+    /// Makes the record of an envelope.
     ///
     /// ```
     /// use crosstalk_envelope::{Document, Reading, Timestamp, reply::ReceivedIds};
@@ -365,8 +365,8 @@ impl Arrival {
         self.verdict.is_signed()
     }
 
-    /// Whether ids in it may be made up: models write ids that nobody gave out. What is signed says what it means, and
-    /// in an archive answers may stand before their questions.
+    /// Whether ids in it may be made up: models write ids that nobody gave out. A signed message is taken at its word, and
+    /// in an archive answers may come before their questions.
     pub fn may_make_up(&self) -> bool {
         self.way == Way::Pasted && !self.holds()
     }
@@ -416,7 +416,7 @@ impl Arrival {
         }
     }
 
-    /// What an ACK or a NACK says about the delivery of the message that it answers: the state, and why that was refused.
+    /// What an ACK or a NACK says about the delivery of the message that it answers: the state, and why it was rejected.
     pub fn reports_delivery(&self) -> Option<(DeliveryState, Option<String>)> {
         match self.meaning.filter(|_| self.counts())? {
             Intent::Ack => Some((DeliveryState::Acknowledged, None)),
@@ -442,7 +442,7 @@ impl Arrival {
         )
     }
 
-    /// Who has to act on it next, as long as nothing has settled it. A chat that was exported is over: nobody waits for what
+    /// The party that has to act on it next, until it is settled. A chat that was exported is over: nobody waits for what
     /// was asked in it. A pasted REQUEST that only says thanks for an answer asks nothing, whatever the model called it.
     pub fn wait(&self) -> Wait {
         let asks = self.meaning.is_some_and(Intent::asks) && !self.only_thanks();
@@ -463,8 +463,8 @@ impl Arrival {
     }
 
     /// Whether it reads as an answer: its intent says so; it was pasted and has no intent that anybody knows, since models
-    /// forget the word and translate it; or a person filed it as the answer to a message. What was written here means what it
-    /// says, and so does an intent of somebody's own (`X-…`).
+    /// forget the word and translate it; or a person indexed it as the answer to a message. A message that was written here
+    /// is taken at its word, and so is a private intent (`X-…`).
     pub fn reads_as_answer(&self) -> bool {
         let is_own = |intent: &str| {
             intent
@@ -607,8 +607,8 @@ impl Arrival {
             && ids.all(|id| is_example_id(id))
     }
 
-    /// Whether it is an answer under the id of the message that it answers: models copy the id of the question. What is
-    /// signed says what it means.
+    /// Whether it is an answer under the id of the message that it answers: models copy the id of the question. A
+    /// signed message is taken at its word.
     pub fn copies_id_of(&self, question: &Record) -> bool {
         let is_answer = self.meaning.is_some_and(Intent::answers) || self.reads_as_answer();
         let names_it = self.parent.as_deref().is_none_or(|p| p == question.id);

@@ -46,7 +46,7 @@ pub struct IndexedMessage {
     pub meaning: Option<Intent>,
     /// When it came.
     pub at: Timestamp,
-    /// What was found out about its signature.
+    /// The result of checking its signature.
     pub verdict: VerdictWord,
     /// [`Arrival::counts`].
     pub counts: bool,
@@ -68,7 +68,7 @@ pub struct IndexedMessage {
     pub is_dismissed: bool,
     /// How many have answered it so that it counts.
     pub answered: u64,
-    /// Who has to act on it now.
+    /// The party that has to act on it now.
     pub wait: Wait,
 }
 
@@ -176,7 +176,7 @@ pub struct PlacedMessage {
     pub closes: bool,
 }
 
-/// What indexing changed about a message.
+/// The changes of a message by indexing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangedMessage {
     /// The message as it is now.
@@ -193,7 +193,7 @@ pub struct ChangedMessage {
     pub changes_dismissal: bool,
 }
 
-/// What indexing changed about a thread.
+/// The changes of a thread by indexing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangedThread {
     /// Its id.
@@ -204,7 +204,7 @@ pub struct ChangedThread {
     pub forgets_parties: bool,
 }
 
-/// What an adapter writes.
+/// The changes that an adapter writes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IndexChanges {
     /// Messages, by position.
@@ -223,7 +223,7 @@ struct MessageSlot {
     is_moved: bool,
     forgets_answers: bool,
     changes_dismissal: bool,
-    /// Who has answered, once that was asked for, and how many of them the store knows.
+    /// The parties that have answered, once they were queried, and how many of them the store knows.
     answered_by: Option<(Vec<String>, usize)>,
 }
 
@@ -293,7 +293,7 @@ impl<F: IndexFacts> Index<F> {
     /// Finds where a message belongs. What it says about threads and questions may be corrected: an id names one thing.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn place(&mut self, arrival: &mut Arrival) -> Result<PlacedMessage, F::Error> {
         let (mut candidates, named) = self.infer_question(arrival)?;
         // No thread is named after a message of another one, and no message after another thread.
@@ -322,7 +322,7 @@ impl<F: IndexFacts> Index<F> {
     /// Indexes a message in its thread, as the latest that came. The message that it settles.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn add(
         &mut self,
         seq: u64,
@@ -338,7 +338,7 @@ impl<F: IndexFacts> Index<F> {
     /// Indexes a message again of which more is known now. The message that it settles.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn renew(
         &mut self,
         seq: u64,
@@ -358,7 +358,7 @@ impl<F: IndexFacts> Index<F> {
     /// for [`judge`](Self::judge).
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn restore(&mut self, seq: u64, arrival: &Arrival, thread: String) -> Result<(), F::Error> {
         let message = IndexedMessage::of(seq, arrival, thread);
         self.follow(&message)?;
@@ -366,10 +366,10 @@ impl<F: IndexFacts> Index<F> {
         Ok(())
     }
 
-    /// What is to be written.
+    /// Returns the changes to write.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn finish(mut self) -> Result<IndexChanges, F::Error> {
         self.freshen_all()?;
         let mut messages: Vec<ChangedMessage> = self
@@ -507,10 +507,13 @@ impl<F: IndexFacts> Index<F> {
         };
         let leading = answers.iter().filter_map(|seq| self.get(*seq));
         let of_answer = leading.filter(leads).map(|m| m.thread.clone()).min();
+        // A thread that is surely the right one needs no look at the session.
+        let is_sure = of_parent.is_some() || (arrival.thread.is_some() && !arrival.may_make_up());
+        let session = arrival.session.as_deref().filter(|_| !is_sure);
         Ok(ThreadHints {
             of_parent,
             named_is_known,
-            of_session: match arrival.session.as_deref() {
+            of_session: match session {
                 Some(session) => self.thread_of_session(session)?,
                 None => None,
             },

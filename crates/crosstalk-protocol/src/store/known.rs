@@ -17,9 +17,9 @@ pub struct KnownMessage {
     pub generated: ReceivedIds,
     /// The digest of its canonical form.
     pub digest: Digest,
-    /// What was found out about its signature.
+    /// The result of checking its signature.
     pub verdict: VerdictWord,
-    /// Whose it is.
+    /// The side that it comes from.
     pub side: Side,
     /// The thread that it is in.
     pub thread: String,

@@ -1,15 +1,15 @@
 //! Finding the open question of an answer whose ids are wrong.
 //!
 //! Models forget ids, make them up, write a thread where a message belongs, and copy those of the example that taught them
-//! the format. Who was asked and answers means the question that waits for them; if several do, a person decides. An answer
-//! that names a question which does not wait for its sender, because they have answered it or somebody else was asked, means
-//! the only one of the thread that does.
+//! the format. An answer of an asked party belongs to the question that waits for it; if several do, a person decides. An
+//! answer that names a question which does not wait for its sender, because the sender has answered it or was not asked,
+//! belongs to the only question of the thread that does.
 
 use super::arrival::Arrival;
 use super::party::is_same_party;
 use crate::primer::is_example_id;
 
-/// What a store knows of the ids in a message.
+/// The facts of a store about the ids in a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedIds {
     /// Whether the message is here that it says it answers.
@@ -33,7 +33,7 @@ pub struct NamedIds {
 pub enum Lookup {
     /// Nowhere: its ids say what it answers, or it answers nothing.
     None,
-    /// In the thread where it is filed.
+    /// In the thread of the message.
     Here,
     /// In another thread, which it named in a wrong place.
     Thread(String),
@@ -48,7 +48,7 @@ pub enum Lookup {
 pub struct CandidateQuestion {
     /// Its id.
     pub id: String,
-    /// Who asks.
+    /// The party that asks.
     pub sender: String,
 }
 

@@ -7,7 +7,7 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use std::collections::HashMap;
 
-/// What became of a message.
+/// The outcome for a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StoreOutcome {
     /// It is kept.
@@ -69,7 +69,7 @@ pub struct Record {
     pub receiver: String,
     /// Who speaks.
     pub user: Option<String>,
-    /// What it is about.
+    /// Its subject.
     pub context: Option<String>,
     /// The intent as it was written.
     pub intent: Option<String>,
@@ -79,15 +79,15 @@ pub struct Record {
     pub at: Timestamp,
     /// When it was written, by its own words.
     pub written_at: Option<Timestamp>,
-    /// What was found out about its signature when it came.
+    /// The result of checking its signature on arrival.
     pub verdict: VerdictWord,
     /// The key id that signed it, where the signature holds.
     pub pkid: Option<String>,
-    /// Whose it is.
+    /// The side that it comes from.
     pub side: Side,
     /// How it came.
     pub way: Way,
-    /// Who has to act on it next.
+    /// The party that has to act on it next.
     pub wait: Wait,
     /// The digest of its canonical form.
     pub digest: Digest,
@@ -95,7 +95,7 @@ pub struct Record {
     pub expires: Option<Timestamp>,
     /// The envelope.
     pub text: String,
-    /// What came in, where that is another text.
+    /// The text as received, if it differs.
     pub received: Option<String>,
     /// Whether its text may be cut off.
     pub truncated: bool,
@@ -164,7 +164,7 @@ impl Record {
 pub struct Thread {
     /// Its id.
     pub id: String,
-    /// What it is about: the context of its first message.
+    /// Its subject: the context of its first message.
     pub context: Option<String>,
     /// The session of its first message.
     pub session: Option<String>,
@@ -200,7 +200,7 @@ pub struct Thread {
 /// How one question of a thread ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnsweredQuestion {
-    /// Who was asked.
+    /// The party that was asked.
     pub of: String,
     /// The error code of an ERROR, or the intent of one without a code and of a NACK; nothing if it was answered.
     pub failure: Option<String>,
@@ -234,14 +234,14 @@ impl AnsweredQuestion {
 /// A question that ended in an ERROR or a NACK, and was not answered since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedAnswer {
-    /// Who was asked.
+    /// The party that was asked.
     pub of: String,
     /// The error code, or the intent.
     pub code: String,
 }
 
 impl FailedAnswer {
-    /// What failed last, of answers in the order in which they came: a later answer of the same party makes up for it.
+    /// The last failure among answers in order of arrival: a later answer of the same party makes up for it.
     ///
     /// ```
     /// use crosstalk_protocol::store::{AnsweredQuestion, FailedAnswer};
@@ -263,14 +263,14 @@ impl FailedAnswer {
 /// A message that waits, and for whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenQuestion {
-    /// Who has to act next.
+    /// The party that has to act next.
     pub wait: Wait,
-    /// Whom it asks and who has not answered yet.
+    /// The parties that it asks and that have not answered yet.
     pub of: Vec<String>,
 }
 
 impl OpenQuestion {
-    /// What is open of a question: it asks its targets if it names any, else its receiver; those who answered are left out.
+    /// The open part of a question: it asks its targets, or its receiver if it has none, without those that answered.
     ///
     /// ```
     /// use crosstalk_protocol::store::{OpenQuestion, Wait};
@@ -301,7 +301,7 @@ fn add_party(list: &mut Vec<String>, name: &str) {
     }
 }
 
-/// What has to happen next in a thread.
+/// The next step in a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThreadState {
     /// It was closed.
@@ -347,7 +347,7 @@ impl ThreadState {
 }
 
 impl Thread {
-    /// Where it stands in a listing.
+    /// Its position in a listing.
     pub const fn position(&self) -> ThreadPosition {
         ThreadPosition {
             at: self.last_at,
@@ -355,7 +355,7 @@ impl Thread {
         }
     }
 
-    /// What has to happen next: what the person of this store has to do comes before what others have to do.
+    /// The next step: a task of the person of this store comes before the tasks of others.
     ///
     /// ```
     /// use crosstalk_protocol::store::{OpenQuestion, Thread, ThreadState, Wait};
@@ -396,7 +396,7 @@ impl Thread {
         parties.filter(is_person).collect()
     }
 
-    /// Whom its open questions of one kind ask, each one once.
+    /// The parties that its open questions of one kind ask, each once.
     pub fn awaited(&self, wait: Wait) -> Vec<String> {
         let mut names = Vec::new();
         for question in self.open.iter().filter(|q| q.wait == wait) {
@@ -413,11 +413,11 @@ impl Thread {
 pub struct AskedMessage {
     /// The message.
     pub record: Record,
-    /// Whom it asks and who has not answered yet.
+    /// The parties that it asks and that have not answered yet.
     pub of: Vec<String>,
 }
 
-/// What an id, or the beginning of one, means.
+/// The meaning of an id, or of the beginning of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReferenceMatch {
     /// A thread.
@@ -443,7 +443,7 @@ pub struct ThreadFilter {
     pub after: Option<ThreadPosition>,
 }
 
-/// Where a thread stands in a listing: by its latest message, the latest first.
+/// The position of a thread in a listing: by its latest message, the latest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ThreadPosition {
     /// When the latest message came.

@@ -23,7 +23,7 @@ pub struct Placement {
     pub answers: Option<String>,
 }
 
-/// What a move changes.
+/// The changes of a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Relocation {
     /// The message goes, and these with it, because they answer it: the ids, each after the one that it answers.
@@ -75,7 +75,7 @@ pub fn plan_relocation(
     Relocation::Moves(along.into_iter().map(str::to_owned).collect())
 }
 
-/// What became of a move.
+/// The result of a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Moved {
     /// The message is filed elsewhere now.

@@ -1,8 +1,9 @@
 //! Search terms as a person types them, and the text that is searched.
 
 use super::arrival::Arrival;
+use crosstalk_envelope::{CoreHeader, Document, Reading};
 
-/// What is looked for: every term has to be found.
+/// A search: a message has to match every term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
     /// The terms.
@@ -27,7 +28,7 @@ pub enum Field {
     From,
     /// The receiver.
     To,
-    /// What it is about.
+    /// Its subject.
     Context,
     /// The intent, as it was written or as it is meant.
     Intent,
@@ -61,7 +62,7 @@ impl Search {
         }
     }
 
-    /// The same for a person who may still be typing: the last word may go on, unless it stands in quotes. One letter alone
+    /// The same for a person who may still be typing: the last word may go on, unless it is in quotes. One letter alone
     /// would find almost everything, and has to be a word.
     ///
     /// ```
@@ -140,7 +141,7 @@ impl Search {
     /// Whether every term is found in a message. Words are compared without their case; an adapter with an index may also
     /// find words that differ in accents.
     pub fn finds(&self, arrival: &Arrival) -> bool {
-        let texts = searched_texts(arrival).map(|text| split(&text));
+        let texts = searched_texts(&arrival.text).map(|text| split(&text));
         let [_, context, sender, receiver, intent] = &texts;
         let is_found = |term: &Term| match term.field {
             None => texts.iter().any(|words| term.is_in(words)),
@@ -177,6 +178,9 @@ fn split(text: &str) -> Vec<String> {
 
 /// A text as it is searched: characters of scripts that write no spaces between words stand alone.
 pub fn searchable(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if stands_alone(c) {
@@ -190,16 +194,21 @@ pub fn searchable(text: &str) -> String {
     out
 }
 
-/// The searched text of a message: body, context, sender, receiver, intent.
-pub fn searched_texts(a: &Arrival) -> [String; 5] {
+/// The searched parts of the text of a message: body, context, sender, receiver, intent.
+pub fn searched_texts(text: &str) -> [String; 5] {
+    let document = Document::parse(text, Reading::Strict);
     let two = |one: &str, other: &str| searchable(&format!("{one} {other}"));
-    let meaning = a.meaning.map_or("", |m| m.as_str());
+    let header = |core| document.header(core).unwrap_or_default();
+    let meaning = document.envelope().meaning();
     [
-        searchable(&a.body),
-        searchable(a.context.as_deref().unwrap_or_default()),
-        two(&a.sender, a.user.as_deref().unwrap_or_default()),
-        searchable(&a.receiver),
-        two(a.intent.as_deref().unwrap_or_default(), meaning),
+        searchable(&document.body_text()),
+        searchable(header(CoreHeader::Context)),
+        two(document.sender(), header(CoreHeader::User)),
+        searchable(document.receiver()),
+        two(
+            header(CoreHeader::Intent),
+            meaning.map_or("", |m| m.as_str()),
+        ),
     ]
 }
 

@@ -104,7 +104,7 @@ struct DnsToml {
 }
 
 impl Trust {
-    /// Reads the text of a trust store. What it does not know, it refuses: a typo must not weaken trust.
+    /// Reads the text of a trust store. It rejects unknown entries: a typo must not weaken trust.
     ///
     /// ```
     /// use crosstalk_protocol::Trust;

@@ -5,7 +5,7 @@ use crate::dns::Dnssec;
 use crosstalk_envelope::{Diagnosis, ErrorCode};
 use serde::Serialize;
 
-/// What a program is told. The fields stand in this order.
+/// The verdict as data for programs. The fields are written in this order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VerdictReport {
     /// `crosstalk.verify/1`.
@@ -24,11 +24,11 @@ pub struct VerdictReport {
     pub algorithm: Option<String>,
     /// The fingerprint of the key that fits.
     pub fingerprint: Option<String>,
-    /// Who vouches for the key.
+    /// The authority that vouches for the key.
     pub trust: Option<&'static str>,
     /// Since when the key is pinned.
     pub since: Option<String>,
-    /// What DNSSEC says about the answer of the domain.
+    /// The DNSSEC status of the answer of the domain.
     pub dnssec: Option<&'static str>,
     /// Of the authentic head where there is one, else as received.
     pub sender: String,
@@ -38,9 +38,9 @@ pub struct VerdictReport {
     pub message: Option<String>,
     /// When it was signed, by its own words.
     pub signed_at: Option<String>,
-    /// What happened, for people.
+    /// The verdict as a sentence for people.
     pub sentence: String,
-    /// What to do next, for people.
+    /// The next step, as a sentence for people.
     pub next: String,
     /// The rule that decided against it.
     pub rule: Option<&'static str>,

@@ -5,7 +5,7 @@ use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::{Diagnosis, Timestamp};
 
 impl Verdict {
-    /// What happened, in one sentence.
+    /// The verdict in one sentence.
     pub fn sentence(&self) -> String {
         let id = self.pkid.as_deref().unwrap_or("nobody");
         match self.word {

@@ -1,4 +1,4 @@
-//! A key fits an envelope: who stands behind the key, and is the body what it signed?
+//! A key fits an envelope: who vouches for the key, and is the body what it signed?
 
 use super::{Case, Source, head};
 use crate::relay::authority;

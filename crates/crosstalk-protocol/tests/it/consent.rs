@@ -112,7 +112,7 @@ fn the_latest_word_of_each_consent_counts() {
     let mut thread = records(&[private(1, &yes), private(2, transfer)]);
     thread.push(revoke(3, "a", None, VerdictWord::Verified));
     assert_eq!(standing(&thread), [Revoked, Revoked]);
-    // What was revoked stays so under its name.
+    // A revoked consent stays revoked under its name.
     thread.push(records(&[private(4, &yes)]).remove(0));
     assert!(standing(&thread).iter().all(|s| *s == Revoked));
 }

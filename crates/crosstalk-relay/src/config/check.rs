@@ -38,7 +38,7 @@ impl Config {
     /// ```
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// If the text is not valid; the error says where.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let config: Self = toml::from_str(text).map_err(|e| ConfigError::new(e.to_string(), ""))?;
         config.check()?;
@@ -178,7 +178,7 @@ impl Config {
         doubts
     }
 
-    /// What the relay goes by, as far as it is configured.
+    /// The rules of the relay, as configured.
     pub fn rules(&self) -> RelayRules {
         let line = |r: &super::RouteEntry| {
             Some(Route {
@@ -207,7 +207,7 @@ impl Config {
             escalate_to: self.escalate_to.clone(),
             answer_within: self.answer_within.map(Duration::from_secs),
             consent: self.consent.policy(),
-            // What can't be read was refused when it was; if not, everything waits.
+            // `check` rejects unreadable rules. If one got here anyway, the relay holds every message.
             holds: self
                 .holds
                 .iter()

@@ -161,7 +161,7 @@ mod tests {
             ("by = [\"pigeon\"]", "pigeon"),
             ("intents = [\"SHOUT\"]", "SHOUT"),
             ("signature = [\"damaged\"]", "damaged"),
-            ("to = [\"a*b\"]", "stands at the end"),
+            ("to = [\"a*b\"]", "only at the end"),
             ("to = [\"*\"]\ndeciders = [\"claude://x\"]", "claude://x"),
             ("to = [\"*\"]\nwhy = \"a\\nb\"", "one line"),
             ("to = [\"*\"]\nwhom = 3", "whom"),

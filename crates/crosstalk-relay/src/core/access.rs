@@ -304,7 +304,7 @@ impl Access {
         &self.peer
     }
 
-    /// What the relay goes by.
+    /// The rules of the relay.
     pub(crate) fn rules(&self) -> &RelayRules {
         &self.rules
     }

@@ -28,7 +28,7 @@ impl Relay {
     /// Carries out what a person decided about a message that is held. Whether they may is asked before.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn decide(&self, held: &HeldMessage, wish: Wish) -> Result<Ruling, StoreError> {
         let refusal = match (wish.is_approved, &wish.reason) {
             (true, _) => None,
@@ -36,7 +36,7 @@ impl Relay {
                 let reason = reason.as_deref().unwrap_or("no reason was given");
                 let reason = reason.trim_end_matches('.');
                 let (what, help) = (
-                    // Who decided is not told. It was not the recipient.
+                    // The sender does not learn who decided, only that it was not the recipient.
                     format!(
                         "A person who decides at the relay refused this message before it reached {}: {}.",
                         escape(&held.record.receiver),
@@ -77,12 +77,12 @@ impl Relay {
         Ok(ruling)
     }
 
-    /// What a message proves about keys is taken over once it goes on; no key is pinned because a person let it pass.
+    /// Applies the key changes that an approved message proves; the approval of a person pins no key.
     async fn learn_from(&self, held: &HeldMessage) -> Result<(), StoreError> {
         if held.record.pkid.is_none() {
             return Ok(());
         }
-        // Once it is decided, its text is that of the message that was taken.
+        // After the decision, only the accepted message has its text.
         let Some(taken) = self.store().record(&held.record.id).await? else {
             return Ok(());
         };
@@ -106,7 +106,7 @@ impl Relay {
     /// Ends a held message that was not decided about in time.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub(crate) async fn lapse(&self, held: &HeldMessage) -> Result<Ruling, StoreError> {
         let at = self.now();
         let Some(refusal) = held.ended(at) else {

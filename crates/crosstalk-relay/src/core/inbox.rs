@@ -93,7 +93,7 @@ impl Relay {
     /// The messages that an address has not acknowledged, the oldest first.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn inbox(
         &self,
         address: &str,
@@ -111,7 +111,7 @@ impl Relay {
     /// What an address has got after a position; if nothing, waits for the next message until a time.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn next(
         &self,
         address: &str,

@@ -8,7 +8,7 @@ use crosstalk_protocol::relay::port::{LogProof, LogRoot};
 use crosstalk_protocol::store::StoreError;
 use std::sync::atomic::Ordering;
 
-/// With more than these to be filed, a checkpoint waits for a pause, but not longer than this, in milliseconds.
+/// With more messages than these to index, a checkpoint waits for a pause, but not longer than this, in milliseconds.
 const PRESSED: u64 = 1000;
 const PATIENCE: i64 = 10_000;
 
@@ -22,11 +22,11 @@ impl Relay {
         NoteKey::new(&self.shared.config().name, key.public())
     }
 
-    /// Writes down what waits, stores hashes, and signs a checkpoint if something is new. While more comes in than is filed,
+    /// Writes pending entries, stores hashes, and signs a checkpoint if something is new. While more comes in than is indexed,
     /// messages go first, and it is done less often.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn tend_log(&self) -> Result<(), StoreError> {
         self.log_rejections().await?;
         if self.metrics().backlog.load(Ordering::Relaxed) > PRESSED {
@@ -42,7 +42,7 @@ impl Relay {
     /// The checkpoint of everything that is in the log now; nothing if there is no key to sign it with.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn seal(&self) -> Result<Option<SignedCheckpoint>, StoreError> {
         let Some(key) = self.shared.key.as_ref().filter(|_| self.log_key().is_ok()) else {
             return Ok(None);
@@ -69,7 +69,7 @@ impl Relay {
     /// A checkpoint that covers an entry: the latest, if it does, else a new one.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn seal_over(&self, index: u64) -> Result<Option<SignedCheckpoint>, StoreError> {
         let latest = self.store().log_head().await?.checkpoint;
         match latest {
@@ -81,7 +81,7 @@ impl Relay {
     /// The receipt of an entry; nothing if there is none, or no key to sign it with.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn receipt(&self, index: u64) -> Result<Option<LogReceipt>, StoreError> {
         let Some(sealed) = self.seal_over(index).await? else {
             return Ok(None);

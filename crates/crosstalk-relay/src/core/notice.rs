@@ -36,7 +36,7 @@ impl Relay {
     /// Sends the notices that are in the queue now.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub(crate) async fn send_notices(&self) -> Result<(), StoreError> {
         // Others find the queue empty, instead of sending the same notices.
         let _turn = self.shared.notice_turn.lock().await;
@@ -74,8 +74,8 @@ impl Relay {
         }
     }
 
-    /// A REVOKE was taken, and this is what it took with it. What has to be said about it is owed, and whatever is left of
-    /// it in files is taken out, both beside the answer.
+    /// Logs an accepted REVOKE and its effects. The store has queued the notices about it, and the rest of the texts in
+    /// files is removed, both in the background.
     pub(super) fn log_revocation(&self, revoke: &str, withdrawn: &RevocationResult) {
         tracing::info!(
             id = revoke,

@@ -24,7 +24,7 @@ const ANSWERS: usize = 1_000;
 /// How many polls are remembered as they were counted last.
 const SUMMARIES: usize = 1024;
 
-/// Who is told that something came to a poll. Which polls have to be counted is known to the store.
+/// Wakes watchers of a poll when a message comes to it. The store knows which polls have to be counted.
 #[derive(Default)]
 pub(super) struct PollSignals {
     /// Ids and threads of polls that are watched, and by how many.
@@ -33,7 +33,7 @@ pub(super) struct PollSignals {
     changes: watch::Sender<u64>,
 }
 
-/// What is remembered of polls that were counted.
+/// Results of earlier counts.
 #[derive(Default)]
 pub(super) struct PollCache {
     counted: Mutex<HashMap<String, Counted>>,
@@ -93,7 +93,7 @@ pub(crate) struct PollWatch {
 }
 
 impl PollWatch {
-    /// What came before now is known.
+    /// Marks all messages up to now as seen.
     pub(crate) fn mark_unchanged(&mut self) {
         self.changes.mark_unchanged();
     }
@@ -123,7 +123,7 @@ impl Drop for PollWatch {
 pub struct PollStatus {
     /// The POLL.
     pub record: Record,
-    /// What is counted so far, or was when it was closed.
+    /// The count so far, or at the time of the close.
     pub collation: Collation,
     /// Up to when answers counted, once it is closed.
     pub closed_at: Option<Timestamp>,
@@ -146,7 +146,7 @@ impl PollStatus {
         is_over.or_else(|| self.collation.after_last().filter(|_| is_full))
     }
 
-    /// What may be shown of it now.
+    /// The part of the count that may be shown now.
     pub fn shown(&self) -> Collation {
         match self.closed_at {
             Some(_) => self.collation.clone(),
@@ -173,7 +173,7 @@ impl Relay {
     /// How a poll stands; nothing if there is none with this id that this relay counts.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn poll(&self, id: &str) -> Result<Option<PollStatus>, StoreError> {
         self.poll_at(id, None).await
     }
@@ -232,7 +232,7 @@ impl Relay {
     /// Closes a poll if its time has come: its result is sent, once. How it stands then.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn settle_poll(&self, id: &str) -> Result<Option<PollStatus>, StoreError> {
         let Some(standing) = self.poll(id).await? else {
             return Ok(None);
@@ -246,7 +246,7 @@ impl Relay {
     /// Closes a poll now: what came before a time counts, and the result is sent.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn close_poll(
         &self,
         id: &str,
@@ -298,10 +298,10 @@ impl Relay {
         Ok(Some(standing))
     }
 
-    /// The ids of polls, the latest first, in parts; filed ones only.
+    /// The ids of indexed polls, the latest first, in parts.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn polls(&self, page: Page) -> Result<(Vec<Record>, bool), StoreError> {
         let Ok(search) = Search::parse("intent:poll") else {
             return Ok((Vec::new(), false));
@@ -320,7 +320,7 @@ impl Relay {
     /// not count it.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub async fn poll_summary(&self, record: &Record) -> Result<Option<PollSummary>, StoreError> {
         let thread = self.store().thread(&record.thread).await?;
         let (messages, last) = thread.map_or((0, String::new()), |t| (t.messages, t.last));
@@ -366,7 +366,7 @@ impl Relay {
     /// were.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub(crate) async fn settle_polls(&self, most: usize) -> Result<usize, StoreError> {
         let (now, within) = (self.now(), self.poll_within());
         let due = self.store().due_polls(now, within, most).await?;
@@ -395,7 +395,7 @@ impl Relay {
     /// When something has to be done next.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub(crate) async fn next_times(&self) -> Result<NextTimes, StoreError> {
         self.store().next_times(self.poll_within()).await
     }
@@ -468,10 +468,10 @@ fn standing(
         let id = result.envelope().message;
         !results.iter().any(|known| Some(known.id.as_str()) == id)
     });
-    // The first is the one to who asked; another one may wait for a person.
+    // The first one goes to the party that asked; another one may wait for a person.
     let is_other = unsent.next() == Some(true);
     let lacks_one = is_other || unsent.any(|is_unsent| is_unsent);
-    // What was erased can't be counted again: what came out stays what it was, unless more is known than then.
+    // Erased ballots can't be counted again: the earlier result stays, unless more answers are known now.
     let known = told.and_then(|r| r.answers).unwrap_or(usize::MAX);
     let is_past = is_other && collation.answers <= known;
     if let Some(told) = told.filter(|_| is_past) {
@@ -519,7 +519,7 @@ fn own_result(document: &Document<'_>, record: &Record, poll: &str) -> bool {
         && document.envelope().hops().next().is_none()
 }
 
-/// Who may close a poll besides the operator.
+/// The party that may close a poll besides the operator.
 pub(crate) fn initiator(standing: &PollStatus) -> &str {
     let call: &PollCall = standing.collation.call();
     &call.initiator

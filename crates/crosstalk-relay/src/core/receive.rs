@@ -3,7 +3,7 @@
 use super::access::{Access, REFERENCES};
 use super::answer::{Asked, Waiter};
 use super::verification::Verification;
-use super::{Relay, Shared};
+use super::{Relay, RelayState};
 use crate::config::FirstContact;
 use crate::metrics::Metrics;
 use crate::port::Later;
@@ -25,7 +25,7 @@ use tokio::time::Instant;
 /// After how many seconds to try again when the store has trouble.
 const SOON: u32 = 5;
 
-/// What became of a message.
+/// The outcome for a message.
 #[derive(Clone, Debug)]
 pub enum Received {
     /// It is on disk.
@@ -122,13 +122,23 @@ fn temporary(document: &Document<'_>, code: ErrorCode, reason: &str) -> Received
 }
 
 /// A message that may be accepted, as far as it can be told without a look at what came before.
-pub(crate) struct Prepared {
-    document: Document<'static>,
+pub(crate) struct Prepared<'t> {
+    document: Document<'t>,
     verification: Verification,
     /// The caller that speaks for its sender.
     peer: Peer,
     at: Timestamp,
     admission: Box<Admission>,
+}
+
+impl Prepared<'_> {
+    /// The message with a copy of its text.
+    pub(crate) fn into_owned(self) -> Prepared<'static> {
+        Prepared {
+            document: self.document.into_owned(),
+            ..self
+        }
+    }
 }
 
 impl Relay {
@@ -146,7 +156,11 @@ impl Relay {
     }
 
     /// Reads what a request brought and checks it, as far as that needs no look at what came before.
-    pub(crate) async fn begin(&self, bytes: &[u8], peer: &Peer) -> Result<Prepared, Received> {
+    pub(crate) async fn begin<'t>(
+        &self,
+        bytes: &'t [u8],
+        peer: &Peer,
+    ) -> Result<Prepared<'t>, Received> {
         let refused = |refusal| self.count(unread(None, refusal, None));
         if bytes.len() > limit::ENVELOPE_BYTES {
             let (what, help) = (
@@ -167,11 +181,10 @@ impl Relay {
         prepared.map_err(|refused| self.finish(text, peer, refused))
     }
 
-    /// Accepts a message that was prepared for a caller: it is on disk when this returns, unless it is refused.
-    pub(crate) async fn accept(&self, prepared: Prepared, peer: &Peer) -> Received {
-        let text = prepared.document.source().to_owned();
-        let received = self.keep(prepared).await;
-        self.finish(&text, peer, received)
+    /// Accepts a message that was prepared for a caller: it is on disk when this returns, unless it is rejected.
+    pub(crate) async fn accept(&self, prepared: Prepared<'_>, peer: &Peer) -> Received {
+        let (document, received) = self.keep(prepared).await;
+        self.finish(document.source(), peer, received)
     }
 
     /// Puts on record what became of an envelope.
@@ -187,7 +200,7 @@ impl Relay {
     /// came out of a poll.
     pub async fn say(&self, text: &str) -> Received {
         let received = match self.prepare(text, &Peer::itself()).await {
-            Ok(prepared) => self.keep(prepared).await,
+            Ok(prepared) => self.keep(prepared).await.1,
             Err(refused) => refused,
         };
         self.count(received)
@@ -204,7 +217,7 @@ impl Relay {
     }
 
     /// Reads an envelope, checks its signature and who hands it in: everything that needs no look at what came before.
-    async fn prepare(&self, text: &str, peer: &Peer) -> Result<Prepared, Received> {
+    async fn prepare<'t>(&self, text: &'t str, peer: &Peer) -> Result<Prepared<'t>, Received> {
         let mut document = Document::parse(text, Reading::Strict);
         document.check();
         let at = self.now();
@@ -291,7 +304,7 @@ impl Relay {
             }
         }
         Ok(Prepared {
-            document: document.into_owned(),
+            document,
             verification,
             peer,
             at,
@@ -299,7 +312,8 @@ impl Relay {
         })
     }
 
-    async fn keep(&self, prepared: Prepared) -> Received {
+    /// Keeps a message. It comes back with what became of it.
+    async fn keep<'t>(&self, prepared: Prepared<'t>) -> (Document<'t>, Received) {
         let Prepared {
             document,
             verification,
@@ -307,9 +321,22 @@ impl Relay {
             at,
             admission,
         } = prepared;
+        let received = self.keep_admitted(&document, &verification, &peer, at, admission);
+        let received = received.await;
+        (document, received)
+    }
+
+    async fn keep_admitted(
+        &self,
+        document: &Document<'_>,
+        verification: &Verification,
+        peer: &Peer,
+        at: Timestamp,
+        admission: Box<Admission>,
+    ) -> Received {
         let Acceptance { outcome, admission } = match self.store().accept(admission).await {
             Ok(acceptance) => acceptance,
-            Err(error) => return store_trouble(&document, &error),
+            Err(error) => return store_trouble(document, &error),
         };
         let (seq, index, since, ids, is_new, is_held) = match outcome {
             AcceptOutcome::Accepted {
@@ -335,16 +362,16 @@ impl Relay {
                 is_new,
                 ids,
             } => (0, index, since, ids, is_new, true),
-            AcceptOutcome::Rejected(refusal) => return declined(&document, refusal, None),
+            AcceptOutcome::Rejected(refusal) => return declined(document, refusal, None),
         };
         // A message that is held teaches nothing yet. A new or revoked key that could not be recorded when the message came
         // first is recorded when it comes again.
-        let teaches = verification.verdict.pkid().is_some() && (is_new || announces(&document));
+        let teaches = verification.verdict.pkid().is_some() && (is_new || announces(document));
         if teaches && !is_held {
-            let learned = Box::pin(self.shared.learn(&document, &verification, &peer, at)).await;
+            let learned = Box::pin(self.shared.learn(document, verification, peer, at)).await;
             if learned.is_err() {
                 let reason = "The relay could not record what the message says about a key";
-                return temporary(&document, ErrorCode::Rate, reason);
+                return temporary(document, ErrorCode::Rate, reason);
             }
         }
         let config = self.config();
@@ -458,7 +485,7 @@ impl Relay {
         (received, true)
     }
 
-    /// Who may answer a message, if it asks for something.
+    /// The parties that may answer a message, if it asks for something.
     fn asked(&self, envelope: &Envelope<'_>) -> Option<Asked> {
         let routing = envelope.routing();
         let receiver = envelope.receiver.as_str();
@@ -527,7 +554,7 @@ fn unproven_hop() -> Rejection {
     )
 }
 
-impl Shared {
+impl RelayState {
     /// What the configuration says against a key that is seen for the first time.
     fn distrusts(&self, verdict: &Verdict) -> Option<Rejection> {
         let is_new = matches!(

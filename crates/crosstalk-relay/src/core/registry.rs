@@ -1,7 +1,7 @@
 //! The tokens and agents of the store, as the relay goes by them. Each look asks the store whether they changed, since this or
 //! another process may make and revoke tokens at any time: a change counts from the moment that its caller was told so.
 
-use super::{Relay, Shared};
+use super::{Relay, RelayState};
 use crate::config::Config;
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::Trust;
@@ -9,13 +9,17 @@ use crosstalk_protocol::relay::port::{RegistrySnapshot, RegistryVersion, RelaySt
 use crosstalk_protocol::relay::{Binding, Pattern, Peer, RelayRules};
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The registry as of the last look.
-pub(super) struct Registry {
+pub(super) struct RegistryCache {
     known: RwLock<Arc<Registered>>,
-    /// Held while a change is taken over, so that an older state never takes the place of a newer one.
-    turn: tokio::sync::Mutex<()>,
+    /// How many looks at the store have begun.
+    begun: AtomicU64,
+    /// The number of the last look that succeeded. Held while the store is looked at, so that an older state never takes the
+    /// place of a newer one.
+    turn: tokio::sync::Mutex<u64>,
 }
 
 /// The registry in one version.
@@ -82,10 +86,11 @@ impl Registered {
     }
 }
 
-impl Registry {
+impl RegistryCache {
     pub(super) fn new(snapshot: &RegistrySnapshot) -> Self {
         Self {
             known: RwLock::new(Registered::of(snapshot)),
+            begun: AtomicU64::default(),
             turn: tokio::sync::Mutex::default(),
         }
     }
@@ -95,15 +100,13 @@ impl Registry {
         Arc::clone(&known.unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn set(&self, snapshot: &RegistrySnapshot) -> Arc<Registered> {
-        let new = Registered::of(snapshot);
+    fn set(&self, snapshot: &RegistrySnapshot) {
         let known = self.known.write();
-        *known.unwrap_or_else(PoisonError::into_inner) = Arc::clone(&new);
-        new
+        *known.unwrap_or_else(PoisonError::into_inner) = Registered::of(snapshot);
     }
 
     /// Keeps others from taking over a change.
-    pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+    pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, u64> {
         self.turn.lock().await
     }
 }
@@ -145,24 +148,23 @@ impl Relay {
     }
 }
 
-impl Shared {
+impl RelayState {
+    /// The registry now. Requests that come together share a look at the store that begins after all of them came.
     async fn registry(&self) -> Result<Arc<Registered>, StoreError> {
-        let known = self.registry.known();
-        match self.store.registry(Some(known.version)).await? {
-            None => Ok(known),
-            Some(_) => Box::pin(self.take_over_registry()).await,
+        let before = self.registry.begun.load(Ordering::SeqCst);
+        // The requests that are there already come first.
+        tokio::task::yield_now().await;
+        let mut last = self.registry.turn().await;
+        if *last <= before {
+            let number = self.registry.begun.fetch_add(1, Ordering::SeqCst) + 1;
+            let version = self.registry.known().version;
+            if let Some(snapshot) = self.store.registry(Some(version)).await? {
+                self.change_rules(|rules| register(rules, &snapshot));
+                self.registry.set(&snapshot);
+            }
+            *last = number;
         }
-    }
-
-    async fn take_over_registry(&self) -> Result<Arc<Registered>, StoreError> {
-        let _turn = self.registry.turn().await;
-        let known = self.registry.known();
-        // Another caller may have taken it over meanwhile, or there is a still newer one.
-        let Some(snapshot) = self.store.registry(Some(known.version)).await? else {
-            return Ok(known);
-        };
-        self.change_rules(|rules| register(rules, &snapshot));
-        Ok(self.registry.set(&snapshot))
+        Ok(self.registry.known())
     }
 
     /// Goes by a registry that was read in this turn.

@@ -76,7 +76,7 @@ impl RejectionLog {
         change(&mut minute.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes that a message that could be read was refused. What may come again a moment later is none.
+    /// Records the rejection of a readable message. A temporary rejection, which the sender may retry, is not recorded.
     pub(super) fn note(&self, text: &str, peer: &str, at: Timestamp, received: &Received) {
         let Received::Rejected {
             refusal, status, ..

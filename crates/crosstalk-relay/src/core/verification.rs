@@ -1,6 +1,6 @@
 //! Verifies the signature of a message, finds who speaks for its sender, and records what the message says about keys.
 
-use super::{Relay, Shared};
+use super::{Relay, RelayState};
 use crate::config::FirstContact;
 use crate::port::Keyring;
 use crosstalk_envelope::name::{SYSTEM, same_host};
@@ -82,35 +82,25 @@ impl TrustSnapshot {
 /// How many signatures of strangers are checked at once.
 const STRANGERS: usize = 1;
 
-/// Checks signatures, off the threads that serve requests. Strangers wait in a line of their own, so that however many they
-/// are, a caller with a credential does not wait for them.
+/// Checks signatures of strangers, off the threads that serve requests and in a line of their own: however many they are, a
+/// caller with a credential does not wait for them. For such a caller, the thread that serves the request does the work: handing
+/// it to another one takes as long as checking a signature.
 pub(super) struct Verifier {
-    callers: Arc<Semaphore>,
     strangers: Arc<Semaphore>,
 }
 
 impl Default for Verifier {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            callers: Arc::new(Semaphore::new(cores)),
             strangers: Arc::new(Semaphore::new(STRANGERS)),
         }
     }
 }
 
 impl Verifier {
-    /// Does the work for a caller when it is their turn; nothing if the relay stops meanwhile.
-    async fn run<T: Send + 'static>(
-        &self,
-        peer: &Peer,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<T> {
-        let line = match peer.is_stranger() {
-            true => &self.strangers,
-            false => &self.callers,
-        };
-        let turn = Arc::clone(line).acquire_owned().await.ok()?;
+    /// Does the work for a stranger when it is their turn; nothing if the relay stops meanwhile.
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let turn = Arc::clone(&self.strangers).acquire_owned().await.ok()?;
         let work = tokio::task::spawn_blocking(move || {
             let done = work();
             // Not before: the work goes on when the caller has gone.
@@ -134,9 +124,9 @@ fn is_of_domain(document: &Document<'_>) -> bool {
         .is_none_or(|domain| authority(document.sender()).is_some_and(|own| same_host(own, domain)))
 }
 
-impl Shared {
+impl RelayState {
     /// The verdict about a message. The domain of its key is asked where the relay federates and no answer is kept. What
-    /// it says is kept when the message is taken: strangers can name domains without end.
+    /// it says is kept when the message is accepted: strangers can name domains without end.
     ///
     /// Nothing if the relay stops meanwhile.
     pub(super) async fn verify_message(
@@ -167,16 +157,20 @@ impl Shared {
             verdict,
             asked: None,
         };
-        let owned = Arc::new(document.clone().into_owned());
-        let check = |answer: Option<DnsAnswer>| {
-            let (document, trust) = (Arc::clone(&owned), Arc::clone(&trust));
-            self.verifier.run(peer, move || {
-                let question = VerifyContext {
-                    dns: answer.as_ref(),
-                    ..VerifyContext::of_relay(at)
-                };
-                verify(&document, &trust, &question)
-            })
+        let decide = move |document: &Document<'_>, trust: &Trust, answer: Option<DnsAnswer>| {
+            let question = VerifyContext {
+                dns: answer.as_ref(),
+                ..VerifyContext::of_relay(at)
+            };
+            verify(document, trust, &question)
+        };
+        let check = async |answer: Option<DnsAnswer>| {
+            if !peer.is_stranger() {
+                return Some(decide(document, &trust, answer));
+            }
+            let (document, trust) = (document.clone().into_owned(), Arc::clone(&trust));
+            let work = move || decide(&document, &trust, answer);
+            self.verifier.run(work).await
         };
         let (resolver, domain) = match (&self.resolver, domain_to_ask(document)) {
             (Some(resolver), Some(domain)) if self.config().federation.enabled => {
@@ -249,9 +243,18 @@ impl Shared {
         let DnsAnswer::Keys { keys, .. } = resolver.keys(&hop.received_by).await else {
             return None;
         };
-        let owned = document.clone().into_owned();
-        let is_proven = move || keys.iter().any(|key| check_hop(&owned, key).is_ok());
-        if !self.verifier.run(peer, is_proven).await? {
+        let has_signed = move |document: &Document<'_>| {
+            let mut keys = keys.iter();
+            keys.any(|key| check_hop(document, key).is_ok())
+        };
+        let is_proven = match peer.is_stranger() {
+            false => has_signed(document),
+            true => {
+                let owned = document.clone().into_owned();
+                self.verifier.run(move || has_signed(&owned)).await?
+            }
+        };
+        if !is_proven {
             return None;
         }
         // As SYSTEM it reports about what was sent to it, and says nothing else.
@@ -289,7 +292,7 @@ impl Shared {
         Ok(Some((record, deliveries)))
     }
 
-    /// Takes over what a message that was taken proves about keys, and pins one at first contact, if the configuration
+    /// Applies the key changes that an accepted message proves, and pins a key at first contact, if the configuration
     /// says so and a credential speaks for its sender. What a domain said, and a first contact, may be lost: then the
     /// domain is asked again, and the next contact is the first.
     ///

@@ -3,7 +3,7 @@
 
 mod output;
 
-use super::{AttemptOutcome, Blame, DeliveryHandler, DeliveryJob, Reply};
+use super::{AttemptOutcome, Blame, DeliveryHandler, DeliveryJob, HandlerReply};
 use crate::config::{ExecInput, RouteEntry};
 use crate::port::Later;
 use crosstalk_api::client::one_line;
@@ -124,7 +124,7 @@ async fn converse(
     group: &ProcessGroup,
     (record, input): (&Record, String),
     most: u64,
-) -> Result<Option<Reply>, AttemptOutcome> {
+) -> Result<Option<HandlerReply>, AttemptOutcome> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feed = async move {
         if let Some(mut stdin) = stdin {

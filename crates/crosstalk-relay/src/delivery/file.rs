@@ -61,7 +61,7 @@ fn drop_into(folder: &Path, id: &str, bytes: &[u8]) -> io::Result<()> {
         ))
     });
     if written.is_err() {
-        // What is half written is not left behind; if that fails too, the first fault is what counts.
+        // Removes the half-written file; if that fails too, the first fault is the one to report.
         let _ = fs::remove_file(&temporary);
     }
     written?;

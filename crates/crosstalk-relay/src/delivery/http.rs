@@ -1,6 +1,6 @@
 //! Posts a message to an HTTP endpoint, whose response may be the answer.
 
-use super::{AttemptOutcome, Blame, DeliveryHandler, DeliveryJob, Reply};
+use super::{AttemptOutcome, Blame, DeliveryHandler, DeliveryJob, HandlerReply};
 use crate::config::RouteEntry;
 use crate::file::{open_regular, read_bounded};
 use crate::port::Later;
@@ -130,7 +130,7 @@ fn read_answer(answer: &HttpResponse) -> AttemptOutcome {
         return outcome_of_rejection(rejection_of(answer));
     }
     AttemptOutcome::Delivered {
-        answer: Some(Reply::Envelopes(vec![text.to_owned()])),
+        answer: Some(HandlerReply::Envelopes(vec![text.to_owned()])),
     }
 }
 
@@ -143,7 +143,7 @@ fn read_plain_answer(answer: &HttpResponse) -> AttemptOutcome {
     let text = answer.text().unwrap_or_default().trim();
     let is_reply = is_text && answer.status == 200 && !text.is_empty() && !text.starts_with("[[");
     AttemptOutcome::Delivered {
-        answer: is_reply.then(|| Reply::Text(text.to_owned())),
+        answer: is_reply.then(|| HandlerReply::Text(text.to_owned())),
     }
 }
 

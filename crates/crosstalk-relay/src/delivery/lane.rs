@@ -75,7 +75,7 @@ pub(crate) fn name(config: &Config, to: &str, by: Handler) -> String {
     format!("{} {}", by.as_str(), place.unwrap_or_default())
 }
 
-/// What comes first: the most urgent, then the oldest.
+/// The order of the queue: the most urgent first, then the oldest.
 type QueuePosition = (Priority, u64, Reverse<usize>);
 
 #[derive(Default)]

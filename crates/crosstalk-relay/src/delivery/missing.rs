@@ -19,7 +19,7 @@ pub struct Missing {
     pub what: &'static str,
     /// The addresses of the route, or the folder.
     pub name: String,
-    /// What is missing, and what to do.
+    /// The missing part, and what to do.
     pub reason: String,
 }
 

@@ -1,7 +1,7 @@
 //! Federation: passes a message on to the relay of another domain (HTP-080 to HTP-082).
 
 use super::http::{outcome_of_rejection, request_of};
-use super::{AttemptOutcome, DeliveryHandler, DeliveryJob, Reply};
+use super::{AttemptOutcome, DeliveryHandler, DeliveryJob, HandlerReply};
 use crate::core::Relay;
 use crate::port::Later;
 use crosstalk_api::client::{SendResult, rejection_of};
@@ -151,7 +151,7 @@ fn read_receipt(job: &DeliveryJob, answer: &HttpResponse) -> AttemptOutcome {
             answer,
             ..
         }) => AttemptOutcome::Delivered {
-            answer: Some(Reply::Envelopes(vec![answer])),
+            answer: Some(HandlerReply::Envelopes(vec![answer])),
         },
         _ => AttemptOutcome::later(
             ErrorCode::Route,

@@ -19,9 +19,9 @@ use crosstalk_protocol::{
 };
 use std::time::Instant;
 
-/// What came back from the other side.
+/// The response of the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum HandlerReply {
     /// Envelopes, in a form that the strict reading takes. Each of them is sent.
     Envelopes(Vec<String>),
     /// Plain text.
@@ -83,7 +83,7 @@ const MAX_QUESTIONS_PER_MINUTE: u32 = 60;
 pub(super) async fn accept_reply(
     relay: &Relay,
     job: &DeliveryJob,
-    reply: Reply,
+    reply: HandlerReply,
     asking: &RateLimiter,
 ) -> Result<(), AttemptOutcome> {
     if job.follow_up.is_none() && takes_no_answer(&job.record) {
@@ -92,9 +92,9 @@ pub(super) async fn accept_reply(
     let asks = expects_answer(job.asked().meaning);
     let speaker = speaker(relay, job);
     let texts: Vec<Result<String, BuildError>> = match reply {
-        Reply::Text(_) if !asks => Vec::new(),
-        Reply::Text(body) => vec![respond(job, &speaker, answer_id(relay, job), &body)],
-        Reply::Envelopes(printed) => {
+        HandlerReply::Text(_) if !asks => Vec::new(),
+        HandlerReply::Text(body) => vec![respond(job, &speaker, answer_id(relay, job), &body)],
+        HandlerReply::Envelopes(printed) => {
             let mut texts = Vec::new();
             // Before the first one is sent, all of them are looked at.
             for (number, text) in printed.iter().enumerate() {
@@ -369,11 +369,11 @@ async fn endless_since(relay: &Relay, record: &Record) -> Option<Record> {
 }
 
 impl Relay {
-    /// What a message to an agent follows up, if it is the reply to an ESCALATE or a REQUEST of this agent. Nothing once the
-    /// time of the question is over. Who may speak for its sender was checked when it came in.
+    /// The question that a message to an agent follows up, if it is the reply to an ESCALATE or a REQUEST of this agent.
+    /// Nothing once the question has expired. The intake has checked already who may speak for its sender.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub(crate) async fn find_follow_up(
         &self,
         agent: &str,

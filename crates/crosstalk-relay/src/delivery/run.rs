@@ -48,11 +48,11 @@ const MAX_OVERDUE: usize = 64;
 struct Dispatcher {
     relay: Relay,
     handlers: Arc<Handlers>,
-    /// What is leased, and how often it was tried before.
+    /// The leased deliveries, and how often each was tried before.
     held: HashMap<Key, (u32, HeldLease)>,
     /// When the leases were renewed.
     renewed: Timestamp,
-    /// What was leased anew before it was seen that the attempt before had ended.
+    /// Deliveries that were leased again before the end of the earlier attempt was noticed.
     again: HashMap<Key, DueDelivery>,
     running: JoinSet<Effect>,
     tasks: HashMap<Id, (Key, String)>,
@@ -163,7 +163,7 @@ impl Dispatcher {
                     return NextTimes::default();
                 }
             };
-            // What is leased by this dispatcher is due again later.
+            // Deliveries that this dispatcher has leased are due again later.
             if next.delivery.is_none_or(|at| at > now) {
                 return next;
             }
@@ -195,7 +195,7 @@ impl Dispatcher {
                 self.hold(key, lane, due);
             }
             self.give_back(surplus, GIVEN_BACK_TIME).await;
-            // What is urgent begins before the rest is looked at.
+            // Urgent deliveries begin before the rest is read.
             self.begin();
             if is_none {
                 return next;

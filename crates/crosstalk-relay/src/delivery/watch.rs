@@ -141,7 +141,7 @@ async fn take(relay: &Relay, peer: &Peer, path: PathBuf) {
 enum Unread {
     /// It may work at the next look.
     Now(String),
-    /// It is nothing that is taken.
+    /// It is not a file that the relay accepts.
     Never(String),
 }
 
@@ -214,7 +214,7 @@ fn move_away(path: &Path, reason: Option<&str>) -> io::Result<()> {
         }
         if let Some(reason) = reason {
             new.push(".reason.txt");
-            // What stands there in its place, a link perhaps, is not written to.
+            // `create_new` never writes through an existing file or link.
             let mut file = fs::File::create_new(target.join(new))?;
             writeln!(file, "{reason}")?;
             file.sync_all()?;

@@ -189,7 +189,7 @@ fn before(decided: &HoldDecided) -> HttpError {
     conflict(what, help)
 }
 
-/// What can't be decided, or not any more.
+/// The error for a message that can't be decided, or not any more.
 fn conflict(what: impl Into<String>, help: &str) -> HttpError {
     HttpError::forbidden(what, help).status(409)
 }

@@ -96,7 +96,7 @@ pub(super) async fn entries(
 ) -> Result<Json<LogEntries>, HttpError> {
     let asked = asked(&query, call.server.relay.now())?;
     if asked.texts.is_some() {
-        // What is over is not shown: that it is erased has to be in the log, too.
+        // Expired texts are not shown, and the log has to record that they were erased.
         housekeeping::expire(&call.server).await?;
     }
     let (store, texts) = (call.server.relay.store(), asked.texts);

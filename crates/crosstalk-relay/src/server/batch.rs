@@ -4,6 +4,7 @@ use super::body::{Body, BodyLimits, BodyReader};
 use super::media::Media;
 use super::response::{self, HttpError, Response};
 use super::router::Call;
+use crate::core::Prepared;
 use bytes::{Bytes, BytesMut};
 use crosstalk_envelope::limit;
 use crosstalk_envelope::registry::ErrorCode;
@@ -38,7 +39,8 @@ pub(super) async fn receive(
             return Err(fault.envelope());
         }
         let prepared = server.relay.begin(&piece, &caller.peer).await;
-        prepared.map_err(|refused| refused.answer().to_owned())
+        let owned = prepared.map(Prepared::into_owned);
+        owned.map_err(|refused| refused.answer().to_owned())
     };
     let accept = |prepared| async move {
         match prepared {
@@ -219,7 +221,7 @@ impl Pieces {
         self.text.split_to(length)
     }
 
-    /// What is left at the end, if it is anything.
+    /// The rest after the last message, if there is any.
     fn rest(&mut self) -> Option<Bytes> {
         let rest = std::mem::take(&mut self.text);
         (!self.is_cut && !is_blank(&rest)).then(|| rest.freeze())

@@ -45,7 +45,7 @@ pub struct Blobs {
 }
 
 impl Blobs {
-    /// Opens the folder `blobs` in a data folder, and makes it if need be. What was not complete is removed.
+    /// Opens the folder `blobs` in a data folder, or makes it. Incomplete uploads are removed.
     ///
     /// # Errors
     /// If it can't be made or read.
@@ -99,7 +99,7 @@ impl Blobs {
         self.changing.lock().await
     }
 
-    /// Removes attachments. What can't be removed is logged, and stays.
+    /// Removes attachments. One that can't be removed is logged, and stays.
     pub(super) async fn remove(&self, digests: Vec<Digest>) {
         if digests.is_empty() {
             return;

@@ -27,7 +27,7 @@ use tokio_rustls::TlsAcceptor;
 /// The largest head that is read at all; a smaller limit is answered in words.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// What is known about a connection.
+/// The facts about a connection.
 pub(super) struct Connection {
     /// The other side.
     pub(super) from: SocketAddr,

@@ -104,7 +104,7 @@ impl Credentials {
                 "send `Authorization: Bearer xt_…`.",
             ));
         };
-        // What is looked up is the hash: how long that takes says nothing about the secrets of others.
+        // The lookup uses the hash, so that its time reveals nothing about other secrets.
         let hash = Digest::of(secret.as_bytes()).0;
         let Some(token) = known.get(&hash) else {
             return Err(HttpError::unknown_peer(

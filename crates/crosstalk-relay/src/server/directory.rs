@@ -32,7 +32,7 @@ pub(super) async fn resolve(
     let relay = &call.server.relay;
     let mut names = NameTable::default();
     for (name, address) in &relay.config().names {
-        // What is no name stands for nothing.
+        // An invalid name resolves to nothing.
         let _ = names.add(name, address);
     }
     let dns = match name_to_ask(name, &names) {

@@ -26,7 +26,7 @@ struct Trail {
     bytes: usize,
 }
 
-/// What came before a message.
+/// The messages before a message.
 pub(super) struct Before {
     /// The messages that go along, the oldest first.
     pub(super) records: Vec<Record>,

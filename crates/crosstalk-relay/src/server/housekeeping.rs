@@ -14,7 +14,7 @@ const TOKENS: Duration = Duration::from_secs(2);
 const KEYS: Duration = Duration::from_secs(5);
 const MESSAGES: Duration = Duration::from_secs(60);
 const BLOBS: Duration = Duration::from_secs(3600);
-/// Traces of erased texts are taken out in steps, one after the other; then it is looked again now and then.
+/// The pause between two steps of removing traces of erased texts; then the one before the next check.
 const SCRUB: Duration = Duration::from_millis(50);
 const SCRUB_LATER: Duration = Duration::from_secs(60);
 /// How many messages or attachments are erased in one go: others write in between.
@@ -83,7 +83,7 @@ pub(super) async fn note_uses(server: &Server) -> Result<(), StoreError> {
     server.relay.store().change_registry(note).await.map(drop)
 }
 
-/// Erases messages that are too old, or have run out.
+/// Erases messages that are too old or have expired.
 async fn retire(server: &Server) -> Result<(), StoreError> {
     let now = server.relay.now();
     let days = server.relay.config().retention.days;
@@ -97,7 +97,7 @@ async fn retire(server: &Server) -> Result<(), StoreError> {
     erase(server, what).await
 }
 
-/// Erases messages that have run out.
+/// Erases messages that have expired.
 pub(super) async fn expire(server: &Server) -> Result<(), StoreError> {
     let what = Retention {
         before: None,

@@ -480,7 +480,7 @@ async fn in_hand(
     Ok(all)
 }
 
-/// What was said while a program was tried again, and is settled now.
+/// The notices about retries of a program that are settled now.
 fn settled(relay: &Relay, in_hand: &[InHand]) -> Vec<SettledNotice> {
     let of_each = in_hand.iter().flat_map(|InHand { delivery, asked }| {
         let since = (delivery.to.as_str(), delivery.queued_at);

@@ -88,7 +88,7 @@ async fn measure(server: &Server) -> Measured {
     }
 }
 
-/// What was counted and measured.
+/// The counters and the measured values.
 pub(super) async fn metrics(call: Call) -> Response {
     let server = &call.server;
     let mut out = Exposition::default();

@@ -294,7 +294,7 @@ fn refused(received: &Received, status: u16, as_json: bool) -> Response {
 pub(super) struct LoggedRejection {
     pub(super) code: &'static str,
     pub(super) rule: &'static str,
-    /// What happened, on one line of bounded length.
+    /// The reason, on one line of bounded length.
     pub(super) reason: String,
 }
 

@@ -1,5 +1,5 @@
 //! From a request to the handler that answers it. `axum` routes by the table of endpoints in `crosstalk-api`; every handler
-//! stands behind [`Guarded`], which checks the names of the relay, the credential, the rate and the requirement.
+//! runs after [`Guarded`], which checks the names of the relay, the credential, the rate and the requirement.
 
 use super::body::{Body, drain};
 use super::connection::Connection;

@@ -27,7 +27,7 @@ const MAX_MESSAGES: usize = 2_000;
 const MAX_BYTES: usize = 8 << 20;
 /// How much of a longer one is read at once, at most one message more: a text that is revoked meanwhile is not sent.
 const CHUNK_BYTES: usize = 64 << 10;
-/// How deep a tree goes. What answers something deeper stands beside it.
+/// The depth limit of a tree. An answer to a message at the limit is its sibling.
 const MAX_DEPTH: usize = 48;
 
 pub(super) async fn threads(
@@ -307,7 +307,7 @@ fn tree(nodes: Vec<ThreadNode>, records: &[Record]) -> Vec<ThreadNode> {
             .as_deref()
             .and_then(|p| places.get(p))
             .copied();
-        // An answer comes after what it answers; what is too deep stands beside its parent.
+        // An answer comes after its parent; one that is too deep is shown as a sibling of its parent.
         parent = parent.filter(|p| *p < place);
         while parent.is_some_and(|p| depths.get(p).is_some_and(|d| *d + 1 >= MAX_DEPTH)) {
             parent = parent.and_then(|p| parents.get(p).copied().flatten());

@@ -7,7 +7,7 @@ use crosstalk_envelope::{Algorithm, Document, ErrorCode, PrivateKey, Reading, Ti
 use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::port::{InboxEntry, MailboxChange};
 use crosstalk_protocol::relay::{
-    Admission, AdmissionCandidate, DeliveryState, Peer, RelayRules, RelayStore as _, admit,
+    Admission, AdmissionCandidate, DeliveryState, Peer, RelayRules, admit,
 };
 use crosstalk_protocol::{Trust, VerifyContext, verify};
 use crosstalk_relay::config::Config;

@@ -5,7 +5,7 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp};
 use crosstalk_protocol::relay::port::RelayStore;
-use crosstalk_protocol::relay::{RelayStore as _, Role, TokenRecord};
+use crosstalk_protocol::relay::{Role, TokenRecord};
 use crosstalk_protocol::{KeyStanding, KnownKey, Origin, Trust};
 use crosstalk_relay::config::{Config, Limits};
 use crosstalk_relay::core::{Relay, Setup};

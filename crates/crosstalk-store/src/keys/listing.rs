@@ -15,7 +15,7 @@ use crate::permission::Guard;
 pub struct KeyListing {
     /// The keys, by id, and those of one id by age.
     pub keys: Vec<StoredKey>,
-    /// What is wrong with the files of other keys.
+    /// The faults of the files of other keys.
     pub problems: Vec<KeyFileError>,
 }
 
@@ -53,7 +53,7 @@ impl KeyStore {
     /// Every key, those that were replaced included. No passphrase is needed, and no folder means no keys.
     ///
     /// # Errors
-    /// If the folder can't be read. What is wrong with a single key is in the answer.
+    /// If the folder can't be read. The answer holds the faults of single keys.
     pub fn list(&self) -> Result<KeyListing, KeyFileError> {
         let _lock = Lock::share(&self.folder, LABEL);
         self.scan()
@@ -70,7 +70,7 @@ impl KeyStore {
         let mut private: BTreeSet<PathBuf> = BTreeSet::new();
         for entry in entries {
             let name = entry.map_err(fault)?.file_name();
-            // What is hidden is a lock, or what is not finished.
+            // A hidden file is a lock or an unfinished write.
             let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else {
                 continue;
             };

@@ -9,7 +9,7 @@ use crosstalk_protocol::relay::port::{
 use std::collections::BTreeSet;
 
 /// A reference to an attachment, in a message that was accepted or is held.
-struct Reference<'s> {
+struct AttachmentReference<'s> {
     /// The number of an accepted message.
     seq: Option<u64>,
     peer: &'s str,
@@ -61,9 +61,9 @@ impl BlobIndex for MemoryRelay {
 
 impl State {
     /// All references to an attachment.
-    fn references(&self, digest: Digest) -> Vec<Reference<'_>> {
+    fn references(&self, digest: Digest) -> Vec<AttachmentReference<'_>> {
         let messages = self.messages.iter().filter_map(|(seq, m)| {
-            Some(Reference {
+            Some(AttachmentReference {
                 seq: Some(*seq),
                 peer: &m.peer,
                 at: m.stored.at,
@@ -71,7 +71,7 @@ impl State {
             })
         });
         let held = self.held.values().filter_map(|h| {
-            Some(Reference {
+            Some(AttachmentReference {
                 seq: None,
                 peer: &h.message.peer,
                 at: h.message.record.at,
@@ -140,7 +140,7 @@ impl State {
             let is_renewed = came.is_none_or(|at| *at > message.stored.at);
             let mut uploads = self.uploads.keys();
             let is_others = uploads.any(|(peer, d)| d == digest && *peer != message.peer);
-            let keeps = |r: &Reference<'_>| {
+            let keeps = |r: &AttachmentReference<'_>| {
                 let is_earlier = match r.seq {
                     Some(other) => other < seq,
                     None => r.at < message.stored.at,

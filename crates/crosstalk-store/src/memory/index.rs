@@ -1,4 +1,4 @@
-//! Indexing: the facts that the rules ask for, and what they change. Also what is taken out of the index again.
+//! Indexing: the facts that the rules ask for, the changes that they make, and the removal of entries.
 
 use super::State;
 use crosstalk_protocol::relay::ConversationId;
@@ -164,7 +164,7 @@ impl State {
             for thread in &threads {
                 index.recount(thread)?;
             }
-            // What they settled elsewhere is open again.
+            // Questions that they settled elsewhere are open again.
             answered.iter().try_for_each(|id| index.judge(id))
         });
     }

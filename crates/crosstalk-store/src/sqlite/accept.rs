@@ -4,7 +4,7 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::store::{Arrival, KnownMessage, Side, StoreOutcome, party};
+use crosstalk_protocol::store::{Arrival, KnownMessage, Side, StoreOutcome, party, searched_texts};
 use rusqlite::{Connection, Row, params};
 
 use super::derive::{self, INTAKE_ROW, IntakeRow};
@@ -294,7 +294,7 @@ pub(super) fn improve(
         return Ok(());
     };
     let now = row(db, seq)?;
-    if words::words(&before.arrival) != words::words(&now.arrival) {
+    if searched_texts(&before.arrival.text) != searched_texts(&now.arrival.text) {
         words::touch(db, seq)?;
     }
     indexed::renew(db, now)

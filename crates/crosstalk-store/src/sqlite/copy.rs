@@ -60,7 +60,7 @@ impl SqliteStore {
             disk::rename(&temporary, target).map_err(on_disk)
         });
         if copied.is_err() {
-            // What can't be removed does no harm.
+            // A leftover file does no harm.
             let _ = std::fs::remove_file(&temporary);
         }
         copied

@@ -13,7 +13,7 @@ use crate::sqlite::sql::{Columns as _, Sql as _, tuple};
 /// How many rows of the intake are in memory at once while everything is derived again.
 const ROWS: i64 = 256;
 
-/// A row of the intake as an arrival, and how it was filed.
+/// A row of the intake as an arrival, and the way that it was indexed.
 #[derive(Clone, Debug)]
 pub(super) struct IntakeRow {
     pub(super) seq: i64,

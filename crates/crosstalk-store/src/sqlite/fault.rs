@@ -15,7 +15,7 @@ pub(super) fn at(path: &Path, error: &rusqlite::Error) -> StoreError {
         rusqlite::Error::SqliteFailure(e, _) => (e.code, e.extended_code),
         // A table or a column is missing.
         rusqlite::Error::SqlInputError { msg, .. } => return damaged(path, msg),
-        // What was written was UTF-8.
+        // The store writes only UTF-8, so the file was damaged.
         rusqlite::Error::Utf8Error(..) => return damaged(path, &error.to_string()),
         _ if is_about_message(error) => return invalid(path, error),
         _ => return damaged(path, &error.to_string()),
@@ -168,7 +168,7 @@ pub(super) fn newer(path: &Path, theirs: u32, ours: u32) -> StoreError {
     )
 }
 
-/// The system refuses a file or folder.
+/// The system denies access to a file or folder.
 pub(super) fn unavailable(what: impl Into<String>, help: &str) -> StoreError {
     StoreError::new(StoreFault::Unavailable, what, help)
 }

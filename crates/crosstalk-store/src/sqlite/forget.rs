@@ -29,7 +29,7 @@ pub(super) fn forget(db: &Connection, thread: &str) -> SqlResult<u64> {
     // What waits for a person goes with them; what was decided stays on record, without its text.
     count += hold::forget(db, thread)?;
     words::ask_to_rewrite(db, Rewrite::All)?;
-    // What they settled elsewhere is open again.
+    // Questions that they settled elsewhere are open again.
     indexed::change(db, |index| {
         answered.iter().try_for_each(|id| index.judge(id))
     })?;

@@ -1,4 +1,4 @@
-//! What is indexed, in tables: reading it for the rules of indexing ([`Index`]), and writing what they changed.
+//! The tables of the index: reads facts for the rules of indexing ([`Index`]) and writes their changes.
 
 use crosstalk_envelope::{Intent, Timestamp};
 use crosstalk_protocol::VerdictWord;
@@ -10,7 +10,7 @@ use rusqlite::{Connection, Params, Row, params};
 
 use super::derive::IntakeRow;
 use super::fault::SqlResult;
-use crate::sqlite::sql::{Columns as _, Sql as _, number, position, value};
+use crate::sqlite::sql::{Sql as _, member, number, position, time, unknown, value};
 
 /// Reads what is indexed.
 pub(super) struct Facts<'c>(pub(super) &'c Connection);
@@ -26,34 +26,40 @@ macro_rules! messages {
     };
 }
 
+/// Reads the columns of `messages!`, by their positions: to look for names takes longer than to read.
 fn message(row: &Row<'_>) -> SqlResult<IndexedMessage> {
-    let meaning: Option<String> = row.get("meaning")?;
-    let verdict = row.member("trust", &VerdictWord::ALL)?;
-    let (is_mine, way) = (row.get("mine")?, row.word("way", Way::parse)?);
+    let text = |place: usize| SqlResult::Ok(row.get_ref(place)?.as_str_or_null()?);
+    let count = |place: usize| row.get(place).map(i64::unsigned_abs);
+    let wait = |place: usize| member("wait", &Wait::ALL, row.get(place)?);
+    let meaning = text(9)?;
+    let verdict = member("trust", &VerdictWord::ALL, row.get(11)?)?;
+    let (is_mine, way) = (row.get(16)?, text(22)?.unwrap_or_default());
+    let way = Way::parse(way).ok_or_else(|| unknown("way", way))?;
+    let targets = text(8)?.unwrap_or_default().lines();
     Ok(IndexedMessage {
-        seq: row.seq("seq")?,
-        id: row.get("id")?,
-        thread: row.get("thread")?,
-        names: row.get("names")?,
-        parent: row.get("parent")?,
-        session: row.get("session")?,
-        sender: row.get("sender")?,
-        receiver: row.get("receiver")?,
-        targets: row.lines("targets")?,
+        seq: count(0)?,
+        id: row.get(1)?,
+        thread: row.get(2)?,
+        names: row.get(3)?,
+        parent: row.get(4)?,
+        session: row.get(5)?,
+        sender: row.get(6)?,
+        receiver: row.get(7)?,
+        targets: targets.map(str::to_owned).collect(),
         meaning: meaning.and_then(|m| Intent::ALL.iter().copied().find(|i| i.as_str() == m)),
-        at: row.time("at")?,
+        at: Timestamp::from_millis(row.get(10)?),
         verdict,
-        counts: row.get("counts")?,
-        settles: row.get("settles")?,
-        closes: row.get("closes")?,
-        reopens: row.get("reopens")?,
+        counts: row.get(12)?,
+        settles: row.get(13)?,
+        closes: row.get(14)?,
+        reopens: row.get(15)?,
         is_mine,
         joins: is_mine || (verdict == VerdictWord::Verified && way != Way::Relayed),
-        asks: row.member("asks", &Wait::ALL)?,
-        needs: row.seq("needs")?,
-        is_dismissed: row.get("dismissed")?,
-        answered: row.seq("answered")?,
-        wait: row.member("wait", &Wait::ALL)?,
+        asks: wait(17)?,
+        needs: count(18)?,
+        answered: count(19)?,
+        wait: wait(20)?,
+        is_dismissed: row.get(21)?,
     })
 }
 
@@ -72,17 +78,24 @@ impl IndexFacts for Facts<'_> {
     }
 
     fn thread(&self, id: &str) -> SqlResult<Option<IndexedThread>> {
-        let sql = "SELECT * FROM thread WHERE id = ?1";
+        let sql = "SELECT messages, waiting, asked, first_at, first_seq, last_at, last_seq, \
+            closed_at, closed_seq, firm_seq FROM thread WHERE id = ?1";
         let found = self.0.find(sql, params![id], |row| {
+            let count = |place: usize| row.get(place).map(i64::unsigned_abs);
+            let position = |place: usize| {
+                let seq: Option<i64> = row.get(place)?;
+                SqlResult::Ok(seq.map(i64::unsigned_abs))
+            };
+            let at = |place: usize| row.get(place).map(Timestamp::from_millis);
             Ok(IndexedThread {
-                messages: row.seq("messages")?,
-                waiting: row.seq("waiting")?,
-                asked: row.seq("asked")?,
-                first: (row.time("first_at")?, row.seq("first_seq")?),
-                last: (row.time("last_at")?, row.seq("last_seq")?),
-                closed_at: row.opt_time("closed_at")?,
-                closed_seq: row.opt_seq("closed_seq")?,
-                firm_seq: row.opt_seq("firm_seq")?,
+                messages: count(0)?,
+                waiting: count(1)?,
+                asked: count(2)?,
+                first: (at(3)?, count(4)?),
+                last: (at(5)?, count(6)?),
+                closed_at: time(row.get(7)?),
+                closed_seq: position(8)?,
+                firm_seq: position(9)?,
                 parties: Vec::new(),
             })
         })?;
@@ -93,11 +106,11 @@ impl IndexFacts for Facts<'_> {
             ORDER BY first_seq, place";
         thread.parties = self.0.all(sql, params![id], |row| {
             Ok(IndexedParty {
-                key: row.get("party")?,
-                address: row.get("address")?,
-                first_seq: row.seq("first_seq")?,
-                place: row.seq("place")?,
-                counts: row.get("counts")?,
+                key: row.get(0)?,
+                address: row.get(1)?,
+                first_seq: row.get(2).map(i64::unsigned_abs)?,
+                place: row.get(3).map(i64::unsigned_abs)?,
+                counts: row.get(4)?,
             })
         })?;
         Ok(Some(thread))
@@ -172,7 +185,7 @@ pub(super) fn change<T>(
 pub(super) struct Batch<'c> {
     db: &'c Connection,
     pub(super) index: Index<Facts<'c>>,
-    /// What came of the messages, in the order of their positions.
+    /// The messages of the batch, by ascending seq.
     arrivals: Vec<(u64, Arrival)>,
 }
 
@@ -292,7 +305,7 @@ fn insert_message(db: &Connection, change: &ChangedMessage, a: &Arrival) -> SqlR
     Ok(())
 }
 
-/// What may change about a message that is indexed: its thread, who has answered it, and who has to act.
+/// Updates the parts of an indexed message that can change: its thread, its answers, and the party that has to act.
 fn update_message(db: &Connection, change: &ChangedMessage) -> SqlResult<()> {
     let m = &change.message;
     let seq = number(m.seq);

@@ -4,9 +4,8 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::Rejection;
 use crosstalk_protocol::consent::{
-    Assurance, Claim, CoveredMessage, Grant, GrantFilter, Judge, LedgerStore, Revocation,
-    RevocationChanges, RevocationFacts, RevocationOrder, RevocationResult, Terms, grant_event,
-    plan_cascade,
+    Assurance, Claim, CoveredMessage, Grant, GrantFilter, Judge, Revocation, RevocationChanges,
+    RevocationFacts, RevocationOrder, RevocationResult, Terms, grant_event, plan_cascade,
 };
 use crosstalk_protocol::relay::DeliveryState;
 use crosstalk_protocol::store::{Arrival, KnownMessage, StoreError, StoreOutcome};
@@ -21,7 +20,7 @@ use super::search::SearchIndex;
 use super::{SqliteStore, accept, log};
 use crate::sqlite::sql::{Columns as _, Sql as _, number, tuple, value};
 
-/// How far traces of erased texts are taken out: nothing to do, words to be written anew, the log to be emptied.
+/// The progress of removing traces of erased texts: nothing to do, words to be written anew, the log to be emptied.
 const CLEAN: i64 = 0;
 const BEGIN: i64 = 1;
 const MERGE: i64 = 2;
@@ -113,7 +112,7 @@ fn follow(db: &Connection, outcome: &StoreOutcome, terms: &Terms) -> SqlResult<R
         return nothing;
     };
     let seq = number(found.seq);
-    // What is known and on record stays as it is: else a copy would bring a revoked consent back.
+    // A recorded consent stays as it is: else a copy would bring a revoked consent back.
     if !is_new && is_on_record(db, seq, terms)? {
         return nothing;
     }
@@ -237,7 +236,7 @@ pub(super) fn revoke(
     Ok(plan.result)
 }
 
-/// What is under consents, and under all that go back to them.
+/// The messages under consents, and under all consents that derive from them.
 fn revocation_facts(db: &Connection, order: &RevocationOrder) -> SqlResult<RevocationFacts> {
     let mut facts = RevocationFacts::default();
     let (mut places, mut held) = (BTreeSet::new(), BTreeSet::new());
@@ -252,7 +251,7 @@ fn revocation_facts(db: &Connection, order: &RevocationOrder) -> SqlResult<Revoc
         if let Some(grant) = find(db, &id)? {
             facts.on_record.insert(id.clone(), grant.revoked.is_some());
         }
-        // What is erased already is not erased again.
+        // Texts that are erased already are skipped.
         let sql = "SELECT u.seq FROM consent_use u JOIN intake i ON i.seq = u.seq WHERE \
             u.consent = ?1 AND i.text <> ''";
         places.extend(db.all(sql, params![id], value::<i64>)?);
@@ -287,12 +286,14 @@ fn covered(db: &Connection, seq: i64) -> SqlResult<CoveredMessage> {
     })
 }
 
-impl LedgerStore for SqliteStore {
-    fn grant(&self, id: &str) -> Result<Option<Grant>, StoreError> {
+impl SqliteStore {
+    /// The consent with a name.
+    pub fn grant(&self, id: &str) -> Result<Option<Grant>, StoreError> {
         self.read(|db| find(db, id))
     }
 
-    fn grants(&self, filter: &GrantFilter) -> Result<Vec<Grant>, StoreError> {
+    /// Consents, the latest first.
+    pub fn grants(&self, filter: &GrantFilter) -> Result<Vec<Grant>, StoreError> {
         self.read(|db| {
             let sql = format!(
                 "{GRANT} WHERE (?1 IS NULL OR granter = ?1) AND (?2 IS NULL OR (revoked_at IS NULL \
@@ -307,7 +308,9 @@ impl LedgerStore for SqliteStore {
         })
     }
 
-    fn under(&self, id: &str) -> Result<Vec<(String, bool)>, StoreError> {
+    /// The ids of the messages that are or were kept under a consent, with whether their text is still there, the oldest
+    /// first.
+    pub fn under(&self, id: &str) -> Result<Vec<(String, bool)>, StoreError> {
         self.read(|db| {
             let sql = "SELECT i.id, i.text <> '' FROM consent_use u JOIN intake i ON i.seq = \
                 u.seq WHERE u.consent = ?1 ORDER BY u.seq";
@@ -315,11 +318,17 @@ impl LedgerStore for SqliteStore {
         })
     }
 
-    fn known(&self, claim: &Claim, message: &str) -> Result<Vec<Grant>, StoreError> {
+    /// The consents that a message with this id names, and those that these go back to.
+    pub fn known(&self, claim: &Claim, message: &str) -> Result<Vec<Grant>, StoreError> {
         self.read(|db| named(db, claim.names(message)))
     }
 
-    fn accept_ruled(
+    /// Keeps a message of the person of this store and writes down what follows from it, if `judge` lets it pass by the consents
+    /// that its claim names. In one transaction: nothing is kept under a consent that is revoked meanwhile.
+    ///
+    /// # Errors
+    /// If the store can't be written. Nothing was kept then.
+    pub fn accept_ruled(
         &mut self,
         arrival: &Arrival,
         claim: &Claim,
@@ -337,7 +346,9 @@ impl LedgerStore for SqliteStore {
         })
     }
 
-    fn scrub(&mut self) -> Result<bool, StoreError> {
+    /// Removes the rest of erased texts from the files of the store, as far as no reader holds an older state. Returns true
+    /// if nothing is left.
+    pub fn scrub(&mut self) -> Result<bool, StoreError> {
         let stage = self.read(|db| index::progress(db, index::SCRUBBED))?;
         let next = match stage {
             CLEAN => return Ok(true),
@@ -373,8 +384,8 @@ impl SqliteStore {
     }
 
     /// Revokes a consent that another state of the same store says was revoked, as it says: the text of the REVOKE may be
-    /// erased there. Everything under the consent is erased here. What was revoked before gets the time and the REVOKE of the
-    /// other state. What became of it; nothing if the consent is not on record here.
+    /// erased there. Everything under the consent is erased here. A consent that is revoked already gets the time and the
+    /// REVOKE of the other state. Returns the result, or nothing if the consent is not on record here.
     ///
     /// # Errors
     /// If the store can't be read or written.

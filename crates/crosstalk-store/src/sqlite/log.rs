@@ -15,7 +15,7 @@ use crate::sqlite::sql::{Columns as _, Sql as _, number, position, tuple, value}
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::audit::{
-    self, Event, EventDetail, EventKind, Hash, LogEntry, LogQuery, LogStore, SignedCheckpoint,
+    self, Event, EventDetail, EventKind, Hash, LogEntry, LogQuery, SignedCheckpoint,
 };
 use crosstalk_protocol::relay::LoggedFacts;
 use crosstalk_protocol::relay::port::{LogHead, LogRoot};
@@ -70,7 +70,7 @@ pub(super) fn write_at(
     Ok(())
 }
 
-/// What the log says about a message now; nothing if it is not in the log.
+/// The current log entry of a message; nothing if it is not in the log.
 pub(super) fn logged(db: &Connection, seq: i64) -> SqlResult<Option<LoggedFacts>> {
     let sql = "SELECT i.digest, l.raw FROM intake i JOIN log l ON l.place = coalesce(i.renewed, \
         i.entry) WHERE i.seq = ?1";
@@ -166,37 +166,43 @@ pub(super) fn size(db: &Connection) -> SqlResult<u64> {
     Ok(last.map_or(0, |place| place.unsigned_abs() + 1))
 }
 
-impl LogStore for SqliteStore {
-    fn log_size(&self) -> Result<u64, StoreError> {
+impl SqliteStore {
+    /// How many entries there are.
+    pub fn log_size(&self) -> Result<u64, StoreError> {
         self.read(size)
     }
 
-    fn log_root(&self, wanted: u64) -> Result<Option<Hash>, StoreError> {
+    /// The root of the first so many entries; nothing if there are fewer.
+    pub fn log_root(&self, wanted: u64) -> Result<Option<Hash>, StoreError> {
         self.read(|db| match wanted <= size(db)? {
             true => audit::root(&mut Tiles::new(db), wanted).map(Some),
             false => Ok(None),
         })
     }
 
-    fn log_inclusion(&self, index: u64, wanted: u64) -> Result<Option<Vec<Hash>>, StoreError> {
+    /// The proof that an entry is among the first so many; nothing if it is not.
+    pub fn log_inclusion(&self, index: u64, wanted: u64) -> Result<Option<Vec<Hash>>, StoreError> {
         self.read(|db| match index < wanted && wanted <= size(db)? {
             true => audit::inclusion(&mut Tiles::new(db), index, wanted).map(Some),
             false => Ok(None),
         })
     }
 
-    fn log_consistency(&self, from: u64, to: u64) -> Result<Option<Vec<Hash>>, StoreError> {
+    /// The proof that the first so many entries are the beginning of more; nothing if there are fewer.
+    pub fn log_consistency(&self, from: u64, to: u64) -> Result<Option<Vec<Hash>>, StoreError> {
         self.read(|db| match from <= to && to <= size(db)? {
             true => audit::consistency(&mut Tiles::new(db), from, to).map(Some),
             false => Ok(None),
         })
     }
 
-    fn log_entries(&self, asked: &LogQuery) -> Result<Vec<LogEntry>, StoreError> {
+    /// Entries in their order.
+    pub fn log_entries(&self, asked: &LogQuery) -> Result<Vec<LogEntry>, StoreError> {
         self.read(|db| entry::entries(db, asked))
     }
 
-    fn log_index(&self, id: &str) -> Result<Option<u64>, StoreError> {
+    /// The index of the entry with which a message was accepted.
+    pub fn log_index(&self, id: &str) -> Result<Option<u64>, StoreError> {
         self.read(|db| {
             let sql = "SELECT coalesce(renewed, entry) FROM intake WHERE id = ?1";
             let entry: Option<Option<i64>> = db.find(sql, params![id], value)?;
@@ -204,27 +210,32 @@ impl LogStore for SqliteStore {
         })
     }
 
-    fn checkpoint(&self) -> Result<Option<SignedCheckpoint>, StoreError> {
+    /// The latest checkpoint that was kept.
+    pub fn checkpoint(&self) -> Result<Option<SignedCheckpoint>, StoreError> {
         self.read(latest_checkpoint)
     }
 
-    fn checkpoints(&self) -> Result<Vec<SignedCheckpoint>, StoreError> {
+    /// Every checkpoint that is kept, the oldest first: the latest, and one for each hour before.
+    pub fn checkpoints(&self) -> Result<Vec<SignedCheckpoint>, StoreError> {
         self.read(all_checkpoints)
     }
 
-    fn keep_checkpoint(&mut self, sealed: &SignedCheckpoint) -> Result<(), StoreError> {
+    /// Keeps a checkpoint.
+    pub fn keep_checkpoint(&mut self, sealed: &SignedCheckpoint) -> Result<(), StoreError> {
         self.keep_latest_checkpoint(sealed).map(drop)
     }
 
-    fn log(&mut self, events: &[Event<'_>]) -> Result<(), StoreError> {
+    /// Writes entries that are about no change of the store.
+    pub fn log(&mut self, events: &[Event<'_>]) -> Result<(), StoreError> {
         if events.is_empty() {
             return Ok(());
         }
         self.write(|db| events.iter().try_for_each(|e| append(db, e).map(drop)))
     }
 
-    fn store_hashes(&mut self, limit: usize) -> Result<bool, StoreError> {
-        // Who has nothing to do does not keep others from writing.
+    /// Stores hashes of entries that have none yet, so many groups of 256 at most. Whether there are more.
+    pub fn store_hashes(&mut self, limit: usize) -> Result<bool, StoreError> {
+        // Without work to do, this takes no write lock from others.
         match self.read(|db| tile::is_behind(db, size(db)?))? {
             true => self.write(|db| tile::store(db, size(db)?, limit)),
             false => Ok(false),

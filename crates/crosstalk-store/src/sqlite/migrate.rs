@@ -16,7 +16,7 @@ use crate::fault::{DiskError, FileAction};
 use crate::sqlite::sql::{Sql as _, tuple};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 14] = [
+const STEPS: [&str; 15] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
@@ -31,6 +31,7 @@ const STEPS: [&str; 14] = [
     schema::ROUTED,
     schema::SEARCH,
     schema::AUDITED,
+    schema::SLIM,
 ];
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;
@@ -48,7 +49,7 @@ const ROUTING: u32 = 12;
 /// The version that this program reads and writes.
 pub(super) const CURRENT: u32 = STEPS.len() as u32;
 
-/// What happened when a store was opened.
+/// The migration that opening a store made, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreOpening {
     /// The version that it had, if it was brought to a newer one.
@@ -57,7 +58,7 @@ pub struct StoreOpening {
     pub backup: Option<PathBuf>,
 }
 
-/// What the header of a file says.
+/// The state of a file, by its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileState {
     /// There is nothing in it.
@@ -84,7 +85,7 @@ pub(super) fn state(db: &Connection) -> SqlResult<FileState> {
     })
 }
 
-/// Brings a store to the version of this program, while no other process does. What is there is kept in a backup first.
+/// Brings a store to the version of this program, while no other process does. It makes a backup first.
 pub(super) fn migrate(path: &Path, db: &mut Connection) -> Result<StoreOpening, StoreError> {
     let fault = |e: rusqlite::Error| fault::at(path, &e);
     let _lock = Lock::wait(folder_of(path), &label_of(path)).map_err(on_disk)?;
@@ -191,7 +192,7 @@ fn refold(db: &Connection) -> SqlResult<()> {
         )?;
     }
     for (new, old) in changed("agent")? {
-        // What was declared last counts.
+        // The last declaration counts.
         db.execute(
             "DELETE FROM agent WHERE party IN (?1, ?2) AND at < (SELECT max(at) FROM agent WHERE party IN (?1, ?2))",
             params![old, new],
@@ -204,7 +205,7 @@ fn refold(db: &Connection) -> SqlResult<()> {
     Ok(())
 }
 
-/// A copy of the store as it is, beside it, on disk, for the owner alone. It stands in nobody's place.
+/// A copy of the store as it is, beside it, on disk, for the owner alone. It replaces no other file.
 fn back_up(path: &Path, version: u32) -> Result<PathBuf, StoreError> {
     let (folder, label) = (folder_of(path), label_of(path));
     let temporary = disk::temporary(folder, &label).map_err(on_disk)?;

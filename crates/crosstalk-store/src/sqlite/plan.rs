@@ -1,20 +1,20 @@
 //! Nothing that a store does day by day looks at a whole table.
 
 use super::SqliteStore;
+use super::relay::close;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::audit::{LogQuery, LogStore as _};
+use crosstalk_protocol::audit::LogQuery;
 use crosstalk_protocol::consent::Proof;
+use crosstalk_protocol::relay::port::{BlobQuery, Cursor, InboxQuery, RecordQuery, Upload};
 use crosstalk_protocol::relay::{
     Admission, Attempt, ConversationId, DeliveryState, DueDelivery, Handler, HoldChoice,
-    HoldDecision, HoldReason, HoldStore as _, InboxQuery, Lease, PollState, Priority, Recipient,
-    RelayStore as _, Retention, Ruling, Upload,
+    HoldDecision, HoldReason, Lease, PollState, Priority, Recipient, Retention, Ruling,
 };
 use crosstalk_protocol::store::{
-    Arrival, Moved, Page, Search, Side, Store as _, StoredMessage, ThreadFilter, ThreadPosition,
-    Way,
+    Arrival, Moved, Page, Search, Side, StoredMessage, ThreadFilter, ThreadPosition, Way,
 };
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use std::cell::RefCell;
@@ -202,16 +202,16 @@ fn use_relay(store: &mut SqliteStore) {
         ConversationId::Thread("U1".into()),
         ConversationId::Session("t".into()),
     ] {
-        store.is_party(&what, "ANN").unwrap();
+        store.read(|db| close::parties(db, &what)).unwrap();
     }
     store.index(9).unwrap();
     let inbox = InboxQuery {
-        address: "CLAUDE",
-        after: Some(1),
+        address: "CLAUDE".to_owned(),
+        after: Some(Cursor::new("1")),
         limit: 5,
     };
     assert!(!store.inbox_of(&inbox).unwrap().is_empty());
-    store.records_at(&[1, 2]).unwrap();
+    store.records(&RecordQuery::Seqs(vec![1, 2])).unwrap();
     store.record("R1").unwrap().unwrap();
     let due = store.due(now, now, 5).unwrap();
     assert_eq!(due.len(), 2);
@@ -266,11 +266,10 @@ fn use_relay(store: &mut SqliteStore) {
     let upload = Upload {
         digest,
         size: 1,
-        by: "ci",
+        by: "ci".to_owned(),
     };
     store.add_blob(&upload, now).unwrap();
     store.uploaded_bytes("ci", digest).unwrap();
-    store.is_unused(digest, Some("ci")).unwrap();
     store.handovers("T1", 0, 5).unwrap();
     for poll in store.due_polls(now, Some(1), 5).unwrap() {
         let states = [PollState::Open(Some(now)), PollState::Closed(now)];
@@ -278,10 +277,16 @@ fn use_relay(store: &mut SqliteStore) {
             store.count_poll(&poll, state).unwrap();
         }
     }
-    store.next_poll_end(Some(1)).unwrap();
+    store.next_times(Some(1)).unwrap();
     store.held_referring(digest, 5).unwrap();
     assert!(!store.referring(digest, 5).unwrap().is_empty());
-    store.referring_parties(digest, now, 5).unwrap();
+    let asked = BlobQuery {
+        digest,
+        by: Some("ci".to_owned()),
+        now,
+        limit: 5,
+    };
+    store.blob_use(&asked).unwrap();
     store.drop_blobs(now, 5).unwrap();
     let what = Retention {
         before: Some(now),
@@ -297,7 +302,7 @@ fn use_relay(store: &mut SqliteStore) {
             .items
             .is_empty()
     );
-    assert_eq!(store.retire(&what).unwrap().messages, 7);
+    assert_eq!(store.retire(&what).unwrap().count, 7);
 }
 
 /// Everything about messages that wait for a person.
@@ -312,7 +317,6 @@ fn hold(store: &mut SqliteStore, mut parcel: Admission) {
         store.lapsed(Timestamp::from_millis(10), 5).unwrap().len(),
         1
     );
-    store.next_lapse().unwrap();
     let decision = HoldDecision {
         id: held.record.id,
         digest: held.record.digest,

@@ -112,7 +112,7 @@ pub(super) fn search(db: &Connection, search: &Search, page: Page) -> SqlResult<
     list(db, &sql, asked, record, page.limit)
 }
 
-/// A search in the language of the index, of which nothing is left to what a person typed: words stand in quotes.
+/// A search in the query language of the index. All words are quoted, so that no input acts as an operator.
 fn expression(search: &Search) -> String {
     let terms: Vec<String> = search.terms.iter().map(term).collect();
     terms.join(" AND ")

@@ -22,20 +22,28 @@ pub(super) mod retire;
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::relay::port::{InboxEntry, InboxQuery, MaintenanceResult, Upload};
 use crosstalk_protocol::relay::{
-    AcceptOutcome, Admission, Agent, Attempt, ConversationId, DeadLetter, Delivery, DeliveryState,
-    DueDelivery, DuePoll, Errand, FilledSearch, HandedOut, InboxEntry, InboxQuery, IndexProgress,
-    Lease, PollState, RelayStore, Retention, RetiredCount, SearchProgress, StoreGauges,
-    TokenCounts, TokenRecord, Upload,
+    AcceptOutcome, Admission, Agent, Attempt, DeadLetter, Delivery, DeliveryState, DueDelivery,
+    DuePoll, Errand, FilledSearch, HandedOut, IndexProgress, Lease, PollState, Retention,
+    StoreGauges, TokenRecord,
 };
 use crosstalk_protocol::store::{Page, Record, Search, StoreError, StoreFault};
-use std::collections::BTreeSet;
 
 use super::migrate::{folder_of, label_of, on_disk};
 use super::{SqliteStore, fault, room};
 use crate::disk::Lock;
 use crate::sqlite::sql::number;
 use log::WalMover;
+
+/// How far the search index is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SearchProgress {
+    /// The place of the last message whose words are in it.
+    pub through: u64,
+    /// How many indexed messages are not, at most; nothing is left exactly if this is 0.
+    pub left: u64,
+}
 
 /// The right to be the relay of a store, until it is dropped or the process ends.
 #[derive(Debug)]
@@ -76,7 +84,7 @@ impl SqliteStore {
         let lock = lock.ok_or_else(busy)?;
         self.check_search_position()?;
         let failed = |e| fault::at(&self.path, &e);
-        let larger = "PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 0;";
+        let larger = "PRAGMA cache_size = -24000; PRAGMA wal_autocheckpoint = 0;";
         self.db.execute_batch(larger).map_err(failed)?;
         let log = WalMover::start(&mut self.db, &self.path).map_err(failed)?;
         Ok(Owned {
@@ -86,8 +94,13 @@ impl SqliteStore {
     }
 }
 
-impl RelayStore for SqliteStore {
-    fn accept_batch(&mut self, batch: &[Admission]) -> Result<Vec<AcceptOutcome>, StoreError> {
+impl SqliteStore {
+    /// Accepts messages: all that are not rejected are on disk when this returns, with one fsync. One answer for each,
+    /// in their order; later ones see earlier ones.
+    ///
+    /// # Errors
+    /// If the store can't be written. Nothing of the batch was accepted then.
+    pub fn accept_batch(&mut self, batch: &[Admission]) -> Result<Vec<AcceptOutcome>, StoreError> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
@@ -101,8 +114,12 @@ impl RelayStore for SqliteStore {
         Ok(outcomes)
     }
 
-    fn index(&mut self, limit: usize) -> Result<IndexProgress, StoreError> {
-        // Who has nothing to do does not keep others from writing.
+    /// Indexes what was accepted and is not indexed yet, the oldest first, at most so many.
+    ///
+    /// # Errors
+    /// If the store can't be written. Nothing of this call was indexed then.
+    pub fn index(&mut self, limit: usize) -> Result<IndexProgress, StoreError> {
+        // Without work to do, this takes no write lock from others.
         let now = self.index_progress()?;
         self.accepted.drop_through(now.through);
         if now.left == 0 {
@@ -116,11 +133,11 @@ impl RelayStore for SqliteStore {
             Err(e) if e.fault == StoreFault::Full => self.need_room(index(few)).map(|()| few)?,
             Err(e) => return Err(e),
         };
-        let accepted = std::mem::take(&mut self.accepted);
-        let indexed = match self.derive(|db| index::index_oldest(db, limit, false, &accepted)) {
+        let mut accepted = std::mem::take(&mut self.accepted);
+        let indexed = match self.derive(|db| index::index_oldest(db, limit, false, &mut accepted)) {
             // One of them can't be indexed: each goes alone, so that it is the only one.
             Err(e) if e.fault == StoreFault::Invalid => {
-                self.derive(|db| index::index_oldest(db, limit, true, &accepted))
+                self.derive(|db| index::index_oldest(db, limit, true, &mut accepted))
             }
             done => done,
         };
@@ -128,11 +145,17 @@ impl RelayStore for SqliteStore {
         indexed
     }
 
-    fn index_progress(&self) -> Result<IndexProgress, StoreError> {
+    /// How far indexing is, and how much is left.
+    pub fn index_progress(&self) -> Result<IndexProgress, StoreError> {
         self.read(|db| index::indexing(db, 0))
     }
 
-    fn fill_search(&mut self, limit: usize) -> Result<SearchProgress, StoreError> {
+    /// Adds the words of indexed messages to the search index, the oldest first, at most so many messages. Other handles of the
+    /// store can write meanwhile, but for a change that erases messages: it waits for this call.
+    ///
+    /// # Errors
+    /// If the search index can't be written. The messages stay as they are, and the next call goes on from there.
+    pub fn fill_search(&mut self, limit: usize) -> Result<SearchProgress, StoreError> {
         let filled = self.fill_words(limit)?;
         Ok(SearchProgress {
             through: filled.through.unsigned_abs(),
@@ -140,7 +163,9 @@ impl RelayStore for SqliteStore {
         })
     }
 
-    fn search_filled(&self, search: &Search, page: Page) -> Result<FilledSearch, StoreError> {
+    /// The messages that a search finds among those in the search index, the latest first. [`search`](Self::search) fills the index
+    /// first, and may take long.
+    pub fn search_filled(&self, search: &Search, page: Page) -> Result<FilledSearch, StoreError> {
         let (found, through) = self.search_words(search, page)?;
         Ok(FilledSearch {
             found,
@@ -148,23 +173,19 @@ impl RelayStore for SqliteStore {
         })
     }
 
-    fn inbox_of(&self, inbox: &InboxQuery<'_>) -> Result<Vec<InboxEntry>, StoreError> {
+    /// What an address has got and not acknowledged, the oldest first, indexed or not.
+    pub fn inbox_of(&self, inbox: &InboxQuery) -> Result<Vec<InboxEntry>, StoreError> {
         self.read(|db| inbox::inbox_of(db, inbox))
     }
 
-    fn records_at(&self, places: &[u64]) -> Result<Vec<Record>, StoreError> {
-        self.read(|db| inbox::taken(db, places))
-    }
-
-    fn record(&self, id: &str) -> Result<Option<Record>, StoreError> {
+    /// The message with an id, indexed or not.
+    pub fn record(&self, id: &str) -> Result<Option<Record>, StoreError> {
         self.read(|db| inbox::taken_as(db, id))
     }
 
-    fn is_party(&self, closing: &ConversationId, address: &str) -> Result<bool, StoreError> {
-        self.read(|db| close::is_party(db, closing, address))
-    }
-
-    fn mark(
+    /// Brings the deliveries of messages to an address into a state, where that may follow their present one. Returns the ids
+    /// that are on their way to this address, changed or not.
+    pub fn mark(
         &mut self,
         address: &str,
         ids: &[String],
@@ -177,7 +198,8 @@ impl RelayStore for SqliteStore {
         self.write(|db| delivery::mark(db, address, ids, state, at))
     }
 
-    fn hand_out(&mut self, handed: &[HandedOut]) -> Result<(), StoreError> {
+    /// Notes that messages were handed out: their deliveries are [`DeliveryState::Delivered`], where that may follow.
+    pub(crate) fn hand_out(&mut self, handed: &[HandedOut]) -> Result<(), StoreError> {
         if handed.is_empty() {
             return Ok(());
         }
@@ -189,11 +211,14 @@ impl RelayStore for SqliteStore {
         })
     }
 
-    fn deliveries(&self, id: &str) -> Result<Vec<Delivery>, StoreError> {
+    /// The deliveries of a message.
+    pub fn deliveries(&self, id: &str) -> Result<Vec<Delivery>, StoreError> {
         self.read(|db| delivery::deliveries(db, id))
     }
 
-    fn due(
+    /// Leases queued deliveries of active handlers whose time has come, the most urgent first, then those that are due
+    /// longest, then in the order in which they came. Nobody else gets one of them before the lease ends.
+    pub fn due(
         &mut self,
         now: Timestamp,
         lease: Timestamp,
@@ -206,11 +231,14 @@ impl RelayStore for SqliteStore {
         self.write(|db| queue::due(db, now, lease, limit))
     }
 
-    fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+    /// When the next delivery of an active handler is due.
+    pub(crate) fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read(queue::next_due)
     }
 
-    fn attempted(
+    /// Records the outcome of an attempt. `leased_at` names the lease that it was made under; a person who carries a message
+    /// has none. False if the delivery is not queued any more, or is leased otherwise: nothing changes then.
+    pub fn attempted(
         &mut self,
         id: &str,
         to: &str,
@@ -221,33 +249,35 @@ impl RelayStore for SqliteStore {
         self.write(|db| delivery::attempted(db, (id, to, leased_at), attempt, at))
     }
 
-    fn note_failure(
-        &mut self,
-        address: &str,
-        ids: &[String],
-        is_final: bool,
-        at: Timestamp,
-    ) -> Result<Vec<String>, StoreError> {
-        self.write(|db| delivery::note_failure(db, address, ids, is_final, at))
-    }
-
-    fn was_handed_out(&self, address: &str, name: &str) -> Result<bool, StoreError> {
+    /// Whether anything was ever handed out to an address, in the latest conversations that name it so.
+    pub(crate) fn was_handed_out(&self, address: &str, name: &str) -> Result<bool, StoreError> {
         self.read(|db| delivery::was_handed_out(db, address, name))
     }
 
-    fn renew(&mut self, leases: &[Lease], until: Timestamp) -> Result<u64, StoreError> {
+    /// Moves the end of leases. Those that somebody else holds by now, or that are over, stay as they are. How many were
+    /// renewed.
+    pub(crate) fn renew(&mut self, leases: &[Lease], until: Timestamp) -> Result<u64, StoreError> {
         self.write(|db| delivery::renew(db, leases, until))
     }
 
-    fn release(&mut self, leases: &[Lease], at: Timestamp) -> Result<u64, StoreError> {
+    /// Gives leased deliveries back, to be given out again at a time; that counts as no attempt. Those that somebody else
+    /// holds by now, or that are over, stay as they are. How many were given back.
+    pub(crate) fn release(&mut self, leases: &[Lease], at: Timestamp) -> Result<u64, StoreError> {
         self.write(|db| delivery::release(db, leases, at))
     }
 
-    fn release_leases(&mut self, at: Timestamp) -> Result<u64, StoreError> {
+    /// Gives all deliveries back that are leased, to be given out again at a time. For a relay that starts, and has the store
+    /// to itself: those that had leased them are gone. How many they are.
+    ///
+    /// # Errors
+    /// If the store can't be written.
+    pub(crate) fn release_leases(&mut self, at: Timestamp) -> Result<u64, StoreError> {
         self.write(|db| queue::release_leases(db, at))
     }
 
-    fn courier(
+    /// The messages that wait for a person to carry them and that `lets_carry` permits, the most urgent first, then the
+    /// oldest.
+    pub(crate) fn courier(
         &self,
         lets_carry: &dyn Fn(&Errand) -> bool,
         limit: usize,
@@ -255,15 +285,19 @@ impl RelayStore for SqliteStore {
         self.read(|db| queue::courier(db, lets_carry, limit))
     }
 
-    fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
+    /// Dead letters, the latest first.
+    pub fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
         self.read(|db| delivery::dead(db, limit))
     }
 
-    fn requeue(&mut self, id: &str, at: Timestamp) -> Result<u64, StoreError> {
+    /// Queues the deliveries of a message that are dead letters again. How many.
+    pub fn requeue(&mut self, id: &str, at: Timestamp) -> Result<u64, StoreError> {
         self.write(|db| delivery::requeue(db, id, at))
     }
 
-    fn overdue(&mut self, now: Timestamp, limit: usize) -> Result<u64, StoreError> {
+    /// Settles questions whose time has passed without an answer, at most so many: what their senders are told
+    /// ([`report::unanswered`](crosstalk_protocol::relay::report::unanswered)) is owed. How many are told.
+    pub(crate) fn overdue(&mut self, now: Timestamp, limit: usize) -> Result<u64, StoreError> {
         let is_any = |next: Timestamp| next <= now;
         if !self.next_deadline()?.is_some_and(is_any) {
             return Ok(0);
@@ -271,23 +305,25 @@ impl RelayStore for SqliteStore {
         self.write(|db| queue::overdue(db, now, limit))
     }
 
-    fn notices(&self, limit: usize) -> Result<Vec<(u64, String)>, StoreError> {
+    /// The notices that the relay has to send, the oldest first: a number and a text each. After a REVOKE that is everything of
+    /// [`report::revocation_notices`](crosstalk_protocol::relay::report::revocation_notices).
+    pub fn notices(&self, limit: usize) -> Result<Vec<(u64, String)>, StoreError> {
         self.read(|db| queue::notices(db, limit))
     }
 
-    fn enqueue_notices(&mut self, texts: &[String]) -> Result<(), StoreError> {
-        self.write(|db| queue::enqueue_notices(db, texts.iter().cloned()))
-    }
-
-    fn drop_notices(&mut self, owed: &[u64]) -> Result<(), StoreError> {
+    /// Removes notices that were sent.
+    pub(crate) fn drop_notices(&mut self, owed: &[u64]) -> Result<(), StoreError> {
         self.write(|db| queue::drop_notices(db, owed))
     }
 
-    fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
+    /// When the next question is overdue; one that was settled by other than an answer may be among them.
+    pub(crate) fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read(queue::next_deadline)
     }
 
-    fn add_token(&mut self, token: &TokenRecord, by: &str) -> Result<bool, StoreError> {
+    /// Keeps a token that somebody created, and writes it into the log (AUD-003). False if there is one of this name, even
+    /// a revoked one, or with this secret; nothing is changed then.
+    pub fn add_token(&mut self, token: &TokenRecord, by: &str) -> Result<bool, StoreError> {
         self.write(|db| {
             let is_new = keep::add_token(db, token)?;
             if is_new {
@@ -297,15 +333,19 @@ impl RelayStore for SqliteStore {
         })
     }
 
-    fn token_counts(&self) -> Result<TokenCounts, StoreError> {
-        self.read(keep::token_counts)
-    }
-
-    fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
+    /// All tokens, by name.
+    pub fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
         self.read(keep::tokens)
     }
 
-    fn revoke_token(&mut self, name: &str, by: &str, at: Timestamp) -> Result<bool, StoreError> {
+    /// Revokes a token, and writes into the log (AUD-003) who did. False if there is none of this name, or it was revoked
+    /// before; nothing is changed then.
+    pub fn revoke_token(
+        &mut self,
+        name: &str,
+        by: &str,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
         self.write(|db| {
             let was_active = keep::revoke_token(db, name, at)?;
             if was_active {
@@ -315,59 +355,67 @@ impl RelayStore for SqliteStore {
         })
     }
 
-    fn note_token_uses(&mut self, uses: &[(Digest, Timestamp)]) -> Result<(), StoreError> {
+    /// Notes when tokens were last used, by the hash of their secret. An earlier time changes nothing.
+    pub(crate) fn note_token_uses(
+        &mut self,
+        uses: &[(Digest, Timestamp)],
+    ) -> Result<(), StoreError> {
         if uses.is_empty() {
             return Ok(());
         }
         self.write(|db| keep::note_token_uses(db, uses))
     }
 
-    fn gauges(&self) -> Result<StoreGauges, StoreError> {
+    /// What waits, and how large the store is, for monitoring. It counts up to [`MAX_COUNTED`](crosstalk_protocol::relay::MAX_COUNTED) of each kind,
+    /// so that it costs little however much waits.
+    pub fn gauges(&self) -> Result<StoreGauges, StoreError> {
         let bytes = room::bytes_of(&self.path);
         self.read(|db| queue::gauges(db, bytes))
     }
 
-    fn declare(&mut self, agent: &Agent, at: Timestamp) -> Result<(), StoreError> {
+    /// Keeps what an agent says it can do, in place of what it said before.
+    pub(crate) fn declare(&mut self, agent: &Agent, at: Timestamp) -> Result<(), StoreError> {
         self.write(|db| keep::declare(db, agent, at))
     }
 
-    fn agents(&self) -> Result<Vec<Agent>, StoreError> {
+    /// The capabilities that agents declared, by address.
+    pub fn agents(&self) -> Result<Vec<Agent>, StoreError> {
         self.read(keep::agents)
     }
 
-    fn add_blob(&mut self, upload: &Upload<'_>, at: Timestamp) -> Result<(), StoreError> {
+    /// Notes that a credential uploaded an attachment, or did again. References in messages that the same credential
+    /// handed in before grant access to it from now on.
+    pub(crate) fn add_blob(&mut self, upload: &Upload, at: Timestamp) -> Result<(), StoreError> {
         self.write(|db| keep::add_blob(db, upload, at))
     }
 
-    fn uploaded_bytes(&self, by: &str, besides: Digest) -> Result<u64, StoreError> {
+    /// How many bytes of attachments a credential has at the relay, besides one: each counts at least
+    /// [`BLOB_BYTES_LEAST`](crosstalk_protocol::relay::BLOB_BYTES_LEAST).
+    pub(crate) fn uploaded_bytes(&self, by: &str, besides: Digest) -> Result<u64, StoreError> {
         self.read(|db| keep::uploaded_bytes(db, by, besides))
     }
 
-    fn is_unused(&self, digest: Digest, by: Option<&str>) -> Result<bool, StoreError> {
-        self.read(|db| keep::is_unused(db, digest, by))
-    }
-
-    fn referring(&self, digest: Digest, limit: usize) -> Result<Vec<Record>, StoreError> {
+    /// The latest messages whose reference to an attachment grants access, indexed or not, the newest first.
+    pub fn referring(&self, digest: Digest, limit: usize) -> Result<Vec<Record>, StoreError> {
         self.read(|db| {
             let places = keep::referring(db, digest, limit)?;
             inbox::taken(db, &places)
         })
     }
 
-    fn referring_parties(
-        &self,
-        digest: Digest,
-        now: Timestamp,
+    /// Attachments that came before a time and that no message refers to. They are forgotten; their bytes are the
+    /// caller's to remove.
+    pub(crate) fn drop_blobs(
+        &mut self,
+        before: Timestamp,
         limit: usize,
-    ) -> Result<BTreeSet<String>, StoreError> {
-        self.read(|db| keep::referring_parties(db, digest, now, limit))
-    }
-
-    fn drop_blobs(&mut self, before: Timestamp, limit: usize) -> Result<Vec<Digest>, StoreError> {
+    ) -> Result<Vec<Digest>, StoreError> {
         self.write(|db| keep::drop_blobs(db, before, limit))
     }
 
-    fn handovers(
+    /// The ESCALATEs and HANDOFFs of a thread after a place, the oldest first: where each is, and who gets it. The thread
+    /// is not read for it.
+    pub(crate) fn handovers(
         &self,
         thread: &str,
         after: u64,
@@ -376,7 +424,9 @@ impl RelayStore for SqliteStore {
         self.read(|db| inbox::handovers(db, thread, number(after), limit))
     }
 
-    fn due_polls(
+    /// Polls that have to be counted, at most so many: something came to them since they were counted, or they have
+    /// ended. One without an end of its own ends `within` so many milliseconds.
+    pub fn due_polls(
         &self,
         now: Timestamp,
         within: Option<i64>,
@@ -385,17 +435,16 @@ impl RelayStore for SqliteStore {
         self.read(|db| poll::due(db, now, within, limit))
     }
 
-    fn next_poll_end(&self, within: Option<i64>) -> Result<Option<Timestamp>, StoreError> {
-        self.read(|db| poll::next_end(db, within))
-    }
-
-    fn count_poll(&mut self, poll: &DuePoll, state: PollState) -> Result<(), StoreError> {
+    /// Records the state of a poll. Ballots that came after it was due remain to be counted.
+    pub fn count_poll(&mut self, poll: &DuePoll, state: PollState) -> Result<(), StoreError> {
         self.write(|db| poll::count(db, poll, state))
     }
 
-    fn retire(&mut self, what: &Retention) -> Result<RetiredCount, StoreError> {
+    /// Erases messages that a relay accepted and that are too old or have expired, as far as they are indexed: text and everything
+    /// derived from it. The id and the digest stay, so that the same message does not come again as a new one.
+    pub fn retire(&mut self, what: &Retention) -> Result<MaintenanceResult, StoreError> {
         let retired = self.write(|db| retire::retire(db, what))?;
-        if retired.messages > 0 && !retired.more {
+        if retired.count > 0 && !retired.more {
             // If somebody still reads an older state, the log is emptied when it is next written from its start.
             self.empty_logs()?;
         }

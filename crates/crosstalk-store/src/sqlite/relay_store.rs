@@ -13,8 +13,8 @@ mod port;
 mod search;
 mod writer;
 
+use super::relay::keep::TokenCounts;
 use crosstalk_protocol::relay::port::{StoreContext, StoreEvent, StoreFuture, StoreStop};
-use crosstalk_protocol::relay::{RelayStore as _, TokenCounts};
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -32,6 +32,8 @@ use writer::{Change, Job, Writer};
 const MAX_WAITING: usize = 16_384;
 /// How many queries are answered at once.
 const READERS: usize = 4;
+/// How much of the file each handle that does not write keeps in memory.
+const READER_CACHE_KB: i64 = 2000;
 
 /// A SQLite file as the store of a relay.
 ///
@@ -71,7 +73,7 @@ impl std::fmt::Debug for SqliteRelay {
     }
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared {
     context: StoreContext,
     /// Why nothing is written any more, once that is so.
@@ -99,7 +101,7 @@ impl Shared {
     }
 }
 
-/// What a reader has to do.
+/// A task of a reader.
 enum ReaderJob {
     Answer(Box<dyn FnOnce(&SqliteStore) + Send>),
     Stop,
@@ -176,12 +178,12 @@ impl SqliteRelay {
             declarations: AtomicU64::new(0),
         });
         let registry = RegistryReader {
-            store: SqliteStore::open(&path)?,
+            store: open_small(&path)?,
             state: None,
             version: 0,
         };
         let (queries, readers) = start_readers(&path)?;
-        let filler = SearchFiller::start(SqliteStore::open(&path)?, Arc::clone(&shared))?;
+        let filler = SearchFiller::start(open_small(&path)?, Arc::clone(&shared))?;
         let (jobs, todo) = sync_channel(MAX_WAITING);
         let writer = Writer::new(store, Arc::clone(&shared), filler, is_lazy)?;
         if interrupted > 0 {
@@ -235,8 +237,8 @@ impl SqliteRelay {
         })
     }
 
-    /// Stops the writer after an answer that says that the store can't be relied on, whoever gave it. The writer alone would
-    /// not notice as long as it accepts nothing.
+    /// Stops the writer after an answer of a reader that says that the store can't be relied on. The writer alone would not notice
+    /// as long as it accepts nothing.
     fn stop_if_fatal<T>(&self, answer: &Result<T, StoreError>) {
         if let Err(error) = answer
             && writer::is_fatal(error)
@@ -268,10 +270,8 @@ impl SqliteRelay {
         job: fn(Change) -> Job,
     ) -> StoreFuture<'_, T> {
         self.ask_writer(move |tell| {
-            job(Box::new(move |store| {
-                // The caller may be gone; the change is made anyway.
-                let _ = tell.send(change(store));
-            }))
+            // The caller may be gone; the change is made anyway.
+            job(Box::new(move |store| writer::answer(tell, change(store))))
         })
     }
 
@@ -283,10 +283,7 @@ impl SqliteRelay {
             let (tell, told) = oneshot::channel();
             self.enqueue(&self.jobs, job(tell))?;
             match told.await {
-                Ok(answer) => {
-                    self.stop_if_fatal(&answer);
-                    answer
-                }
+                Ok(answer) => answer,
                 Err(_) => {
                     // The writer ends, and is about to say why. The sender lives as long as this handle.
                     let mut stopped = self.shared.stopped.subscribe();
@@ -359,6 +356,13 @@ fn panicked() -> StoreError {
     )
 }
 
+/// Opens a handle beside the one that writes. There are several, and the system keeps the pages of the file in memory, too.
+fn open_small(path: &std::path::Path) -> Result<SqliteStore, StoreError> {
+    let store = SqliteStore::open(path)?;
+    let set = store.db.pragma_update(None, "cache_size", -READER_CACHE_KB);
+    set.map_err(|e| fault::at(path, &e)).map(|()| store)
+}
+
 fn start_readers(
     path: &std::path::Path,
 ) -> Result<(SyncSender<ReaderJob>, Vec<JoinHandle<()>>), StoreError> {
@@ -366,7 +370,7 @@ fn start_readers(
     let waiting = Arc::new(Mutex::new(waiting));
     let mut readers = Vec::with_capacity(READERS);
     for _ in 0..READERS {
-        let (store, waiting) = (SqliteStore::open(path)?, Arc::clone(&waiting));
+        let (store, waiting) = (open_small(path)?, Arc::clone(&waiting));
         readers.push(spawn("reader", move || answer(&store, &waiting))?);
     }
     Ok((queries, readers))

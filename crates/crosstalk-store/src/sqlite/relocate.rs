@@ -112,7 +112,7 @@ fn first_filing(db: &Connection, seq: i64) -> SqlResult<Option<(String, Option<S
     db.find(sql, params![seq], tuple)
 }
 
-/// The thread that a message was filed in before it was moved.
+/// The thread that a message was in before it was moved.
 pub(super) fn first_thread(db: &Connection, id: &str) -> SqlResult<Option<String>> {
     let Some(seq) = seq_of(db, id)? else {
         return Ok(None);

@@ -12,9 +12,9 @@ use super::fault::SqlResult;
 use super::log_of;
 use super::search::path_of;
 
-/// What a change takes besides the texts of its messages, roughly.
+/// The rough size of a change besides the texts of its messages.
 pub(super) const CHANGE_BYTES: usize = 64 << 10;
-/// What indexing a message takes, roughly.
+/// The rough size of indexing a message.
 pub(super) const INDEX_BYTES: usize = 64 << 10;
 /// How many messages are indexed at a time where room is short.
 pub(super) const FEW_MESSAGES: usize = 4;

@@ -3,8 +3,8 @@
 /// The number in the header of the file that says whose it is: `XTLK`.
 pub(super) const APPLICATION: i32 = 0x5854_4c4b;
 
-/// What came, when, how, what was found out about it then, and what a person was told: where it was filed and what it
-/// was taken to answer (`inferred`). Everything else is derived.
+/// Each accepted message, when and how it came, its verdict at that time, and what a person was told: its thread, and the
+/// message that it seems to answer (`inferred`). Everything else is derived.
 ///
 /// An id is there once. `carried` is 0 where the message has an id of its own, even if its envelope carries one.
 pub(super) const INTAKE: &str = "
@@ -116,7 +116,7 @@ CREATE INDEX party_last ON party (party, last_at, last_seq);
 /// line each (the handler, a space, the address); it is empty where the receiver gets it by its inbox. `session` is there
 /// where the envelope names no thread. A text is empty where the message was erased and its id is kept.
 ///
-/// `progress` has the position of the last message that is filed, and of the last one that was looked at because of its age.
+/// `progress` has the seq of the last indexed message, and of the last one that was checked for its age.
 /// `closing` and `steward` are about a thread (`kind` 0) or a session (1) by the name that envelopes use. The states of a
 /// delivery are 0 for queued, 1 for delivered, 2 for read, 3 for acknowledged, 4 for failed; the handlers 0 for inbox, 1
 /// for copy_paste, 2 and up for those that are active.
@@ -214,7 +214,7 @@ CREATE INDEX blob_use_digest ON blob_use (digest);
 
 /// Consents on record, what goes back to what, and which messages are kept under which.
 ///
-/// Lists have an entry a line. `progress` has how far traces of erased texts are taken out. `brief` is 1 where a message is
+/// Lists have an entry a line. `progress` has the state of removing traces of erased texts. `brief` is 1 where a message is
 /// erased soon after everybody has it. `owed` has what the relay has to say by itself, until it is said.
 pub(super) const CONSENT: &str = "
 CREATE TABLE owed (
@@ -423,7 +423,7 @@ pub(super) const REOPENED: &str = "
 DELETE FROM closing WHERE EXISTS (SELECT 1 FROM message m WHERE m.seq = closing.seq AND m.meaning IS NOT 'CLOSE');
 ";
 
-/// What was closed before there was a relay.
+/// Records threads that were closed before the store had a relay.
 pub(super) const CLOSED: &str = "
 INSERT OR IGNORE INTO closing (kind, name, at, seq)
 SELECT 0, id, closed_at, closed_seq FROM thread WHERE closed_at IS NOT NULL;
@@ -477,6 +477,14 @@ CREATE TABLE identity (
     store INTEGER NOT NULL
 ) STRICT;
 INSERT INTO identity (store) VALUES (random());
+";
+
+/// Fewer and smaller indexes: the answers that settle something are found among all answers, and the thread of a session in the
+/// row of its latest message.
+pub(super) const SLIM: &str = "
+DROP INDEX IF EXISTS message_answers;
+DROP INDEX IF EXISTS message_session;
+CREATE INDEX message_session ON message (session, counts) WHERE session IS NOT NULL;
 ";
 
 /// Forgets everything that is derived.

@@ -6,8 +6,8 @@
 //!   └─ a change that erases: words out, noted, on disk ──> commit of the store ──> notes settled
 //! ```
 //!
-//! Everything in the file follows from the store: a file that is missing, damaged or of another store is made again. What is
-//! not derived from anything is that erased words are gone, so that has an order ([decision
+//! Everything in the file follows from the store: a file that is missing, damaged or of another store is made again. Only
+//! the removal of erased words can't be derived, so it follows a fixed order ([decision
 //! 0038](../../../../docs/decisions/0038-words-in-a-file-of-their-own.md)):
 //!
 //! 1. The change holds the lock of the store until its commit. Before that, [`SearchIndex::remove`] takes the words out and
@@ -19,17 +19,18 @@
 //! 4. The file is made, or emptied because it is damaged, with the lock of the store alone: no note gets lost that a change still
 //!    relies on.
 
-use crosstalk_protocol::store::{Listing, Page, Record, Search, StoreError};
+use crosstalk_protocol::store::{Listing, Page, Record, Search, StoreError, searched_texts};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, ffi, params};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, Row, Transaction, TransactionBehavior, ffi, params,
+};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::derive::{self, INTAKE_ROW, IntakeRow};
 use super::fault::{self, SqlResult};
 use super::relay::index;
 use super::sql::{Sql as _, number, tuple, value};
-use super::words::{self, Rewrite, Touched};
+use super::words::{Rewrite, Touched};
 use super::{PATIENCE, SqliteStore, connect, make_file, query, room, schema, unchanging};
 
 /// The form of the tables and of the words in them. A file of another version is made again.
@@ -182,28 +183,29 @@ impl SearchIndex {
         self.change(|db| {
             start_unless_current(db)?;
             let (after, indexed) = (through(db)?, index::progress(db, index::INDEXED)?);
-            let sql = format!(
-                "SELECT {INTAKE_ROW} FROM intake i WHERE seq > ?1 AND seq <= ?2 AND text <> '' \
-                 AND EXISTS (SELECT 1 FROM message m WHERE m.seq = i.seq) \
-                 AND NOT EXISTS (SELECT 1 FROM search.removed r WHERE r.seq = i.seq) ORDER BY seq LIMIT ?3"
-            );
-            let mut find = db.prepare_cached(&sql)?;
+            let mut find = db.prepare_cached(UNFILLED)?;
+            let mut insert = db.prepare_cached(ADD)?;
             let mut rows = find.query(params![after, indexed, number(limit)])?;
             let (mut through, mut bytes, mut count) = (indexed, 0, 0);
+            let mut last: Option<(i64, i64)> = None;
             while let Some(row) = rows.next()? {
                 let seq: i64 = row.get("seq")?;
                 // A message that can't be read has no words.
-                if let Some(row) = about_message(derive::intake_row(row))? {
-                    bytes += row.arrival.text.len();
-                    add(db, &row)?;
-                    let sql = "UPDATE search.state SET last = ?1, last_at = ?2";
-                    db.run(sql, params![seq, row.arrival.at.as_millis()])?;
+                if let Some(text) = about_message(text(row))? {
+                    bytes += text.len();
+                    let [body, context, sender, receiver, intent] = searched_texts(text);
+                    insert.execute(params![seq, body, context, sender, receiver, intent])?;
+                    last = Some((seq, row.get("at")?));
                 }
                 count += 1;
                 if count == limit || bytes >= FILL_BYTES {
                     through = seq;
                     break;
                 }
+            }
+            if let Some((seq, at)) = last {
+                let sql = "UPDATE search.state SET last = ?1, last_at = ?2";
+                db.run(sql, params![seq, at])?;
             }
             if let Some(store) = &self.store
                 && !room::has_room_for_words(store, bytes)
@@ -230,9 +232,9 @@ impl SearchIndex {
                     continue;
                 }
                 match about_message(searched(db, *seq))? {
-                    Some(Some(row)) => take_out(db, &row)?,
+                    Some(Some(words)) => take_out(db, *seq, words)?,
                     Some(None) => {}
-                    // Nobody knows its words any more: all are taken out.
+                    // Its words are unknown by now, so all words are removed.
                     None => {
                         start(db)?;
                         through = 0;
@@ -272,9 +274,10 @@ impl SearchIndex {
             let through = through(db)?;
             for seq in db.all("SELECT seq FROM search.removed", [], value::<i64>)? {
                 if seq <= through
-                    && let Some(Some(row)) = about_message(searched(db, seq))?
+                    && let Some(Some(words)) = about_message(searched(db, seq))?
                 {
-                    add(db, &row)?;
+                    let [body, context, sender, receiver, intent] = words;
+                    db.run(ADD, params![seq, body, context, sender, receiver, intent])?;
                 }
             }
             db.run("DELETE FROM search.removed", [])?;
@@ -574,29 +577,33 @@ fn start(db: &Connection) -> SqlResult<()> {
     Ok(())
 }
 
-/// A message of the store that is searched for: one that is indexed and has a text.
-fn searched(db: &Connection, seq: i64) -> SqlResult<Option<IntakeRow>> {
-    let sql = format!(
-        "SELECT {INTAKE_ROW} FROM intake i WHERE seq = ?1 AND text <> '' \
-         AND EXISTS (SELECT 1 FROM message m WHERE m.seq = i.seq)"
-    );
-    db.find(&sql, params![seq], derive::intake_row)
+/// The messages of the store that are searched for, and not noted as removed: they are indexed and have a text.
+pub(super) const UNFILLED: &str = "SELECT seq, at, text FROM intake i WHERE seq > ?1 AND seq <= ?2 AND text <> '' \
+     AND EXISTS (SELECT 1 FROM message m WHERE m.seq = i.seq) \
+     AND NOT EXISTS (SELECT 1 FROM search.removed r WHERE r.seq = i.seq) ORDER BY seq LIMIT ?3";
+
+/// The text of a row of [`UNFILLED`].
+pub(super) fn text<'r>(row: &'r Row<'_>) -> SqlResult<&'r str> {
+    Ok(row.get_ref("text")?.as_str()?)
 }
 
-fn add(db: &Connection, row: &IntakeRow) -> SqlResult<()> {
-    let [body, context, sender, receiver, intent] = words::words(&row.arrival);
-    let sql = "INSERT INTO search.words (rowid, body, context, sender, receiver, intent) VALUES \
-        (?1, ?2, ?3, ?4, ?5, ?6)";
-    let given = params![row.seq, body, context, sender, receiver, intent];
-    db.run(sql, given).map(|_| ())
+/// The words of a message that is searched for.
+fn searched(db: &Connection, seq: i64) -> SqlResult<Option<[String; 5]>> {
+    let sql = "SELECT text FROM intake i WHERE seq = ?1 AND text <> '' AND EXISTS (SELECT 1 FROM \
+        message m WHERE m.seq = i.seq)";
+    db.find(sql, params![seq], |row| Ok(searched_texts(text(row)?)))
 }
+
+/// Adds the words of a message.
+const ADD: &str = "INSERT INTO search.words (rowid, body, context, sender, receiver, intent) \
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
 /// The index has no content of its own: it has to be told what to take out.
-fn take_out(db: &Connection, row: &IntakeRow) -> SqlResult<()> {
-    let [body, context, sender, receiver, intent] = words::words(&row.arrival);
+fn take_out(db: &Connection, seq: i64, words: [String; 5]) -> SqlResult<()> {
+    let [body, context, sender, receiver, intent] = words;
     let sql = "INSERT INTO search.words (words, rowid, body, context, sender, receiver, intent) \
         VALUES ('delete', ?1, ?2, ?3, ?4, ?5, ?6)";
-    let given = params![row.seq, body, context, sender, receiver, intent];
+    let given = params![seq, body, context, sender, receiver, intent];
     db.run(sql, given).map(|_| ())
 }
 
@@ -624,7 +631,7 @@ fn is_small(db: &Connection) -> SqlResult<bool> {
     Ok(last - first < MANY)
 }
 
-/// What was read of a message; nothing if it can't be read.
+/// The value read from a message; nothing if the message can't be read.
 fn about_message<T>(read: SqlResult<T>) -> SqlResult<Option<T>> {
     match read {
         Err(e) if fault::is_about_message(&e) => Ok(None),
@@ -667,10 +674,11 @@ fn file_id(path: &Path) -> Option<FileId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sqlite::words;
     use crosstalk_envelope::Timestamp;
     use crosstalk_envelope::reply::ReceivedIds;
     use crosstalk_protocol::VerdictWord;
-    use crosstalk_protocol::store::{Arrival, Side, Store as _, StoredMessage, Way};
+    use crosstalk_protocol::store::{Arrival, Side, StoredMessage, Way};
 
     fn arrival(number: i64) -> Arrival {
         let lines = format!("thread: T1\nmessage: M{number}\ncontext: c\nintent: REQUEST\n");

@@ -3,13 +3,12 @@
 //! The index has no content of its own, so that SQLite looks at its form alone. To check it, the words are made again here, a
 //! few messages at a time, and compared with what is in it.
 
-use crosstalk_protocol::store::{Arrival, StoreError, searchable};
+use crosstalk_protocol::store::{StoreError, searched_texts};
 use rusqlite::{Connection, Row, params};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::SqliteStore;
-use super::derive::{self, INTAKE_ROW, IntakeRow};
 use super::fault::{self, SqlResult};
 use super::relay::check::report;
 use super::search::{self, SearchIndex};
@@ -22,7 +21,7 @@ CREATE TEMP TABLE touched (seq INTEGER PRIMARY KEY);
 CREATE TEMP TABLE rewriting (whole INTEGER NOT NULL);
 ";
 
-/// What a change did to the words of messages.
+/// The effects of a change on the words of messages.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     /// The messages.
@@ -38,19 +37,6 @@ pub(super) enum Rewrite {
     All,
     /// All if they are few, else some.
     Some,
-}
-
-/// The searched text of a message, in the columns of the index.
-pub(super) fn words(a: &Arrival) -> [String; 5] {
-    let two = |one: &str, other: &str| searchable(&format!("{one} {other}"));
-    let meaning = a.meaning.map_or("", |m| m.as_str());
-    [
-        searchable(&a.body),
-        searchable(a.context.as_deref().unwrap_or_default()),
-        two(&a.sender, a.user.as_deref().unwrap_or_default()),
-        searchable(&a.receiver),
-        two(a.intent.as_deref().unwrap_or_default(), meaning),
-    ]
 }
 
 /// Says that this change erases a message that is indexed, or changes its words. Only inside [`super::SqliteStore::write`].
@@ -137,8 +123,8 @@ CREATE VIRTUAL TABLE temp.wanted USING fts5vocab (temp, fresh, instance);
 /// How many messages there are in an index, and how many words in each of its columns.
 type Totals = [u64; 1 + COLUMNS.len()];
 
-/// What is wrong with the search file, one sentence each. Only inside a transaction that is not kept. A file that has to be
-/// made again anyway is not looked at.
+/// Checks the search file; returns one sentence for each fault. Only for a transaction that is rolled back. A file that
+/// has to be rebuilt anyway is not checked.
 pub(super) fn check(db: &Connection) -> SqlResult<Vec<String>> {
     if !search::is_current(db)? {
         return Ok(Vec::new());
@@ -191,17 +177,12 @@ fn fill(
     totals: &mut Totals,
 ) -> SqlResult<Option<i64>> {
     db.execute("INSERT INTO temp.fresh (fresh) VALUES ('delete-all')", [])?;
-    let sql = format!(
-        "SELECT {INTAKE_ROW} FROM intake i WHERE seq > ?1 AND seq <= ?2 AND text <> '' \
-         AND EXISTS (SELECT 1 FROM message m WHERE m.seq = i.seq) \
-         AND NOT EXISTS (SELECT 1 FROM search.removed r WHERE r.seq = i.seq) ORDER BY seq LIMIT ?3"
-    );
-    let mut find = db.prepare_cached(&sql)?;
+    let mut find = db.prepare_cached(search::UNFILLED)?;
     let mut rows = find.query(params![after, through, ROWS])?;
     let mut last = None;
     while let Some(row) = rows.next()? {
-        let IntakeRow { seq, arrival, .. } = derive::intake_row(row)?;
-        let [body, context, sender, receiver, intent] = words(&arrival);
+        let seq: i64 = row.get("seq")?;
+        let [body, context, sender, receiver, intent] = searched_texts(search::text(row)?);
         let sql = "INSERT INTO temp.fresh (rowid, body, context, sender, receiver, intent) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         db.run(sql, params![seq, body, context, sender, receiver, intent])?;

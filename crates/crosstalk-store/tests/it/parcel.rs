@@ -4,9 +4,9 @@ use crate::at;
 use crate::letter::Letter;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::consent::Proof;
+use crosstalk_protocol::relay::port::InboxQuery;
 use crosstalk_protocol::relay::{
-    AcceptOutcome, Admission, Handler, InboxQuery, IndexProgress, Priority, Recipient,
-    RelayStore as _,
+    AcceptOutcome, Admission, Handler, IndexProgress, Priority, Recipient,
 };
 use crosstalk_protocol::store::Way;
 use crosstalk_store::SqliteStore;
@@ -106,7 +106,7 @@ impl TakesParcels for SqliteStore {
 
     fn inbox_ids(&self, address: &str) -> Vec<String> {
         let asked = InboxQuery {
-            address,
+            address: address.to_owned(),
             after: None,
             limit: 100,
         };

@@ -2,6 +2,8 @@
 
 mod conformance;
 mod disk;
+#[cfg(target_os = "linux")]
+mod fault;
 mod forgotten;
 mod log;
 mod measure;

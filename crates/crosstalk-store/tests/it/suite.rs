@@ -1,7 +1,6 @@
-//! What every store has to do, whatever it is made of: one suite that each adapter runs.
+//! What a store does: for a person (`filing` to `searching`, on SQLite alone), and for a relay, a suite that each adapter runs.
 //!
 //! ```text
-//! store_suite!(make);       fn make() -> impl Made: a new, empty store
 //! relay_suite!(make);       fn make() -> Relay: a new, empty store of a relay, behind its port
 //! shared_suite!(make);      the same for one that a person uses as well
 //! ```
@@ -23,124 +22,8 @@ pub(crate) mod settling;
 pub(crate) mod taking;
 
 use crate::letter::Letter;
-use crosstalk_protocol::store::{Store, StoreOutcome, Wait};
-
-/// Runs the suite: a test for each of its functions, with a store of its own.
-macro_rules! store_suite {
-    ($make:path) => {
-        store_suite! { $make; filing:
-            a_message_is_kept_with_all_that_is_known
-            a_person_says_what_it_answers
-            made_up_threads_of_answers_give_way_to_the_session
-            made_up_parents_are_none
-            a_message_belongs_to_the_thread_of_its_parent
-            sessions_join_a_thread
-            a_message_that_does_not_count_leads_no_session_away
-            within_a_batch_later_messages_see_earlier_ones
-            a_batch_has_an_outcome_for_each
-            answers_that_came_first_join_their_message
-            answers_that_came_first_bring_their_own_answers
-            answers_stay_in_the_thread_that_they_name
-            nobody_moves_answers_who_must_not
-            what_nobody_signed_moves_nothing_that_is_verified
-            a_thread_is_counted_and_dated
-            parties_are_named_once_and_sixteen_at_most
-            a_thread_with_many_parties_keeps_the_first
-            ids_are_bytes
-        }
-        store_suite! { $make; moving:
-            unknown_ids_mean_the_only_open_question
-            several_open_questions_are_told
-            ids_in_the_wrong_place_are_understood
-            signed_ids_say_what_they_say
-            an_answer_moves_and_moves_back
-            what_answers_it_moves_along
-            nothing_answers_itself
-            a_moved_message_can_be_forgotten
-            an_answer_to_the_copy_of_somebody_else_means_the_own_copy
-            an_answer_without_a_known_intent_settles
-            a_message_that_a_person_files_as_the_answer_is_the_answer
-            a_message_that_comes_back_from_an_inbox_waits_for_me
-            a_corrected_message_takes_the_place_of_the_one_before
-            a_whole_message_takes_the_place_of_a_truncated_one
-            only_its_sender_completes_a_truncated_message
-            a_whole_message_without_an_id_takes_the_place_of_a_truncated_one
-            the_same_words_with_the_ids_of_the_example_answer_the_next_question
-            a_poll_waits_no_more_for_those_who_have_answered
-            an_empty_answer_settles_nothing
-        }
-        store_suite! { $make; knowing:
-            the_same_again_is_known
-            another_content_under_an_id_is_refused
-            a_copy_that_nobody_signed_is_in_nobodys_way
-            answers_stay_with_the_id
-            what_is_mine_keeps_its_id
-            a_message_stays_under_an_id_of_its_own
-            placeholders_are_no_ids
-            more_is_known_when_the_signature_comes
-            a_stripped_copy_does_not_replace_a_signed_one
-            one_key_signs_one_message_under_an_id
-            messages_without_an_id_are_known_by_their_content
-        }
-        store_suite! { $make; settling:
-            a_request_waits_by_its_side
-            an_answer_settles
-            an_answer_that_came_first_settles
-            what_must_not_be_acted_on_settles_nothing
-            an_acknowledgement_settles_nothing
-            a_poll_waits_for_all_whom_it_asks
-            a_poll_to_me_waits_for_me_alone
-            an_answer_without_a_parent_settles_the_only_one
-            an_answer_without_a_parent_settles_none_of_two
-            only_who_was_asked_settles
-            an_answer_counts_when_its_verdict_does
-            only_a_party_closes_a_thread
-            a_message_of_mine_opens_a_thread_again
-            a_close_settles_the_thread
-            a_batch_settles_as_its_messages_would_one_by_one
-            what_comes_after_a_close_waits
-            a_better_verdict_takes_effect
-            what_is_put_aside_stays_aside
-            what_is_forgotten_settles_nothing_any_more
-        }
-        store_suite! { $make; finding:
-            an_id_is_found_by_its_beginning
-            a_beginning_of_thread_and_its_messages_means_the_thread
-            several_are_at_most_ten
-            short_beginnings_find_nothing
-            lower_case_finds_capitals
-            the_shortest_beginning_tells_neighbours_apart
-            an_id_is_there_once
-            threads_are_listed_latest_first
-            threads_are_filtered
-            pages_go_through_everything_once
-            the_inbox_has_what_waits_here
-            who_was_met_is_known
-            what_is_forgotten_is_gone
-            one_message_is_forgotten_alone
-        }
-        store_suite! { $make; searching:
-            words_phrases_and_beginnings_are_found
-            fields_are_searched_alone
-            accents_case_and_scripts
-            nothing_that_is_typed_is_an_operator
-            the_latest_comes_first
-            what_is_forgotten_is_not_found
-            a_better_text_is_searched
-        }
-    };
-    ($make:path; $module:ident: $($test:ident)*) => {
-        mod $module {
-            $(
-                #[test]
-                fn $test() {
-                    let mut made = $make();
-                    crate::suite::$module::$test(crate::suite::Made::store(&mut made));
-                }
-            )*
-        }
-    };
-}
+use crosstalk_protocol::store::{StoreOutcome, Wait};
+use crosstalk_store::SqliteStore;
 
 /// Runs the suite of what a relay asks of its store.
 macro_rules! relay_suite {
@@ -269,42 +152,36 @@ macro_rules! shared_suite {
     };
 }
 
-/// A store that was made for a test, with what it stands on.
-pub(crate) trait Made {
-    /// The store.
-    fn store(&mut self) -> &mut dyn Store;
-}
-
-pub(crate) fn put(store: &mut dyn Store, letter: &Letter) -> StoreOutcome {
+pub(crate) fn put(store: &mut SqliteStore, letter: &Letter) -> StoreOutcome {
     let mut outcomes = store.accept(&[letter.arrival()]).unwrap();
     assert_eq!(outcomes.len(), 1);
     outcomes.remove(0)
 }
 
 /// Files a message and says where.
-pub(crate) fn file(store: &mut dyn Store, letter: &Letter) -> String {
+pub(crate) fn file(store: &mut SqliteStore, letter: &Letter) -> String {
     match put(store, letter) {
         StoreOutcome::Filed { thread, .. } => thread,
         other => panic!("{other:?}"),
     }
 }
 
-pub(crate) fn settled(store: &mut dyn Store, letter: &Letter) -> Option<String> {
+pub(crate) fn settled(store: &mut SqliteStore, letter: &Letter) -> Option<String> {
     match put(store, letter) {
         StoreOutcome::Filed { settled, .. } => settled,
         other => panic!("{other:?}"),
     }
 }
 
-pub(crate) fn wait(store: &dyn Store, id: &str) -> Wait {
+pub(crate) fn wait(store: &SqliteStore, id: &str) -> Wait {
     store.message(id).unwrap().unwrap().wait
 }
 
-pub(crate) fn thread_of(store: &dyn Store, id: &str) -> String {
+pub(crate) fn thread_of(store: &SqliteStore, id: &str) -> String {
     store.message(id).unwrap().unwrap().thread
 }
 
-pub(crate) fn ids(store: &dyn Store, thread: &str) -> Vec<String> {
+pub(crate) fn ids(store: &SqliteStore, thread: &str) -> Vec<String> {
     let listing = store.messages(thread, None, 1000).unwrap();
     listing.items.into_iter().map(|r| r.id).collect()
 }

@@ -14,11 +14,11 @@ use crosstalk_envelope::PublicKey;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::audit::{
-    Checkpoint, EventKind, Hash, LogEntry, LogQuery, LogReceipt, LogStore as _, NoteError, NoteKey,
+    Checkpoint, EventKind, Hash, LogEntry, LogQuery, LogReceipt, NoteError, NoteKey,
     SignedCheckpoint,
 };
-use crosstalk_protocol::relay::{RelayStore as _, Retention};
-use crosstalk_protocol::store::{ReferenceMatch, Store as _};
+use crosstalk_protocol::relay::Retention;
+use crosstalk_protocol::store::ReferenceMatch;
 use crosstalk_store::SqliteStore;
 use std::collections::BTreeSet;
 use std::path::Path;

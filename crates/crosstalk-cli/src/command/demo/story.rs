@@ -13,7 +13,6 @@ use crate::{clock, json, view};
 use crosstalk_envelope::{Builder, Document, ErrorCode, Intent, Reading, Timestamp, id, scan};
 use crosstalk_protocol::audit::bundle::{self, Against, BundleContents, BundleReport, Wrong};
 use crosstalk_protocol::audit::{LogQuery, Note, NoteKey};
-use crosstalk_protocol::consent::LedgerStore as _;
 use crosstalk_protocol::poll::{Paper, collate, is_result};
 use crosstalk_protocol::relay::{Role, check_hop};
 use crosstalk_relay::client::{ClientError, MessageView};

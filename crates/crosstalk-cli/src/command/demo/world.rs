@@ -10,7 +10,7 @@ use crate::service::signing::{new_key, sign};
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp, id};
 use crosstalk_protocol::audit::NoteKey;
-use crosstalk_protocol::relay::{RelayStore as _, Role};
+use crosstalk_protocol::relay::Role;
 use crosstalk_protocol::rotation::key_block;
 use crosstalk_protocol::{
     KeyStanding, KnownKey, Origin, Trust, VerdictWord, VerifyContext, verify,

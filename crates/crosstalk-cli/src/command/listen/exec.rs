@@ -165,7 +165,6 @@ fn bounded(mut pipe: impl Read) -> std::io::Result<Vec<u8>> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crosstalk_protocol::store::Store as _;
 
     fn waiting() -> Waiting {
         let envelope = "[[A→B v1]]\nuser: u\nthread: T\nmessage: M\ncontext: c\nintent: REQUEST\nbody: |\n  $(touch /tmp/x)\nsig: none\n[[END]]\n";

@@ -13,11 +13,9 @@ use crate::service::relay::data::DataFolder;
 use crate::service::relay::start::{runtime, start_core};
 use crosstalk_envelope::{Document, Intent, PublicKey, Reading, Signature};
 use crosstalk_protocol::audit::bundle::{self, Against, BundleFiles};
-use crosstalk_protocol::audit::{
-    EventDetail, EventKind, Leaf, LogEntry, LogQuery, LogStore as _, NoteKey,
-};
-use crosstalk_protocol::consent::{LedgerStore as _, Revocation};
-use crosstalk_protocol::relay::{Peer, RelayStore as _};
+use crosstalk_protocol::audit::{EventDetail, EventKind, Leaf, LogEntry, LogQuery, NoteKey};
+use crosstalk_protocol::consent::Revocation;
+use crosstalk_protocol::relay::Peer;
 use crosstalk_protocol::{KeyStanding, KnownKey, Origin, Trust};
 use crosstalk_relay::core::Received;
 use crosstalk_store::SqliteStore;

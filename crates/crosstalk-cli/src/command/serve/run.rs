@@ -33,7 +33,7 @@ pub(super) async fn run_until_signal(
     tls: Option<ServerTls>,
     data: &DataFolder,
     reloader: Reloader,
-    mut signals: Signals,
+    mut signals: ProcessSignals,
 ) -> Result<(), Failure> {
     let work = super::work_folder(data);
     let outbound = Outbound::new(relay.resolver().cloned(), Roots::system());
@@ -98,7 +98,7 @@ enum Signal {
 }
 
 /// The signals that end the relay or make it read its files again.
-pub(super) struct Signals {
+pub(super) struct ProcessSignals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
@@ -107,7 +107,7 @@ pub(super) struct Signals {
     hangup: tokio::signal::unix::Signal,
 }
 
-impl Signals {
+impl ProcessSignals {
     #[cfg(unix)]
     pub(super) fn new() -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -152,7 +152,7 @@ pub(super) struct FileDigests {
 }
 
 impl FileDigests {
-    /// The files that a relay starts with. Both are taken before the files are read: what changes in between is then read again.
+    /// The files that a relay starts with. Both are computed before the files are read: later changes are read again.
     pub(super) fn new(config: Result<Digest, io::ErrorKind>, tls: Option<&Tls>) -> Self {
         Self {
             config,
@@ -248,7 +248,7 @@ impl Reloader {
                 self.check_command()
             ),
         }
-        // The certificate may be in other files by now. Each digest is taken before its file is read, so that a change in
+        // The certificate may be in other files by now. Each digest is made before its file is read, so that a change in
         // between is noticed at the next look.
         self.seen.tls = self.contents().tls;
         is_changed |= self.use_certificate(why);
@@ -333,7 +333,7 @@ impl Reloader {
 fn digest(path: &Path) -> Result<Digest, io::ErrorKind> {
     let read = open_regular(path).and_then(|file| {
         let mut bytes = read_bounded(&file, MAX_FILE_BYTES)?;
-        // A file that was refused for its mode is read again after `chmod`.
+        // A file that was rejected for its mode is read again after `chmod`.
         bytes.extend(mode(&file)?.to_le_bytes());
         Ok(bytes)
     });

@@ -1,4 +1,4 @@
-//! What goes wrong with a clipboard, and what to do about it.
+//! The faults of a clipboard, and what to do about them.
 
 use super::{Choice, VARIABLE};
 use crate::failure::Failure;
@@ -38,7 +38,7 @@ pub(crate) enum ClipboardError {
 const BY_HAND: &str = "copy by hand; `crosstalk paste -` reads a text that you paste into the terminal, and `crosstalk paste FILE` a file";
 
 impl ClipboardError {
-    /// What happened.
+    /// Says what happened.
     pub(crate) fn what(&self) -> String {
         match self {
             Self::Off => {

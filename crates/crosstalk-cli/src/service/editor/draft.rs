@@ -54,7 +54,7 @@ impl Draft {
         &self.path
     }
 
-    /// What was written, without trailing white space, its lines ended by LF.
+    /// The written text, without trailing white space, its lines ended by LF.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }

@@ -63,7 +63,7 @@ impl Editor {
 
     /// Runs it on a file and waits for it; the error continues a sentence that begins with its name.
     pub(crate) fn run(&self, file: &Path) -> Result<(), String> {
-        // What was said so far comes before the editor. The console holds the lock of this thread.
+        // Shows the earlier output before the editor starts. The console holds the lock of this thread.
         let _ = std::io::stdout().flush();
         let mut command = shell(&self.0, file);
         // Data on stdout may go elsewhere, and an answer may have come on stdin: an editor wants the terminal. Without

@@ -9,7 +9,7 @@ use crate::service::lookup;
 use crate::service::relocate::{relocate, tell};
 use crate::view::{self, Look, first_line};
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::store::{Record, Store as _};
+use crosstalk_protocol::store::Record;
 use crosstalk_store::SqliteStore;
 
 /// How many questions are listed.

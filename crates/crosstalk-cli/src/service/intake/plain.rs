@@ -15,7 +15,7 @@ use crosstalk_envelope::unicode::{escape, nfc};
 use crosstalk_envelope::{Address, Document, Intent};
 use crosstalk_protocol::answer_receiver;
 use crosstalk_protocol::poll::PollCall;
-use crosstalk_protocol::store::{Record, Side, Store as _, Wait, Way, is_same_party, may_answer};
+use crosstalk_protocol::store::{Record, Side, Wait, Way, is_same_party, may_answer};
 use crosstalk_store::SqliteStore;
 
 /// The states of a question that somebody else has to answer.
@@ -273,7 +273,7 @@ pub(super) fn filed_before(
     })
 }
 
-/// The envelope of the answer that stands in a text without one; of one that was filed before, as it was.
+/// Makes the envelope for an answer in plain text; an answer that was indexed before keeps its envelope.
 pub(super) fn envelope(
     console: &mut Console,
     workspace: &Workspace,

@@ -40,7 +40,7 @@ pub(crate) struct Taken {
 }
 
 impl<'d> Incoming<'d> {
-    /// Prepares to read. Nobody is asked unless `look` says so.
+    /// Prepares to read. It queries the DNS only if `look` says so.
     pub(crate) fn new(workspace: &'d Workspace, look: &'d DnsOptions) -> Result<Self, Failure> {
         Ok(Self {
             trust: workspace.keys.trust()?,

@@ -12,15 +12,14 @@ use crate::service::poll::KeptPoll;
 use crate::service::{consent, lookup, relocate};
 use crate::view::{self, Look};
 use crate::{json, render};
+use crosstalk_binding::document_findings;
 use crosstalk_envelope::json::finding;
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{CoreHeader, Document, Intent, LineIndex};
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::store::{
-    Moved, Record, Side, Store as _, StoreOutcome, Wait, Way, is_same_party,
-};
+use crosstalk_protocol::store::{Moved, Record, Side, StoreOutcome, Wait, Way, is_same_party};
 use crosstalk_store::SqliteStore;
 use serde_json::Value;
 
@@ -332,7 +331,7 @@ impl IntakeResult<'_> {
     }
 
     fn repairs(&self, console: &mut Console) -> Result<(), Failure> {
-        let findings = render::findings(self.document);
+        let findings = document_findings(self.document);
         let all: String = match self.verbose {
             true => findings
                 .iter()

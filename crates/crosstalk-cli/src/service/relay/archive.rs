@@ -28,7 +28,7 @@ pub(crate) struct BackupTitle {
     pub(crate) version: String,
 }
 
-/// What is in a backup besides the store, in the folder of the relay.
+/// The files of the relay's folder that a backup holds besides the store.
 const FILES: [&str; 3] = ["trust.toml", "contacts.toml", CONFIG];
 const FOLDERS: [&str; 2] = ["keys", "blobs"];
 
@@ -40,7 +40,7 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Failure {
 pub(crate) const CONFIG: &str = "relay.toml";
 
 /// Writes a backup: `store` is a copy of the store, `config` the text of a configuration that is not in the folder;
-/// everything else is taken from the folder. `told` hears of each attachment.
+/// everything else comes from the folder. `told` is called for each attachment.
 pub(crate) fn write(
     data: &DataFolder,
     store: &Path,

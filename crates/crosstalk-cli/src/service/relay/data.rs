@@ -8,7 +8,7 @@ use crate::{clock, shell};
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Algorithm, Explanation, PrivateKey, PublicKey};
-use crosstalk_protocol::audit::{LogStore as _, Note};
+use crosstalk_protocol::audit::Note;
 use crosstalk_relay::config::Config;
 use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
 use crosstalk_store::{Home, KeyFileError, KeyStore, SqliteStore, TrustFile, require_own};
@@ -346,7 +346,7 @@ impl DataFolder {
         }
     }
 
-    /// Reads every key and the trust file. What is encrypted is not opened.
+    /// Reads every key and the trust file. Encrypted keys are not decrypted.
     pub(crate) fn check_keys(&self) -> Result<(), Failure> {
         let keys = self.keys();
         let listing = keys.list()?;

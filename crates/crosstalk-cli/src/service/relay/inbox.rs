@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::service::deliver::{self, SendOptions, refused};
 use crate::service::dns::DnsOptions;
-use crate::service::intake::{AssignedIds, Intake};
+use crate::service::intake::{AssignedIds, TextIntake};
 use crate::service::recipient::resolve_typed;
 use crate::service::relay::outbox::{DueMessage, Outbox};
 use crate::service::relay::remote::{Remote, Waiting};
@@ -19,7 +19,7 @@ use crosstalk_envelope::{
 };
 use crosstalk_protocol::relay::report::derived;
 use crosstalk_protocol::store::{
-    Store as _, StoreOutcome, Wait, Way, is_placeholder, is_same_party, may_answer,
+    StoreOutcome, Wait, Way, is_placeholder, is_same_party, may_answer,
 };
 use crosstalk_protocol::{
     Admitted, Printed, TRUNCATED_OUTPUT, VerifyContext, agent_user, expects_answer, is_answer,
@@ -78,7 +78,7 @@ pub(crate) fn keep(
 ) -> Result<Exit, Failure> {
     let look = DnsOptions::default();
     keep_history(console, workspace, &look, waiting)?;
-    let mut intake = Intake::new(workspace, &look, false);
+    let mut intake = TextIntake::new(workspace, &look, false);
     intake.way = Way::Relayed;
     intake.quiet = quiet;
     intake.given = AssignedIds::of(waiting).map(|assigned| assigned.in_inbox(is_mine));
@@ -93,7 +93,7 @@ fn keep_history(
     waiting: &Waiting,
 ) -> Result<(), Failure> {
     for text in waiting.history.iter().flatten() {
-        let mut intake = Intake::new(workspace, look, false);
+        let mut intake = TextIntake::new(workspace, look, false);
         intake.way = Way::Relayed;
         intake.quiet = true;
         // One that can't be kept is not shown, and the message itself is.
@@ -113,7 +113,7 @@ pub(crate) fn takes_answer(waiting: &Waiting) -> bool {
     expects_answer(document.envelope().meaning())
 }
 
-/// What goes out in answer to a message.
+/// The answer to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) text: String,

@@ -280,7 +280,7 @@ impl Remote {
         self.ask(async |c| c.approvals(limit).await)
     }
 
-    /// Approves a message by the digests of what was seen, or refuses it with a reason.
+    /// Approves a message by the digests of the text that the person saw, or rejects it with a reason.
     pub(crate) fn decide(
         &self,
         id: &str,

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::report::{FailureReport, HandedReport};
 use crate::service::dns::DnsOptions;
-use crate::service::intake::{AssignedIds, Intake};
+use crate::service::intake::{AssignedIds, TextIntake};
 use crate::service::relay::inbox::take;
 use crate::service::relay::outbox::{DueMessage, Outbox, StatusWatch};
 use crate::service::relay::remote::{Pause, RelayArgument, RelayError, Remote, Waiting};
@@ -326,7 +326,7 @@ fn file_answer(
         None => entry_of(remote, &document),
     };
     let look = DnsOptions::default();
-    let mut intake = Intake::new(workspace, &look, false);
+    let mut intake = TextIntake::new(workspace, &look, false);
     intake.way = Way::Relayed;
     intake.quiet = quiet;
     intake.given = given.as_ref().and_then(AssignedIds::of);

@@ -9,7 +9,7 @@ use crosstalk_envelope::{PrivateKey, Timestamp, base64};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
 use crosstalk_protocol::relay::port::RelayStore;
-use crosstalk_protocol::relay::{RelayStore as _, Role, TokenRecord};
+use crosstalk_protocol::relay::{Role, TokenRecord};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Relay, Setup};
 use crosstalk_relay::port::{Keyring, Later, Resolver};

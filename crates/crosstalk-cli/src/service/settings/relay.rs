@@ -415,7 +415,7 @@ mod tests {
             ),
             (
                 "[[relay]]\nurl = \"http://a\"\nfor = [\"a*b\"]",
-                "stands at the end",
+                "only at the end",
             ),
         ] {
             let fault = super::super::file::read(text).unwrap_err();

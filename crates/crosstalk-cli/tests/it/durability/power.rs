@@ -4,8 +4,9 @@
 //! power cut does. Then it is mounted again, and everything that was answered for has to be there. A relay that does not
 //! sync, or that answers first, must lose something, else the test would show nothing.
 
-use super::{INBOXES, Told, as_unsure, faults, inbox, listed, load, relay_on_disk, skip};
-use crosstalk_store::SqliteStore;
+use super::check::{Checked, is_lost};
+use super::load::{self, Load};
+use super::{Told, as_unsure, relay_on_disk, skip};
 use crosstalk_testing::folder::Folder;
 use crosstalk_testing::relay::{Relay, Setup};
 use crosstalk_testing::tier;
@@ -13,8 +14,6 @@ use crosstalk_testing::wait::wait_until;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 /// Cuts that a sound relay has to survive, in a run of all tests and in a full one.
 const CUTS: usize = 2;
@@ -25,9 +24,6 @@ const TRIES: usize = 12;
 const FEW: usize = 40;
 /// The size of the disk.
 const DISK: &str = "256M";
-
-/// What is said of a store that can't be opened any more.
-const LOST: &str = "everything that was answered for is lost";
 
 /// Shuts a file system down, without its journal being written (`EXT4_GOING_FLAGS_NOLOGFLUSH`).
 const CUT: &str = "\
@@ -118,7 +114,7 @@ impl Disk {
 
     /// What was not written is lost, and nothing can be written any more. What is answered from the first moment on
     /// counts for nothing: a computer without power answers nobody.
-    fn cut(&self, dark: &AtomicBool) {
+    fn cut(&self, load: &Load) {
         let mut cut = Command::new("python3")
             .args(["-c", CUT, "at"])
             .current_dir(self.0.path())
@@ -128,7 +124,7 @@ impl Disk {
             .unwrap();
         let mut ready = [0; 6];
         cut.stdout.take().unwrap().read_exact(&mut ready).unwrap();
-        dark.store(true, Ordering::SeqCst);
+        load.darken();
         cut.stdin.take().unwrap().write_all(b"!").unwrap();
         assert!(cut.wait().unwrap().success());
     }
@@ -149,33 +145,31 @@ impl Drop for Disk {
 }
 
 /// Ends the load.
-struct StopOnDrop<'s>(&'s AtomicBool);
+struct StopOnDrop<'s>(&'s Load);
 
 impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.stop();
     }
 }
 
-/// Load, a cut in the midst of it, and what is wrong afterwards. The relay runs again then.
-fn cut(disk: &Disk, relay: &mut Relay, round: usize) -> Vec<String> {
-    let (stop, dark) = (AtomicBool::new(false), AtomicBool::new(false));
-    let taken = AtomicUsize::new(0);
-    let address = relay.address();
+/// Load, and a cut in the midst of it: what clients were told. The relay has ended then.
+fn cut(disk: &Disk, relay: &mut Relay, round: usize) -> Told {
+    let load = Load::new(relay, round);
     let told: Told = std::thread::scope(|scope| {
-        let senders = scope.spawn(|| load(address, round, &stop, &dark, &taken));
-        // Senders end, too, when this thread panics.
-        let end = StopOnDrop(&stop);
+        let clients = scope.spawn(|| load.run());
+        // Clients end, too, when this thread panics.
+        let end = StopOnDrop(&load);
         wait_until("the first answers", || {
-            assert!(!senders.is_finished(), "{}", relay.log());
-            taken.load(Ordering::Relaxed) >= FEW
+            assert!(!clients.is_finished(), "{}", relay.log());
+            load.accepted() >= FEW
         });
-        std::thread::sleep(Duration::from_micros((round as u64 * 7919) % 120_000));
-        disk.cut(&dark);
+        std::thread::sleep(load::duration(round));
+        disk.cut(&load);
         // A relay that can't be sure of the disk any more stops, and says so.
         let ended = relay.wait_for_end();
         drop(end);
-        let told = senders.join().unwrap();
+        let told = clients.join().unwrap();
         assert!(!ended.success(), "{ended:?}\n{}", relay.log());
         told
     });
@@ -184,23 +178,11 @@ fn cut(disk: &Disk, relay: &mut Relay, round: usize) -> Vec<String> {
     }
     disk.shell("umount at");
     disk.mount();
-    if let Err(reason) = relay.try_start() {
-        return vec![format!("{LOST}: {reason}")];
-    }
-    let mut connection = relay.connect();
-    let there: Vec<String> = (0..INBOXES)
-        .flat_map(|number| listed(&mut connection, &inbox(number), None).0)
-        .filter(|id| id.starts_with(&format!("K{round:04}-")))
-        .collect();
-    let told = as_unsure(told);
-    let mut wrong = faults(&told, &there);
-    let store = SqliteStore::open_existing(relay.store());
-    wrong.extend(store.unwrap().unwrap().check().unwrap());
-    wrong
+    as_unsure(told)
 }
 
 fn start(setup: Setup, disk: &Disk) -> Relay {
-    setup.data(disk.place().join("data")).start()
+    load::prepare(setup, &disk.place().join("data")).start()
 }
 
 #[test]
@@ -211,11 +193,13 @@ fn sound() {
     }
     let disk = Disk::new();
     let mut relay = start(relay_on_disk(), &disk);
+    let mut checked = Checked::new();
     for round in 0..tier::size(CUTS, FULL_CUTS) {
-        let wrong = cut(&disk, &mut relay, round);
-        assert!(wrong.is_empty(), "cut {round}: {wrong:?}");
+        let told = cut(&disk, &mut relay, round);
+        relay.start();
+        checked.check(&relay, told);
     }
-    relay.kill();
+    checked.finish_all(&mut relay);
 }
 
 #[test]
@@ -229,11 +213,8 @@ fn cuts_to_lose(fault: &str) -> Option<usize> {
         let disk = Disk::new();
         let setup = relay_on_disk().env("CROSSTALK_TEST_DURABILITY", fault);
         let mut relay = start(setup, &disk);
-        let wrong = cut(&disk, &mut relay, *round);
-        relay.kill();
-        wrong
-            .iter()
-            .any(|w| w.contains("answered for and is lost") || w.starts_with(LOST))
+        let told = cut(&disk, &mut relay, *round);
+        is_lost(&mut relay, told)
     })
 }
 

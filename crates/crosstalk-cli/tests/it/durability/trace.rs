@@ -1,7 +1,8 @@
 //! A trace of system calls: the message is in the log of the store, and the log is on disk, before the first byte of a
 //! 2xx goes out.
 
-use super::{letter, relay_on_disk, skip};
+use super::load::letter;
+use super::{relay_on_disk, skip};
 use crosstalk_testing::folder::Folder;
 use crosstalk_testing::relay::Setup;
 use std::collections::BTreeMap;
@@ -119,9 +120,9 @@ fn run(setup: Setup) -> Trace {
     let words = words.map(PathBuf::from).into_iter().chain([file.clone()]);
     let mut relay = setup.under(words).start();
     let mut connection = relay.connect();
-    let ids: Vec<String> = (0..MESSAGES).map(|n| format!("TRACED-{n:03}")).collect();
+    let ids: Vec<String> = (0..MESSAGES).map(|n| format!("K0000-01-{n:06}")).collect();
     for id in &ids {
-        let answer = connection.receive(&letter(id, 1)).unwrap();
+        let answer = connection.receive(&letter(id)).unwrap();
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
     relay.stop();

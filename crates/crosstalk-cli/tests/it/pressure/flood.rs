@@ -1,7 +1,7 @@
 //! A flood: who sends too much is told so, and when to come again.
 
 use super::{comes_again, relay};
-use crosstalk_protocol::relay::{InboxQuery, RelayStore as _};
+use crosstalk_protocol::relay::port::InboxQuery;
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::relay::envelope;
 
@@ -43,7 +43,7 @@ fn flooding_client_gets_retry_after() {
     relay.stop();
     let store = SqliteStore::open_existing(relay.store());
     let inbox = InboxQuery {
-        address: INBOX,
+        address: INBOX.to_owned(),
         after: None,
         limit: usize::MAX,
     };

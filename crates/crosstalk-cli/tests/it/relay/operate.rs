@@ -528,7 +528,7 @@ fn quarantined_message_is_listed_and_repaired() {
         )
         .unwrap();
     let mut made = crosstalk_store::SqliteStore::open(data.join("relay.db")).unwrap();
-    crosstalk_protocol::relay::RelayStore::index(&mut made, 9).unwrap();
+    made.index(9).unwrap();
     drop(made);
     let fsck = ["fsck", "--data", data.to_str().unwrap()];
     let listed = json(&kalle.run(&[&fsck[..], &["--json"]].concat()).out);

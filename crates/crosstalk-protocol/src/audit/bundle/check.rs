@@ -105,7 +105,7 @@ fn number(text: &str) -> Option<u64> {
     (number.to_string() == text).then_some(number)
 }
 
-struct Entry<'b> {
+struct BundleEntry<'b> {
     index: u64,
     leaf: Leaf,
     line: &'b str,
@@ -195,7 +195,7 @@ enum BundleScope {
     Some(u64),
 }
 
-fn entries(list: &str) -> Result<(BundleScope, Vec<Entry<'_>>), Wrong> {
+fn entries(list: &str) -> Result<(BundleScope, Vec<BundleEntry<'_>>), Wrong> {
     let bad = |line, what: &str| wrong(BundleFault::Form, ENTRIES, Some(line), what);
     let mut all = lines(list, ENTRIES)?;
     let head = all.next().map_or("", |(_, line)| line);
@@ -206,11 +206,11 @@ fn entries(list: &str) -> Result<(BundleScope, Vec<Entry<'_>>), Wrong> {
         _ => (None, ""),
     };
     let scope = scope.ok_or_else(|| bad(1, "this is no list of entries"))?;
-    let mut entries: Vec<Entry<'_>> = Vec::new();
+    let mut entries: Vec<BundleEntry<'_>> = Vec::new();
     for (place, text) in all {
         let parsed = text.split_once(' ').and_then(|(index, line)| {
             let (index, leaf) = (number(index)?, Leaf::parse(line).ok()?);
-            Some(Entry { index, leaf, line })
+            Some(BundleEntry { index, leaf, line })
         });
         let entry = parsed.ok_or_else(|| bad(place, "this is no entry of a log"))?;
         let after = entries.last().map_or(0, |last| last.index + 1);
@@ -250,7 +250,7 @@ fn known_files<F: BundleFiles + ?Sized>(files: &F, is_all: bool) -> Result<(), W
 }
 
 /// All entries have the root that was signed.
-fn whole(entries: &[Entry<'_>], checkpoint: &Checkpoint) -> Result<Tree, Wrong> {
+fn whole(entries: &[BundleEntry<'_>], checkpoint: &Checkpoint) -> Result<Tree, Wrong> {
     let tree = Tree::of(entries.iter().map(|e| leaf_hash(e.line.as_bytes())));
     let found = tree.size();
     if found != checkpoint.size {
@@ -272,7 +272,7 @@ fn whole(entries: &[Entry<'_>], checkpoint: &Checkpoint) -> Result<Tree, Wrong> 
 /// Each entry has a proof.
 fn proved<F: BundleFiles + ?Sized>(
     files: &F,
-    entries: &[Entry<'_>],
+    entries: &[BundleEntry<'_>],
     checkpoint: &Checkpoint,
 ) -> Result<(), Wrong> {
     let bytes = needed(files, PROOFS)?;
@@ -309,11 +309,11 @@ fn paths(text: &str, file: &str) -> Result<Vec<Path>, Wrong> {
 /// The messages are those that were accepted; only what was erased, or is kept in a better text, is not there.
 fn messages<F: BundleFiles + ?Sized>(
     files: &F,
-    entries: &[Entry<'_>],
+    entries: &[BundleEntry<'_>],
     checked: &mut BundleReport,
     progress: &mut Progress<'_>,
 ) -> Result<(), Wrong> {
-    // What happened to a message last, by its id and digest.
+    // The last event of each message, by its id and digest.
     let mut later = HashMap::new();
     for entry in entries {
         let leaf = &entry.leaf;
@@ -375,7 +375,7 @@ fn same(bytes: &[u8], canonical: Option<Digest>, name: &str) -> Result<(), Wrong
 /// The details are those of the leaves: one line for each leaf that has one.
 fn details<F: BundleFiles + ?Sized>(
     files: &F,
-    entries: &[Entry<'_>],
+    entries: &[BundleEntry<'_>],
     checked: &mut BundleReport,
 ) -> Result<(), Wrong> {
     let bytes = needed(files, DETAILS)?;

@@ -1,13 +1,13 @@
 //! Writing a bundle: the lines of its files.
 
 use super::{CHECKPOINT, CONSISTENCY, DETAILS, ENTRIES, HEADER, KEY, PROOFS, message_name};
+use crate::audit::log::LogEntry;
 use crate::audit::note::NoteKey;
-use crate::audit::port::LogEntry;
 use crate::audit::tree::Hash;
 use crosstalk_envelope::base64;
 use std::fmt::Write as _;
 
-/// What goes into a bundle.
+/// The contents of a bundle.
 #[derive(Clone, Debug)]
 pub struct BundleContents<'c> {
     /// The public key of the log.

@@ -146,7 +146,7 @@ fn britain(signs: &[u8]) -> bool {
     is_prefix && !is_taken && matches!(suffix, b'A'..=b'D')
 }
 
-/// Of the first ten digits, one stands there twice or three times and no other more than once.
+/// Of the first ten digits, one occurs two or three times and no other more than once.
 fn germany(signs: &[u8]) -> bool {
     let mut counts = [0; 10];
     for digit in digits(signs).into_iter().take(10) {

@@ -185,7 +185,7 @@ pub struct NewMessage<'b> {
     pub expires: Option<Timestamp>,
     /// The place of its entry in [`AcceptChanges::events`].
     pub entry: usize,
-    /// Who gets it, each party once, and how.
+    /// The recipients, each party once, and the way of delivery.
     pub deliveries: Vec<(&'b str, Handler)>,
     /// The attachments that it refers to, and whether that grants access to them.
     pub blobs: Vec<(Digest, bool)>,
@@ -198,7 +198,7 @@ pub struct NewMessage<'b> {
 }
 
 impl<'b> NewMessage<'b> {
-    /// What is kept of it.
+    /// The record of the message.
     pub const fn arrival(&self) -> &'b Arrival {
         &self.admission.arrival
     }
@@ -280,7 +280,7 @@ pub struct ReportedDelivery {
 /// An entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedEvent<'b> {
-    /// What happened.
+    /// The event.
     pub event: Event<'b>,
     /// The message whose text it took.
     pub takes: Option<PlannedPlace>,

@@ -43,7 +43,7 @@ pub struct AcceptNeeds<'b> {
     pub polls: BTreeSet<&'b str>,
 }
 
-/// What is asked about a message that others answer.
+/// The facts that a plan needs about a message that others answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParentNeeds<'b> {
     /// The threads that the answers name; nothing for one that names none.
@@ -67,7 +67,7 @@ impl ParentNeeds<'_> {
 }
 
 impl<'b> AcceptNeeds<'b> {
-    /// What has to be known to accept a batch.
+    /// The facts that are needed to accept a batch.
     pub fn of(batch: &'b [Admission]) -> Self {
         let mut needs = Self::default();
         let answered: HashSet<&str> = batch.iter().filter_map(|a| a.arrival.answered()).collect();
@@ -79,7 +79,7 @@ impl<'b> AcceptNeeds<'b> {
         needs
     }
 
-    /// The same for a message that a person approved: that it was held does not stand in its way.
+    /// The same for a message that a person approved: its own hold does not count as a duplicate.
     pub fn of_approved(admission: &'b Admission) -> Self {
         let mut needs = Self::of(std::slice::from_ref(admission));
         needs.held_ids.clear();
@@ -163,7 +163,7 @@ impl<'b> AcceptNeeds<'b> {
     }
 }
 
-/// What a store knows of what a batch asks for ([`AcceptNeeds`]). What is not there is in no map.
+/// The facts that a store has for the needs of a batch ([`AcceptNeeds`]). A map has no entry for an unknown fact.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AcceptFacts {
     /// Messages by id.
@@ -218,7 +218,7 @@ pub struct HeldFacts {
     pub generated: ReceivedIds,
     /// The digest of its canonical form.
     pub digest: Digest,
-    /// What was found out about its signature.
+    /// The result of checking its signature.
     pub verdict: VerdictWord,
     /// Its sender.
     pub sender: String,
@@ -243,7 +243,7 @@ pub struct ParentFacts {
     pub parts: Vec<String>,
     /// Its deliveries to those who report about them.
     pub deliveries: Vec<DeliveryFacts>,
-    /// What the log says about it; nothing if it is not in the log.
+    /// Its entry in the log; nothing if it is not in the log.
     pub logged: Option<LoggedFacts>,
     /// If it is a poll: what is known of that.
     pub poll: Option<PollFacts>,
@@ -289,7 +289,7 @@ pub struct PollFacts {
     pub closed: Option<Timestamp>,
 }
 
-/// Who takes part in a conversation: the parties as far as they are indexed, and the messages that are not.
+/// The participants of a conversation: the indexed parties, and the messages that are not indexed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConversationParties {
     /// The parties that are indexed and count.

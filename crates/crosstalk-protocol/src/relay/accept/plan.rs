@@ -56,7 +56,7 @@ struct Planner<'b> {
     closings: BTreeMap<ConversationId, Timestamp>,
     stewards: BTreeMap<ConversationId, &'b str>,
     grants: HashMap<String, Grant>,
-    /// What is known better of messages: verdict, and whether the text may be cut off.
+    /// Better evidence about messages: the verdict, and whether the text may be cut off.
     evidence: HashMap<PlannedPlace, (VerdictWord, bool)>,
     /// The entries of kept messages that had none.
     entries: HashMap<u64, usize>,
@@ -564,7 +564,7 @@ impl<'b> Planner<'b> {
         blobs
     }
 
-    /// Has the polls counted again that a message may answer. What came after a poll was closed does not count.
+    /// Marks the polls that a message may answer for another count. A message that came after the close does not count.
     fn mark_polls(&mut self, arrival: &Arrival, message: usize) {
         if !arrival.meaning.is_some_and(may_be_ballot) {
             return;
@@ -762,7 +762,7 @@ fn accepted<'e>(id: &'e str, arrival: &Arrival, raw: Digest) -> Event<'e> {
     }
 }
 
-/// Who gets a message, each party once.
+/// The recipients of a message, each party once.
 fn deliveries(admission: &Admission) -> Vec<(&str, Handler)> {
     let mut seen = Vec::new();
     let mut all = Vec::new();

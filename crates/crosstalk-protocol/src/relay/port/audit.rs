@@ -46,7 +46,7 @@ pub struct LogRoot {
     pub root: Hash,
 }
 
-/// What a proof shows.
+/// The statement of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogProof {
     /// An entry is among the first entries.
@@ -68,7 +68,7 @@ pub enum LogProof {
 /// An entry to be written: an [`Event`] that owns its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewLogEntry {
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
     /// When.
     pub at: Timestamp,
@@ -83,7 +83,7 @@ pub struct NewLogEntry {
 }
 
 impl NewLogEntry {
-    /// What goes into the log.
+    /// The event to log.
     pub fn event(&self) -> Event<'_> {
         Event {
             id: self.id.as_deref(),

@@ -84,7 +84,7 @@ pub struct AttemptResult {
     pub to: String,
     /// The lease that it was made under; a person who carries a message has none.
     pub leased_at: Option<Timestamp>,
-    /// What became of it.
+    /// The outcome.
     pub attempt: Attempt,
     /// When.
     pub at: Timestamp,
@@ -95,7 +95,7 @@ pub struct AttemptResult {
 /// Which messages a caller may carry: [`RelayRules::offers_errand`] decides.
 #[derive(Clone, Debug)]
 pub struct CourierQuery {
-    /// What the relay goes by.
+    /// The rules of the relay.
     pub rules: Arc<RelayRules>,
     /// The caller.
     pub caller: Arc<Peer>,
@@ -120,14 +120,14 @@ pub struct DueDelivery {
     pub record: Record,
 }
 
-/// What is known about a message that waits for a person to carry it.
+/// A message that waits for a person to carry it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errand {
     /// From whom.
     pub sender: String,
     /// Where to.
     pub to: String,
-    /// Who sent the message that it answers.
+    /// The sender of the message that it answers.
     pub asker: Option<String>,
     /// Whether that message answers one that was carried to the same destination: the chat there asked back.
     pub asker_is_carried: bool,

@@ -46,7 +46,7 @@ pub enum StoreEvent<'e> {
     Interrupted(u64),
     /// Something has to wait for the disk, and nothing is lost.
     Delayed {
-        /// What has to wait.
+        /// The delayed work.
         what: &'static str,
         /// Why.
         error: &'e StoreError,
@@ -60,11 +60,11 @@ pub enum StoreEvent<'e> {
 pub struct Arrived<'e> {
     /// Its number, for [`RecordQuery::Seqs`](super::RecordQuery::Seqs).
     pub seq: u64,
-    /// Who gets it.
+    /// The recipients.
     pub recipients: &'e [Recipient],
-    /// Who wrote it, by the address that the name stands for.
+    /// Its sender, by the address that the name stands for.
     pub speaker: &'e str,
-    /// Whom it is written to.
+    /// Its receiver.
     pub receiver: &'e str,
     /// What it means.
     pub meaning: Option<Intent>,

@@ -88,11 +88,11 @@ pub struct InboxEntry {
 /// A change of deliveries that wait for their recipient: everything of it in one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailboxChange {
-    /// Whose mailbox.
+    /// The address of the mailbox.
     pub address: String,
     /// The messages.
     pub ids: Vec<String>,
-    /// What happens to their deliveries.
+    /// The change of their deliveries.
     pub action: MailboxAction,
     /// When.
     pub at: Timestamp,
@@ -116,13 +116,13 @@ impl MailboxChange {
     }
 }
 
-/// What happens to deliveries that wait for their recipient.
+/// A change of deliveries that wait for their recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MailboxAction {
     /// They come into a state, where that may follow their present one.
     Reach(DeliveryState),
     /// The program of the recipient failed on messages that it fetched: it counts as an attempt. Nothing changes where a
-    /// delivery is read, acknowledged, given up, or not fetched by its recipient.
+    /// delivery is read, acknowledged, a dead letter, or not fetched by its recipient.
     NoteFailure {
         /// Whether the deliveries become dead letters.
         is_final: bool,
@@ -132,7 +132,7 @@ pub enum MailboxAction {
 /// A notice of the relay that its recipient need not look at any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledNotice {
-    /// Who got it.
+    /// The recipient.
     pub address: String,
     /// Its id.
     pub id: String,

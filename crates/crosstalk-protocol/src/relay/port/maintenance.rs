@@ -16,7 +16,7 @@ pub trait PollQueue {
         limit: usize,
     ) -> StoreFuture<'_, Vec<DuePoll>>;
 
-    /// Notes how a poll stands. What came to it after it was due stays to be counted.
+    /// Records the state of a poll. Ballots that came after it was due remain to be counted.
     fn count_poll(&self, poll: DuePoll, state: PollState) -> StoreFuture<'_, ()>;
 }
 
@@ -59,7 +59,7 @@ pub struct NextTimes {
     pub poll_end: Option<Timestamp>,
 }
 
-/// What has to be done from time to time.
+/// A periodic task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaintenanceTask {
     /// Settles questions whose time has passed without an answer, after everything is indexed that was accepted before: a
@@ -84,7 +84,7 @@ pub enum MaintenanceTask {
     Scrub,
 }
 
-/// What a part of a task did.
+/// The result of a part of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MaintenanceResult {
     /// How many were dealt with.
@@ -127,7 +127,7 @@ pub struct QueueDepth {
     pub oldest: Option<Timestamp>,
 }
 
-/// What waits in the store of a relay, and how large the store is.
+/// The queues in the store of a relay, and the size of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreGauges {
     /// Deliveries that are queued, for each handler but the inbox.

@@ -31,7 +31,7 @@ pub struct RegistrySnapshot {
     pub version: RegistryVersion,
     /// All tokens, by name.
     pub tokens: Vec<TokenRecord>,
-    /// What agents said they can do, by address.
+    /// The capabilities that agents declared, by address.
     pub agents: Vec<Agent>,
 }
 
@@ -43,14 +43,14 @@ pub enum RegistryChange {
     AddToken {
         /// The token.
         token: TokenRecord,
-        /// Who created it.
+        /// The caller that created it.
         by: String,
     },
     /// Revokes a token, and writes it into the log (AUD-003), unless there is none of this name, or it was revoked before.
     RevokeToken {
         /// Its name.
         name: String,
-        /// Who revoked it.
+        /// The caller that revoked it.
         by: String,
         /// When.
         at: Timestamp,
@@ -76,7 +76,7 @@ pub trait BlobIndex {
     /// [`BLOB_BYTES_LEAST`].
     fn uploaded_bytes(&self, by: &str, besides: Digest) -> StoreFuture<'_, u64>;
 
-    /// Who has to do with an attachment.
+    /// Looks up the use of an attachment.
     fn blob_use(&self, query: BlobQuery) -> StoreFuture<'_, BlobUse>;
 }
 
@@ -104,13 +104,13 @@ pub struct BlobQuery {
     pub limit: usize,
 }
 
-/// Who has to do with an attachment.
+/// The use of an attachment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlobUse {
     /// Whether the credential uploaded it and has not referred to it in a message.
     pub is_unused: bool,
-    /// Who sent and who got the latest messages whose reference grants access, of those that are indexed and whose time is
-    /// not over.
+    /// Senders and recipients of the latest messages whose reference grants access, of those that are indexed and have not
+    /// expired.
     pub parties: BTreeSet<String>,
 }
 

@@ -55,7 +55,7 @@ pub enum RecordQuery {
 /// A search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchQuery {
-    /// What is searched for.
+    /// The search.
     pub search: Search,
     /// Which part of what it finds.
     pub page: Page,
@@ -63,7 +63,7 @@ pub struct SearchQuery {
     pub is_complete: bool,
 }
 
-/// What a search found in the search index.
+/// The hits of a search in the search index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilledSearch {
     /// The messages.

@@ -15,7 +15,7 @@ impl<F: IndexFacts> Index<F> {
     /// Whether the message with an id waits for somebody.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn waits(&mut self, id: Option<&str>) -> Result<bool, F::Error> {
         let Some(thread) = self.thread_of(id)? else {
             return Ok(false);
@@ -59,7 +59,7 @@ impl<F: IndexFacts> Index<F> {
         Ok(true)
     }
 
-    /// Who has answered a message so that it counts.
+    /// The parties whose answers to a message count.
     fn answered_by(&mut self, seq: u64) -> Result<&[String], F::Error> {
         let Some(slot) = self.messages.get_mut(&seq) else {
             return Ok(&[]);
@@ -78,7 +78,7 @@ impl<F: IndexFacts> Index<F> {
     /// Ends the wait of a message that a person filed as the answer to another one, whatever its intent says.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn take_as_answer(&mut self, id: &str, seq: u64, answer: &Arrival) -> Result<(), F::Error> {
         let Some(question) = self.question(id)?.filter(|q| *q != seq) else {
             return Ok(());
@@ -93,7 +93,7 @@ impl<F: IndexFacts> Index<F> {
     /// Records whether a message waits for nobody because a person says so.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn set_dismissed(&mut self, seq: u64, is_dismissed: bool) -> Result<(), F::Error> {
         if let Some(slot) = self.messages.get_mut(&seq) {
             slot.message.is_dismissed = is_dismissed;
@@ -105,7 +105,7 @@ impl<F: IndexFacts> Index<F> {
     /// Ends the wait of a message without an answer. False if it does not wait.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn dismiss(&mut self, id: &str) -> Result<bool, F::Error> {
         let waits = self.waits(Some(id))?;
         if let Some(seq) = self.find(id)?.filter(|_| waits) {
@@ -117,7 +117,7 @@ impl<F: IndexFacts> Index<F> {
     /// Counts all answers to the message of an id again.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn judge(&mut self, id: &str) -> Result<(), F::Error> {
         let Some(question) = self.question(id)? else {
             return Ok(());
@@ -146,7 +146,7 @@ impl<F: IndexFacts> Index<F> {
     /// Decides again who has to act on the message with an id, after it was changed.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn reconsider(&mut self, id: &str) -> Result<(), F::Error> {
         match self.find(id)? {
             Some(seq) => self.refresh(seq),
@@ -179,7 +179,7 @@ impl<F: IndexFacts> Index<F> {
     /// Ends the wait of a poll whose result is here.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn end_poll(&mut self, id: &str) -> Result<(), F::Error> {
         let is_open =
             |m: &IndexedMessage| m.meaning == Some(Intent::Poll) && m.wait != Wait::Nobody;
@@ -272,7 +272,7 @@ impl<F: IndexFacts> Index<F> {
         Ok(question.map(|m| m.thread.clone()))
     }
 
-    /// What is known of the ids that a message carries.
+    /// Looks up the ids that a message carries.
     fn named_ids(&mut self, arrival: &Arrival) -> Result<NamedIds, F::Error> {
         let (thread, parent) = (arrival.thread.as_deref(), arrival.parent.as_deref());
         let mut named = NamedIds {
@@ -306,7 +306,7 @@ impl<F: IndexFacts> Index<F> {
     /// sender, or those that it may be. The thread that it named in the wrong place comes with them.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn infer_question(
         &mut self,
         arrival: &mut Arrival,

@@ -169,7 +169,7 @@ impl<F: IndexFacts> Index<F> {
     /// The thread with an id.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn thread(&mut self, id: &str) -> Result<Option<&IndexedThread>, F::Error> {
         self.freshen(id)?;
         Ok(self.slot(id)?.thread.as_ref())
@@ -220,7 +220,7 @@ impl<F: IndexFacts> Index<F> {
     /// Goes through a thread again after messages have left it, come to it from another one, or changed.
     ///
     /// # Errors
-    /// What the store says.
+    /// The error of the store.
     pub fn recount(&mut self, id: &str) -> Result<(), F::Error> {
         self.stale.remove(id);
         for found in self.facts.messages_of(id)? {

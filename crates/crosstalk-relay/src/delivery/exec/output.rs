@@ -1,6 +1,6 @@
 //! The output of a command: bounded, and read as an answer.
 
-use crate::delivery::Reply;
+use crate::delivery::HandlerReply;
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::{Printed, TRUNCATED_OUTPUT};
 use std::time::Duration;
@@ -100,14 +100,16 @@ impl Tail {
 ///
 /// # Errors
 /// Why it is no answer.
-pub(super) fn reply(output: &[u8], given: &str) -> Result<Option<Reply>, &'static str> {
+pub(super) fn reply(output: &[u8], given: &str) -> Result<Option<HandlerReply>, &'static str> {
     let text = std::str::from_utf8(output).map_err(|_| "printed something that is not UTF-8")?;
     let text = plain(text);
     let given = Document::parse(given, Reading::Strict);
     match Printed::read(&text, &given) {
         Printed::Nothing => Ok(None),
-        Printed::Text(text) => Ok(Some(Reply::Text(text.trim_matches('\n').to_owned()))),
-        Printed::Envelopes(found) => Ok(Some(Reply::Envelopes(found.iter().map(strict).collect()))),
+        Printed::Text(text) => Ok(Some(HandlerReply::Text(text.trim_matches('\n').to_owned()))),
+        Printed::Envelopes(found) => Ok(Some(HandlerReply::Envelopes(
+            found.iter().map(strict).collect(),
+        ))),
         Printed::Truncated => Err(TRUNCATED_OUTPUT),
     }
 }
@@ -172,7 +174,7 @@ mod tests {
                 crosstalk_protocol::primer(crosstalk_protocol::Assistant::Any)
             ),
         ] {
-            let Ok(Some(Reply::Envelopes(found))) = reply(text.as_bytes(), QUESTION) else {
+            let Ok(Some(HandlerReply::Envelopes(found))) = reply(text.as_bytes(), QUESTION) else {
                 panic!("{text}");
             };
             let [found] = found.as_slice() else {
@@ -197,14 +199,14 @@ mod tests {
             (" \n\t\n", None),
             ("\u{1b}[2J", None),
         ] {
-            let wanted = wanted.map(|t| Reply::Text(t.into()));
+            let wanted = wanted.map(|t| HandlerReply::Text(t.into()));
             assert_eq!(reply(text.as_bytes(), QUESTION), Ok(wanted), "{text:?}");
         }
         // What it got, and something of its own.
         let quoted = format!("You asked:\n{QUESTION}Yes.\n");
         assert_eq!(
             reply(quoted.as_bytes(), QUESTION),
-            Ok(Some(Reply::Text(quoted.trim_end().into())))
+            Ok(Some(HandlerReply::Text(quoted.trim_end().into())))
         );
     }
 
@@ -219,7 +221,7 @@ mod tests {
         let quoted = format!("{}\n", QUESTION.split("sig:").next().unwrap());
         assert!(matches!(
             reply(quoted.as_bytes(), QUESTION),
-            Ok(Some(Reply::Text(_)))
+            Ok(Some(HandlerReply::Text(_)))
         ));
     }
 }

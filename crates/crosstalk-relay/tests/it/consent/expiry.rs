@@ -5,7 +5,6 @@ use crate::house::{House, letter};
 use crate::http::Ask;
 use crosstalk_envelope::Builder;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::relay::RelayStore as _;
 
 const ASKER: &str = "agent://here.example/asker";
 const BOT: &str = "agent://here.example/bot";

@@ -5,7 +5,7 @@ use crate::house::{House, Plan, key, letter, signed};
 use crate::http::Ask;
 use crosstalk_api::outbound::{Outbound, Roots};
 use crosstalk_envelope::{Document, Reading};
-use crosstalk_protocol::relay::{DeliveryState, RelayStore as _};
+use crosstalk_protocol::relay::DeliveryState;
 use crosstalk_relay::delivery::{DeliverySetup, DeliveryTask};
 use crosstalk_testing::tier;
 use crosstalk_testing::wait::{LIMIT, wait_until};

@@ -4,8 +4,7 @@ use super::{ANN, KEY, as_revoke, from_ann, plan, revoke};
 use crate::house::{House, Plan, START, key, letter, secret, signed};
 use crate::http::{Answer, Ask};
 use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading};
-use crosstalk_protocol::consent::LedgerStore as _;
-use crosstalk_protocol::relay::{DeliveryState, Peer, RelayStore as _, Retention, Role};
+use crosstalk_protocol::relay::{DeliveryState, Peer, Retention, Role};
 use crosstalk_testing::wait::{wait_for, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -59,7 +58,7 @@ fn mallory() -> PrivateKey {
     PrivateKey::from_seed(Algorithm::Ed25519, &[9; 32]).unwrap()
 }
 
-/// Nobody but who granted revokes a consent, and only with a signature that counts. What is refused changes nothing.
+/// Only the granter revokes a consent, with a signature that counts. A rejected REVOKE changes nothing.
 #[test]
 fn only_the_granter_revokes_a_consent() {
     const MALLORY: &str = "human://here.example/mallory";
@@ -145,7 +144,7 @@ fn first_contact_revokes_nothing() {
     assert!(holds(&house, "C1"));
 }
 
-/// What was waiting is cancelled, its sender is told, and who revoked it gets a confirmation.
+/// The relay cancels queued messages and tells their senders; the party that revoked the consent gets a confirmation.
 #[test]
 fn revocation_is_confirmed_and_told() {
     let house = plan().open();
@@ -318,7 +317,7 @@ fn sensitive_texts_are_not_kept_for_long() {
         brief_before: Some(later),
         limit: 10,
     };
-    assert_eq!(store.retire(&what).unwrap().messages, 1);
+    assert_eq!(store.retire(&what).unwrap().count, 1);
     for (id, is_there) in [("M1", false), ("M2", true), ("M3", true)] {
         assert_eq!(store.record(id).unwrap().is_some(), is_there, "{id}");
     }
@@ -352,7 +351,7 @@ fn signed_grant_is_kept_as_long_as_its_consent_holds() {
         brief_before: Some(later),
         limit: 10,
     };
-    assert_eq!(store.retire(&what).unwrap().messages, 2);
+    assert_eq!(store.retire(&what).unwrap().count, 2);
     assert_eq!(store.record("M1").unwrap().unwrap().text, named);
     house.take(&revoke("health", BOT, "R1"));
     assert!(house.store().record("M1").unwrap().is_none());

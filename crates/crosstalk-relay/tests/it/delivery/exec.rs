@@ -42,7 +42,7 @@ async fn output_of_a_command_is_the_answer() {
     post.is("M1", DeliveryState::Delivered).await;
 }
 
-/// The asker waits for something: nothing is a failure. What asks for nothing is delivered.
+/// A program that prints nothing has failed if the asker waits for an answer. A message that asks for nothing is delivered.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_printed_fails_a_question_and_nothing_else() {
     let post = Post::start(&only("cat > /dev/null; echo noise >&2; echo; exit 0", ""));

@@ -4,7 +4,7 @@ use crate::house::{House, Plan, START, key, letter, secret, signed, text, token}
 use crate::http::Ask;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading, Timestamp};
-use crosstalk_protocol::relay::{RelayStore, Role};
+use crosstalk_protocol::relay::Role;
 use crosstalk_protocol::rotation::key_block;
 use crosstalk_relay::server::ServeError;
 use serde_json::json;

@@ -4,8 +4,7 @@ use crate::house::{House, Plan, key, letter, secret, text};
 use crate::http::Ask;
 use crosstalk_envelope::base64;
 use crosstalk_protocol::audit::{
-    Hash, Leaf, LogReceipt, LogStore as _, Note, NoteKey, ReceiptError, Tree, extends, is_included,
-    leaf_hash,
+    Hash, Leaf, LogReceipt, Note, NoteKey, ReceiptError, Tree, extends, is_included, leaf_hash,
 };
 use crosstalk_protocol::relay::Role;
 use crosstalk_testing::wait::wait_for;

@@ -2,7 +2,7 @@
 
 use crate::house::{House, Plan, START, ids, letter, text};
 use crate::http::{Ask, strict};
-use crosstalk_protocol::relay::{DeliveryState, RelayStore as _};
+use crosstalk_protocol::relay::DeliveryState;
 use serde_json::{Value, json};
 
 const ME: &str = "claude://code/api";

@@ -3,7 +3,7 @@
 use crate::house::{House, Plan, ids, letter, secret, text};
 use crate::http::{Ask, strict};
 use crosstalk_envelope::{Reading, scan};
-use crosstalk_protocol::relay::{RelayStore as _, Role};
+use crosstalk_protocol::relay::Role;
 use crosstalk_testing::wait::wait_until;
 use serde_json::{Value, json};
 

@@ -2,8 +2,6 @@
 
 use crate::house::{House, Plan, letter, text};
 use crate::http::Ask;
-use crosstalk_protocol::relay::RelayStore;
-use crosstalk_protocol::store::Store as _;
 use crosstalk_testing::wait::{LIMIT, wait_until};
 use serde_json::Value;
 use std::sync::Arc;

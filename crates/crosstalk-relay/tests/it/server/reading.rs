@@ -2,7 +2,7 @@
 
 use crate::house::{House, Plan, key, letter, secret, signed, text};
 use crate::http::{Ask, strict};
-use crosstalk_protocol::relay::{RelayStore as _, Role};
+use crosstalk_protocol::relay::Role;
 use crosstalk_testing::wait::wait_until;
 
 /// An envelope with these lines between `user:` and `context:`.

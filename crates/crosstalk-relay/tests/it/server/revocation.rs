@@ -5,7 +5,7 @@ use crate::house::{House, Plan, START, key, letter, secret, signed, text, token}
 use crate::http::{Ask, strict};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Algorithm, PrivateKey, Timestamp};
-use crosstalk_protocol::relay::{HopKey, RelayStore, Role, add_hop};
+use crosstalk_protocol::relay::{HopKey, Role, add_hop};
 use crosstalk_testing::tier;
 use serde_json::json;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use crate::dns::Domains;
 use crate::house::{House, Plan, START, letter, secret, text};
 use crate::http::Ask;
 use crosstalk_envelope::{PrivateKey, Timestamp};
-use crosstalk_protocol::relay::{HopKey, RelayStore as _, Role, add_hop};
+use crosstalk_protocol::relay::{HopKey, Role, add_hop};
 use crosstalk_testing::wait::wait_until;
 use std::sync::Arc;
 

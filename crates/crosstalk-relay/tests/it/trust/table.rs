@@ -7,7 +7,7 @@ use crate::house::{House, Plan, letter, secret, signed, text};
 use crate::http::{Answer, Ask, strict};
 use crosstalk_envelope::PrivateKey;
 use crosstalk_protocol::Origin;
-use crosstalk_protocol::relay::{RelayStore as _, Role};
+use crosstalk_protocol::relay::Role;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;

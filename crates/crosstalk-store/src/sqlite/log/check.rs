@@ -10,7 +10,7 @@ use crate::sqlite::fault::SqlResult;
 use crate::sqlite::relay::check::report;
 use crate::sqlite::sql::{number, to_u64};
 
-/// What is wrong, one sentence each.
+/// Checks the log; returns one sentence for each fault.
 pub(in crate::sqlite) fn check(db: &Connection) -> SqlResult<Vec<String>> {
     let mut found = Vec::new();
     let leaves = entries(db, &mut found)?;
@@ -41,7 +41,7 @@ fn entries(db: &Connection, found: &mut Vec<String>) -> SqlResult<Vec<Hash>> {
         let detail: Option<String> = row.get("detail")?;
         let sealed = match (&salt, &detail) {
             (Some(salt), Some(text)) => EventDetail::parse(text).map(|d| d.digest(salt)),
-            // What was erased leaves its digest alone.
+            // An erased detail leaves only its digest.
             (None, None) => leaf.detail,
             _ => None,
         };

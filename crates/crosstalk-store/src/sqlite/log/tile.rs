@@ -17,7 +17,7 @@ const WIDTH: u64 = 1 << HEIGHT;
 /// The hashes of a log, as they are asked for.
 pub(super) struct Tiles<'d> {
     db: &'d Connection,
-    /// What was read, by level and place.
+    /// The tiles read so far, by level and position.
     read: HashMap<(u32, u64), Vec<Hash>>,
 }
 
@@ -136,7 +136,7 @@ pub(super) fn store(db: &Connection, size: u64, limit: usize) -> SqlResult<bool>
     Ok(false)
 }
 
-/// What is wrong with the tiles of a log, one sentence each.
+/// Checks the tiles of a log; returns one sentence for each fault.
 pub(super) fn check(db: &Connection, leaves: &[Hash]) -> SqlResult<Vec<String>> {
     let (mut found, mut hashes, mut seen) = (Vec::new(), leaves.to_vec(), 0_u64);
     for level in 0..u64::BITS / HEIGHT {

@@ -73,13 +73,11 @@ pub(super) fn hand_over(
     Ok(())
 }
 
-/// Whether somebody is a party of a conversation.
-pub(super) fn is_party(db: &Connection, what: &ConversationId, address: &str) -> SqlResult<bool> {
-    Ok(parties(db, what)?.has(address))
-}
-
-/// Who is in a conversation: the parties of its thread, and the messages of it that are not indexed.
-pub(super) fn parties(db: &Connection, what: &ConversationId) -> SqlResult<ConversationParties> {
+/// The parties of a conversation: those of its thread, and those of its messages that are not indexed yet.
+pub(in crate::sqlite) fn parties(
+    db: &Connection,
+    what: &ConversationId,
+) -> SqlResult<ConversationParties> {
     let (thread, column) = match what {
         ConversationId::Thread(id) => (Some(id.clone()), "thread"),
         ConversationId::Session(name) => {

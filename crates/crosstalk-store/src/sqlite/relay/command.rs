@@ -5,12 +5,11 @@ use crosstalk_protocol::relay::port::{
     AttemptResult, BlobQuery, BlobUse, Cursor, LeasedDelivery, MailboxAction, MailboxChange,
     NextTimes, RecordQuery, SearchQuery,
 };
-use crosstalk_protocol::relay::{
-    Agent, Delivery, DeliveryState, FilledSearch, Lease, RelayStore as _, TokenCounts, TokenRecord,
-};
+use crosstalk_protocol::relay::{Agent, Delivery, DeliveryState, FilledSearch, Lease, TokenRecord};
 use crosstalk_protocol::store::{Record, StoreError};
 
-use super::{delivery, hold, inbox, keep, poll, queue};
+use super::keep::{self, TokenCounts};
+use super::{delivery, hold, inbox, poll, queue};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::sql::{Sql as _, value};
 
@@ -162,7 +161,12 @@ impl SqliteStore {
     }
 }
 
-/// The position that a cursor stands for.
+/// The position of a message in mailboxes.
+pub(super) fn cursor(record: &Record) -> Cursor {
+    Cursor::new(record.seq.to_string())
+}
+
+/// The number of the message at a position; nothing if this store did not give it out.
 pub(in crate::sqlite) fn position(cursor: &Cursor) -> Option<u64> {
     let text = cursor.as_str();
     let is_plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

@@ -10,7 +10,7 @@ use crosstalk_protocol::audit::{Event, EventDetail, EventKind};
 use crosstalk_protocol::consent::{Assurance, CoveredHeld, Proof, RevocationChanges};
 use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, DisplacedMessage, HeldMessage, HoldChoice, HoldDecided, HoldDecision,
-    HoldReason, HoldStore, NewHeld, Recipient, Ruling,
+    HoldReason, NewHeld, Recipient, Ruling,
 };
 use crosstalk_protocol::store::{Arrival, Record, Side, StoreError, StoredMessage, Way};
 use rusqlite::{Connection, Row, params};
@@ -22,8 +22,9 @@ use crate::sqlite::log;
 use crate::sqlite::sql::{Columns as _, Sql as _, number, time, to_u64, value};
 use crosstalk_protocol::VerdictWord;
 
-impl HoldStore for SqliteStore {
-    fn waiting(&self, limit: usize) -> Result<Vec<HeldMessage>, StoreError> {
+impl SqliteStore {
+    /// The held messages, the oldest first.
+    pub(crate) fn waiting(&self, limit: usize) -> Result<Vec<HeldMessage>, StoreError> {
         self.read(|db| {
             let sql = format!(
                 "{HELD} INDEXED BY held_waiting WHERE choice IS NULL ORDER BY at, seq LIMIT ?1"
@@ -32,11 +33,20 @@ impl HoldStore for SqliteStore {
         })
     }
 
-    fn held(&self, id: &str) -> Result<Option<HeldMessage>, StoreError> {
+    /// The message with an id that is held or was, whatever was decided.
+    pub(crate) fn held(&self, id: &str) -> Result<Option<HeldMessage>, StoreError> {
         self.read(|db| by_id(db, id))
     }
 
-    fn held_by_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<HeldMessage>, StoreError> {
+    /// The messages, decided or not, whose ids begin with a text.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub(crate) fn held_by_prefix(
+        &self,
+        prefix: &str,
+        limit: usize,
+    ) -> Result<Vec<HeldMessage>, StoreError> {
         self.read(|db| {
             let sql =
                 format!("{HELD} WHERE id >= ?1 AND id < ?1 || char(1114111) ORDER BY id LIMIT ?2");
@@ -44,7 +54,12 @@ impl HoldStore for SqliteStore {
         })
     }
 
-    fn held_referring(&self, digest: Digest, limit: usize) -> Result<Vec<HeldMessage>, StoreError> {
+    /// The latest of what waits for a decision and refers to an attachment so that it grants access.
+    pub(crate) fn held_referring(
+        &self,
+        digest: Digest,
+        limit: usize,
+    ) -> Result<Vec<HeldMessage>, StoreError> {
         self.read(|db| {
             let sql = format!(
                 "{HELD} WHERE choice IS NULL AND seq IN (SELECT seq FROM held_blob WHERE digest = ?1 AND grants = 1) \
@@ -54,21 +69,26 @@ impl HoldStore for SqliteStore {
         })
     }
 
-    fn decide(&mut self, decision: &HoldDecision) -> Result<Ruling, StoreError> {
+    /// Carries out a decision: one transaction records it and accepts the message, or queues the notice to its sender.
+    ///
+    /// # Errors
+    /// If the store can't be written. Nothing was decided then.
+    pub(crate) fn decide(&mut self, decision: &HoldDecision) -> Result<Ruling, StoreError> {
         self.write(|db| decide(db, decision))
     }
 
-    fn lapsed(&self, now: Timestamp, limit: usize) -> Result<Vec<HeldMessage>, StoreError> {
+    /// The held messages whose consent or deadline has expired.
+    pub(crate) fn lapsed(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<HeldMessage>, StoreError> {
         self.read(|db| {
             let sql = format!(
                 "{HELD} INDEXED BY held_ends WHERE choice IS NULL AND ends IS NOT NULL AND ends <= ?1 ORDER BY ends LIMIT ?2"
             );
             db.all(&sql, params![now.as_millis(), number(limit)], message)
         })
-    }
-
-    fn next_lapse(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read(next_lapse)
     }
 }
 
@@ -286,7 +306,7 @@ pub(in crate::sqlite) fn lapse_revoked(db: &Connection, seq: u64, at: Timestamp)
     record(db, number(seq), &decided)
 }
 
-/// Forgets what waits of a thread. What was decided stays on record.
+/// Forgets the held messages of a thread. Decisions stay on record.
 pub(in crate::sqlite) fn forget(db: &Connection, thread: &str) -> SqlResult<u64> {
     let chosen = db.all(
         "SELECT seq FROM held WHERE thread = ?1 AND choice IS NULL",
@@ -337,7 +357,7 @@ fn settle(db: &Connection, found: &HeldMessage, decision: &HoldDecision) -> SqlR
 /// Puts a decision on record; the text is not kept.
 fn record(db: &Connection, seq: i64, decided: &HoldDecided) -> SqlResult<()> {
     match decided.choice {
-        // The message that is taken refers to them from now on.
+        // The accepted message refers to them from now on.
         HoldChoice::Approve => keep::release_held(db, seq)?,
         HoldChoice::Refuse | HoldChoice::Lapse => keep::drop_held(db, seq)?,
     }
@@ -356,7 +376,7 @@ fn record(db: &Connection, seq: i64, decided: &HoldDecided) -> SqlResult<()> {
     Ok(())
 }
 
-/// The message as it is taken when it is approved.
+/// The message as the store accepts it after approval.
 fn released(db: &Connection, found: &HeldMessage) -> SqlResult<Admission> {
     let seq = number(found.record.seq);
     let sql = format!("{HELD} WHERE seq = ?1");

@@ -1,22 +1,28 @@
 //! Messages as their recipients ask for them, indexed or not.
 
-use crosstalk_protocol::relay::{DeliveryState, Handler, InboxEntry, InboxQuery};
+use crosstalk_protocol::relay::port::{InboxEntry, InboxQuery};
+use crosstalk_protocol::relay::{DeliveryState, Handler};
 use crosstalk_protocol::store::{Record, party};
 use rusqlite::{Connection, Row, params};
 
+use super::command;
 use crate::sqlite::derive::{self, INTAKE_ROW};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::query::{self, RECORD};
 use crate::sqlite::sql::{Columns as _, Sql as _, number, position, value};
 
-pub(super) fn inbox_of(db: &Connection, inbox: &InboxQuery<'_>) -> SqlResult<Vec<InboxEntry>> {
+pub(super) fn inbox_of(db: &Connection, inbox: &InboxQuery) -> SqlResult<Vec<InboxEntry>> {
     let sql = "SELECT d.seq, d.address, d.handler, d.state, d.attempts FROM delivery d INDEXED BY delivery_inbox \
         CROSS JOIN intake i ON i.seq = d.seq WHERE d.party = ?1 AND d.state < 3 AND d.seq > ?2 AND \
         (d.handler <> ?4 OR d.state = 0) AND octet_length(i.text) > 0 AND d.seq NOT IN (SELECT seq \
         FROM quarantine) ORDER BY d.seq LIMIT ?3";
+    let after = inbox.after.as_ref();
+    let Some(after) = after.map_or(Some(0), command::position) else {
+        return Ok(Vec::new());
+    };
     let asked = params![
-        party(inbox.address),
-        inbox.after.map_or(0, super::number),
+        party(&inbox.address),
+        number(after),
         number(inbox.limit),
         // A program can't acknowledge. What it has processed would come again to anyone who listens later.
         position(&Handler::ALL, Handler::Exec)
@@ -35,6 +41,7 @@ pub(super) fn inbox_of(db: &Connection, inbox: &InboxQuery<'_>) -> SqlResult<Vec
                 by,
                 state,
                 attempts,
+                cursor: command::cursor(&record),
                 record,
             });
         }

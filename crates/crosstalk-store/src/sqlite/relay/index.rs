@@ -18,7 +18,7 @@ pub(super) fn index_oldest(
     db: &Connection,
     limit: usize,
     is_guarded: bool,
-    accepted: &AcceptedMessages,
+    accepted: &mut AcceptedMessages,
 ) -> SqlResult<IndexProgress> {
     index_some(db, i64::MAX, limit, (is_guarded, accepted))
 }
@@ -56,10 +56,11 @@ impl AcceptedMessages {
         {}
     }
 
-    /// A message as it was accepted, if the row says the same.
-    fn get(&self, row: &UnindexedRow) -> Option<&IntakeRow> {
-        let place = self.0.binary_search_by_key(&row.seq, |a| a.seq).ok()?;
-        let found = self.0.get(place)?;
+    /// A message as it was accepted, if the row says the same. It is not kept any longer: if it is not indexed after all, it is
+    /// read from the file. Only in the order of the positions.
+    fn take(&mut self, row: &UnindexedRow) -> Option<IntakeRow> {
+        while self.0.pop_front_if(|a| a.seq < row.seq).is_some() {}
+        let found = self.0.pop_front_if(|a| a.seq == row.seq)?;
         let is_same = found.arrival.id() == row.id
             && found.thread == row.thread
             && found.arrival.verdict.as_str() == row.verdict;
@@ -76,14 +77,14 @@ struct UnindexedRow {
 }
 
 /// Which of them go alone, and what is known without reading it.
-type HowToIndex<'a> = (bool, &'a AcceptedMessages);
+type HowToIndex<'a> = (bool, &'a mut AcceptedMessages);
 
 /// Indexes everything up to a position.
 pub(super) fn index_through(db: &Connection, place: i64) -> SqlResult<()> {
     let mut through = progress(db, INDEXED)?;
     while through < place {
         let before = through;
-        index_some(db, place, ROWS, (true, &AcceptedMessages::default()))?;
+        index_some(db, place, ROWS, (true, &mut AcceptedMessages::default()))?;
         through = progress(db, INDEXED)?;
         if through == before {
             break;
@@ -117,8 +118,8 @@ fn index_some(
     };
     let rows = rows.into_iter().filter(|(is_there, _)| *is_there);
     let rows: Vec<UnindexedRow> = rows.map(|(_, row)| row).collect();
-    let read = |row: &UnindexedRow| match accepted.get(row) {
-        Some(known) => Ok(known.clone()),
+    let mut read = |row: &UnindexedRow| match accepted.take(row) {
+        Some(known) => Ok(known),
         None => accept::row(db, row.seq),
     };
     match is_guarded {
@@ -215,7 +216,7 @@ pub(in crate::sqlite) fn index_rest(db: &Connection) -> SqlResult<()> {
     index_through(db, last_seq(db)?)
 }
 
-/// What came by another way was indexed at once.
+/// Marks messages as indexed that did not come through the relay: the store indexed those at once.
 pub(in crate::sqlite) fn skip_indexed(db: &Connection) -> SqlResult<()> {
     let last = last_seq(db)?;
     if last > progress(db, INDEXED)? {

@@ -2,7 +2,8 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::relay::{Agent, BLOB_BYTES_LEAST, Role, TokenCounts, TokenRecord, Upload};
+use crosstalk_protocol::relay::port::Upload;
+use crosstalk_protocol::relay::{Agent, BLOB_BYTES_LEAST, Role, TokenRecord};
 use crosstalk_protocol::store::party;
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
@@ -58,6 +59,27 @@ pub(super) fn tokens(db: &Connection) -> SqlResult<Vec<TokenRecord>> {
             last_used_at: row.opt_time("last_used_at")?,
         })
     })
+}
+
+/// How many tokens were made and revoked: a version of the list of tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::sqlite) struct TokenCounts {
+    /// How many there are.
+    pub(in crate::sqlite) made: u64,
+    /// How many of them are revoked.
+    pub(in crate::sqlite) revoked: u64,
+}
+
+impl TokenCounts {
+    /// The counts of a list.
+    pub(in crate::sqlite) fn of(tokens: &[TokenRecord]) -> Self {
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let revoked = tokens.iter().filter(|t| t.revoked_at.is_some());
+        Self {
+            made: count(tokens.len()),
+            revoked: count(revoked.count()),
+        }
+    }
 }
 
 pub(super) fn token_counts(db: &Connection) -> SqlResult<TokenCounts> {
@@ -123,7 +145,7 @@ pub(super) fn agents(db: &Connection) -> SqlResult<Vec<Agent>> {
 }
 
 /// Notes that a credential uploaded an attachment, or did again: it is kept as long as one that came now.
-pub(super) fn add_blob(db: &Connection, upload: &Upload<'_>, at: Timestamp) -> SqlResult<()> {
+pub(super) fn add_blob(db: &Connection, upload: &Upload, at: Timestamp) -> SqlResult<()> {
     let (digest, size) = (upload.digest.0, number(upload.size));
     let known = db.run(
         "UPDATE blob SET at = max(at, ?2) WHERE digest = ?1",

@@ -1,12 +1,13 @@
 //! Queues of a relay: due deliveries, messages to carry, overdue questions, notices; and their lengths for the metrics.
 
-use super::inbox;
+use super::{command, inbox};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::{Sql as _, member, number, position, time, to_u64, tuple, value};
 use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::relay::port::InboxEntry;
 use crosstalk_protocol::relay::{
-    DeliveryState, DueDelivery, Errand, Handler, INTERRUPTED, InboxEntry, MAX_COUNTED, Priority,
-    QueueDepth, StoreGauges, report,
+    DeliveryState, DueDelivery, Errand, Handler, INTERRUPTED, MAX_COUNTED, Priority, QueueDepth,
+    StoreGauges, report,
 };
 use rusqlite::{Connection, params};
 
@@ -108,6 +109,7 @@ pub(super) fn courier(
                 by: Handler::CopyPaste,
                 state: DeliveryState::Queued,
                 attempts: row.get(4)?,
+                cursor: command::cursor(&record),
                 record,
             });
         }

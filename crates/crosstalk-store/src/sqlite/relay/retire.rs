@@ -1,7 +1,7 @@
 //! Erasing what is too old or has expired. Its id and its digest stay: the same message is known when it comes again.
 
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::relay::{Retention, RetiredCount};
+use crosstalk_protocol::relay::port::{MaintenanceResult, Retention};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::sqlite::words::{self, Rewrite};
 use crate::sqlite::{indexed, log};
 
 /// Erases messages. Only inside a transaction.
-pub(super) fn retire(db: &Connection, what: &Retention) -> SqlResult<RetiredCount> {
+pub(super) fn retire(db: &Connection, what: &Retention) -> SqlResult<MaintenanceResult> {
     let mut chosen = expired(db, what)?;
     let mut more = chosen.len() > what.limit;
     chosen.truncate(what.limit);
@@ -42,13 +42,14 @@ pub(super) fn retire(db: &Connection, what: &Retention) -> SqlResult<RetiredCoun
     if !chosen.is_empty() && !more {
         words::ask_to_rewrite(db, Rewrite::Some)?;
     }
-    Ok(RetiredCount {
-        messages: to_u64(chosen.len()),
+    Ok(MaintenanceResult {
+        count: to_u64(chosen.len()),
         more,
+        blobs: Vec::new(),
     })
 }
 
-/// Messages whose time has expired, one more than are wanted. What is not indexed yet is left for the next time.
+/// Expired messages, one more than are wanted. Messages that are not indexed yet are left for the next run.
 fn expired(db: &Connection, what: &Retention) -> SqlResult<Vec<i64>> {
     let filed = index::progress(db, index::INDEXED)?;
     let limit = number(what.limit.saturating_add(1));
@@ -154,7 +155,7 @@ pub(in crate::sqlite) fn erase_texts(db: &Connection, chosen: &[i64]) -> SqlResu
         for thread in &threads {
             index.recount(thread)?;
         }
-        // What they settled elsewhere is open again.
+        // Questions that they settled elsewhere are open again.
         answered.iter().try_for_each(|id| index.judge(id))
     })
 }

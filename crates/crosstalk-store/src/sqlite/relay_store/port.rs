@@ -2,8 +2,8 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::audit::{Event, Hash, LogEntry, LogQuery, LogStore as _, SignedCheckpoint};
-use crosstalk_protocol::consent::{Grant, LedgerStore as _};
+use crosstalk_protocol::audit::{Event, Hash, LogEntry, LogQuery, SignedCheckpoint};
+use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::relay::port::{
     Acceptance, AttemptResult, AuditLog, BlobIndex, BlobQuery, BlobUse, ConsentLedger,
     CourierQuery, Cursor, DeadLetter, DeliveryQueue, DueDelivery, DuePoll, FilledSearch,
@@ -13,19 +13,14 @@ use crosstalk_protocol::relay::port::{
     Registry, RegistryChange, RegistrySnapshot, RegistryVersion, SearchQuery, StoreFuture,
     StoreGauges, Upload,
 };
-use crosstalk_protocol::relay::{
-    self, Admission, Delivery, HeldMessage, HoldDecision, HoldStore as _, RelayStore as _, Ruling,
-    TokenCounts,
-};
-use crosstalk_protocol::store::{
-    Listing, Page, Record, Store as _, StoreError, Thread, ThreadFilter,
-};
+use crosstalk_protocol::relay::{Admission, Delivery, HeldMessage, HoldDecision, Ruling};
+use crosstalk_protocol::store::{Listing, Page, Record, StoreError, Thread, ThreadFilter};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::writer::Job;
 use super::{RegistryReader, SqliteRelay, SqliteStore};
-use crate::sqlite::relay::command;
+use crate::sqlite::relay::keep::TokenCounts;
 use crate::sqlite::sql::to_u64;
 
 /// How many groups of 256 hashes are stored in one go: others write in between.
@@ -59,18 +54,7 @@ impl Holds for SqliteRelay {
 
 impl Mailbox for SqliteRelay {
     fn inbox(&self, query: InboxQuery) -> StoreFuture<'_, Vec<InboxEntry>> {
-        self.read(move |store| {
-            let after = query.after.as_ref();
-            let Some(after) = after.map_or(Some(0), command::position) else {
-                return Ok(Vec::new());
-            };
-            let entries = store.inbox_of(&relay::InboxQuery {
-                address: &query.address,
-                after: Some(after),
-                limit: query.limit,
-            })?;
-            Ok(entries.into_iter().map(with_cursor).collect())
-        })
+        self.read(move |store| store.inbox_of(&query))
     }
 
     fn has_cursor(&self, cursor: &Cursor) -> StoreFuture<'_, bool> {
@@ -98,17 +82,6 @@ impl Mailbox for SqliteRelay {
             }
             Ok(false)
         })
-    }
-}
-
-fn with_cursor(entry: relay::InboxEntry) -> InboxEntry {
-    InboxEntry {
-        to: entry.to,
-        by: entry.by,
-        state: entry.state,
-        attempts: entry.attempts,
-        cursor: Cursor::new(entry.record.seq.to_string()),
-        record: entry.record,
     }
 }
 
@@ -157,8 +130,7 @@ impl DeliveryQueue for SqliteRelay {
     fn courier(&self, query: CourierQuery) -> StoreFuture<'_, Vec<InboxEntry>> {
         self.read(move |store| {
             let offers = |errand: &_| query.rules.offers_errand(&query.caller, errand);
-            let carried = store.courier(&offers, query.limit)?;
-            Ok(carried.into_iter().map(with_cursor).collect())
+            store.courier(&offers, query.limit)
         })
     }
 
@@ -326,14 +298,7 @@ impl RegistryReader {
 
 impl BlobIndex for SqliteRelay {
     fn add_blob(&self, upload: Upload, at: Timestamp) -> StoreFuture<'_, ()> {
-        self.write(move |store| {
-            let upload = relay::Upload {
-                digest: upload.digest,
-                size: upload.size,
-                by: &upload.by,
-            };
-            store.add_blob(&upload, at)
-        })
+        self.write(move |store| store.add_blob(&upload, at))
     }
 
     fn uploaded_bytes(&self, by: &str, besides: Digest) -> StoreFuture<'_, u64> {
@@ -377,10 +342,7 @@ impl Maintenance for SqliteRelay {
                 let (told, more) = store.settle_overdue(now, limit)?;
                 Ok(done(told, more))
             }),
-            MaintenanceTask::Erase(retention) => self.write(move |store| {
-                let retired = store.retire(&retention)?;
-                Ok(done(retired.messages, retired.more))
-            }),
+            MaintenanceTask::Erase(retention) => self.write(move |store| store.retire(&retention)),
             MaintenanceTask::ForgetBlobs { before, limit } => self.write(move |store| {
                 let blobs = store.drop_blobs(before, limit)?;
                 Ok(MaintenanceResult {

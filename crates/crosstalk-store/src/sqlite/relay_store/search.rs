@@ -1,6 +1,4 @@
 //! The thread that makes indexed messages searchable.
-
-use crosstalk_protocol::relay::RelayStore as _;
 use crosstalk_protocol::relay::port::StoreEvent;
 use crosstalk_protocol::store::StoreError;
 use std::sync::Arc;
@@ -11,9 +9,9 @@ use std::time::{Duration, Instant};
 use super::{Shared, SqliteStore, join, spawn};
 
 /// How many messages become searchable in one transaction of the search file. Erasures wait for it.
-const FILL_LIMIT: usize = 1000;
+const FILL_LIMIT: usize = 4096;
 /// Under load, messages of this time become searchable together.
-const FILL_PAUSE: Duration = Duration::from_millis(200);
+const FILL_PAUSE: Duration = Duration::from_millis(400);
 /// How long other writers of the search file get between two transactions of a large backlog.
 const FILL_BREATH: Duration = Duration::from_millis(10);
 /// How long it takes at most until the search index is looked at again, though nothing was indexed.

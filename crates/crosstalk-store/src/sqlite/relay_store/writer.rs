@@ -3,8 +3,7 @@
 
 use crosstalk_protocol::relay::port::{Acceptance, Arrived, StoreEvent};
 use crosstalk_protocol::relay::{
-    AcceptOutcome, Admission, HandedOut, HoldDecision, HoldStore as _, IndexProgress,
-    RelayStore as _, Ruling,
+    AcceptOutcome, Admission, HandedOut, HoldDecision, IndexProgress, Ruling,
 };
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use std::collections::VecDeque;
@@ -18,11 +17,17 @@ use super::{SearchFiller, Shared, SqliteStore};
 
 /// How many jobs are done before the writer indexes again, and how many messages one transaction accepts at most.
 const BATCH: usize = 512;
+/// Under load, messages are indexed so many at a time, or after this time: threads and parties are written once for all of
+/// them.
+const INDEX_BATCH: usize = 512;
+const INDEX_DELAY: Duration = Duration::from_millis(25);
+/// A transaction that accepts so many messages says that there is load.
+const LOADED_BATCH: usize = 8;
 /// How long one portion of indexing takes while others come in, and while nothing else is to be done.
-const INDEX_BUSY_TIME: Duration = Duration::from_millis(3);
+const INDEX_BUSY_TIME: Duration = Duration::from_millis(5);
 const INDEX_IDLE_TIME: Duration = Duration::from_millis(25);
 /// A portion of indexing has at least and at most so many messages.
-const INDEX_PORTION: RangeInclusive<usize> = 16..=4096;
+const INDEX_PORTION: RangeInclusive<usize> = INDEX_BATCH..=4096;
 /// With more messages that are not indexed, each turn indexes more than it accepts.
 const LARGE_BACKLOG: u64 = 4096;
 /// How long indexing rests after an error.
@@ -37,10 +42,10 @@ const HANDED_OUT_DELAY: Duration = Duration::from_millis(20);
 /// Where the caller of a command gets its answer.
 type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// A change of the store.
-pub(super) type Change = Box<dyn FnOnce(&mut SqliteStore) + Send>;
+/// A change of the store. Its caller has the answer; its error is one after which the store can't be relied on.
+pub(super) type Change = Box<dyn FnOnce(&mut SqliteStore) -> Result<(), StoreError> + Send>;
 
-/// What the writer has to do.
+/// A task of the writer.
 pub(super) enum Job {
     /// Accept a message.
     Accept(Box<Admission>, Reply<Acceptance>),
@@ -75,6 +80,10 @@ pub(super) struct Writer {
     progress: IndexProgress,
     /// How long it takes to index a message, by the last portions.
     index_cost: Duration,
+    /// How many messages the last transaction accepted; none if nothing came since.
+    last_batch: usize,
+    /// Since when messages wait to be indexed.
+    unindexed_since: Instant,
     /// Changes that wait until the message with a seq is indexed, in the order of the seqs.
     later: VecDeque<(u64, Change)>,
     handed_out: Vec<HandedOut>,
@@ -103,6 +112,8 @@ impl Writer {
             last_accepted: progress.through + progress.left,
             progress,
             index_cost: INDEX_BUSY_TIME / 64,
+            last_batch: 0,
+            unindexed_since: Instant::now(),
             later: VecDeque::new(),
             handed_out: Vec::new(),
             handed_out_since: None,
@@ -126,11 +137,14 @@ impl Writer {
             && let Some(end) = self.end
             && (self.progress.left == 0 || Instant::now() >= end)
         {
-            self.note_handed_out();
+            self.note_handed_out()?;
             return Ok(false);
         }
         let (mut batch, mut replies) = (Vec::new(), Vec::new());
-        let (is_idle, before) = (next.is_none(), self.last_accepted);
+        let is_idle = next.is_none();
+        if is_idle {
+            self.last_batch = 0;
+        }
         for _ in 0..BATCH {
             let Some(job) = next.take().or_else(|| jobs.try_recv().ok()) else {
                 break;
@@ -152,8 +166,8 @@ impl Writer {
                 }
                 Job::Change(change) => {
                     self.accept(&mut batch, &mut replies)?;
-                    self.note_handed_out();
-                    change(&mut self.store);
+                    self.note_handed_out()?;
+                    change(&mut self.store)?;
                 }
                 Job::ChangeIndexed(change) => {
                     self.accept(&mut batch, &mut replies)?;
@@ -164,21 +178,35 @@ impl Writer {
         self.accept(&mut batch, &mut replies)?;
         let is_late = |since: Instant| since.elapsed() >= HANDED_OUT_DELAY;
         if is_idle || self.end.is_some() || self.handed_out_since.is_some_and(is_late) {
-            self.note_handed_out();
+            self.note_handed_out()?;
         }
-        if self.has_to_index() {
-            self.index(is_idle, self.last_accepted - before)?;
+        if self.has_to_index() && self.index_delay().is_zero() {
+            self.index(is_idle)?;
         }
-        self.change_indexed();
+        self.change_indexed()?;
         Ok(true)
     }
 
     /// How long to wait for the next job: not at all while messages are to be indexed.
     fn patience(&self) -> Duration {
-        match self.handed_out_since {
-            _ if self.has_to_index() || self.end.is_some() => Duration::ZERO,
+        let noting = match self.handed_out_since {
+            _ if self.end.is_some() => Duration::ZERO,
             Some(since) => HANDED_OUT_DELAY.saturating_sub(since.elapsed()),
             None => FOREVER,
+        };
+        match self.has_to_index() {
+            true => noting.min(self.index_delay()),
+            false => noting,
+        }
+    }
+
+    /// How long indexing can wait for more messages.
+    fn index_delay(&self) -> Duration {
+        let is_awaited = !self.later.is_empty() || self.end.is_some();
+        let is_enough = self.progress.left >= u64::try_from(INDEX_BATCH).unwrap_or(u64::MAX);
+        match is_awaited || is_enough || self.last_batch < LOADED_BATCH {
+            true => Duration::ZERO,
+            false => INDEX_DELAY.saturating_sub(self.unindexed_since.elapsed()),
         }
     }
 
@@ -197,26 +225,29 @@ impl Writer {
     }
 
     /// Notes which messages were handed out. If that fails, they are handed out again.
-    fn note_handed_out(&mut self) {
+    fn note_handed_out(&mut self) -> Result<(), StoreError> {
         self.handed_out_since = None;
         let handed = std::mem::take(&mut self.handed_out);
         if let Err(error) = self.store.hand_out(&handed) {
+            if_fatal(&error)?;
             let what = "the note that messages were handed out";
             let error = &error;
             self.shared.notify(StoreEvent::Delayed { what, error });
         }
+        Ok(())
     }
 
     /// Does the changes that had to wait until messages were indexed.
-    fn change_indexed(&mut self) {
+    fn change_indexed(&mut self) -> Result<(), StoreError> {
         let indexed = match self.progress.left {
             0 => u64::MAX,
             _ => self.progress.through,
         };
         while let Some((_, change)) = self.later.pop_front_if(|(seq, _)| *seq <= indexed) {
-            self.note_handed_out();
-            change(&mut self.store);
+            self.note_handed_out()?;
+            change(&mut self.store)?;
         }
+        Ok(())
     }
 
     /// One transaction, then the answers.
@@ -228,6 +259,7 @@ impl Writer {
         if batch.is_empty() {
             return Ok(());
         }
+        self.last_batch = batch.len();
         #[cfg(debug_assertions)]
         early_reply::answer_early(batch, replies, self.last_accepted);
         let outcomes = match self.store.accept_batch(batch) {
@@ -277,6 +309,9 @@ impl Writer {
     /// Counts accepted messages that are to be indexed, and reports them.
     fn announce<'a>(&mut self, new: impl Iterator<Item = (u64, &'a Admission)>) {
         let before = self.progress.left;
+        if before == 0 {
+            self.unindexed_since = Instant::now();
+        }
         for (seq, admission) in new {
             self.last_accepted = self.last_accepted.max(seq);
             self.progress.left += 1;
@@ -296,14 +331,12 @@ impl Writer {
         if let Ok(Ruling::Done(Some((seq, admission)))) = &ruling {
             self.announce(std::iter::once((*seq, admission.as_ref())));
         }
-        let fatal = ruling.as_ref().err().map_or(Ok(()), if_fatal);
         // The caller may be gone; the decision is made anyway.
-        let _ = reply.send(ruling);
-        fatal
+        answer(reply, ruling)
     }
 
-    /// Indexes a portion of what is left. `accepted` messages came in this turn.
-    fn index(&mut self, is_idle: bool, accepted: u64) -> Result<(), StoreError> {
+    /// Indexes a portion of what is left.
+    fn index(&mut self, is_idle: bool) -> Result<(), StoreError> {
         let time = match is_idle {
             true => INDEX_IDLE_TIME,
             false => INDEX_BUSY_TIME,
@@ -311,7 +344,7 @@ impl Writer {
         let portion = time.as_nanos() / self.index_cost.as_nanos().max(1);
         let portion = usize::try_from(portion).unwrap_or(usize::MAX);
         let least = match self.progress.left > LARGE_BACKLOG {
-            true => usize::try_from(accepted.saturating_mul(2)).unwrap_or(usize::MAX),
+            true => 2 * BATCH,
             false => 0,
         };
         let portion = portion
@@ -321,6 +354,7 @@ impl Writer {
         match self.store.index(portion) {
             Ok(progress) => {
                 self.progress = progress;
+                self.unindexed_since = Instant::now();
                 if let Some(cost) = u32::try_from(progress.filed)
                     .ok()
                     .and_then(|filed| began.elapsed().checked_div(filed))
@@ -348,6 +382,13 @@ pub(super) fn is_fatal(error: &StoreError) -> bool {
         error.fault,
         StoreFault::Unavailable | StoreFault::Damaged | StoreFault::Newer
     )
+}
+
+/// Answers a caller, who may be gone. The error, if the store can't be relied on after it.
+pub(super) fn answer<T>(reply: Reply<T>, answer: Result<T, StoreError>) -> Result<(), StoreError> {
+    let fatal = answer.as_ref().err().map_or(Ok(()), if_fatal);
+    let _ = reply.send(answer);
+    fatal
 }
 
 /// The error, if the store can't be relied on after it.

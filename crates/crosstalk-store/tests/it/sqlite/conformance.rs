@@ -1,20 +1,12 @@
 //! The suite of every store.
 
-use super::Sqlite;
 use crate::Place;
-use crate::suite::Made;
 use crate::suite::relay::Relay;
 use crosstalk_protocol::relay::port::StoreContext;
-use crosstalk_protocol::store::{Store, StoreError};
+use crosstalk_protocol::store::StoreError;
 use crosstalk_store::{SqliteRelay, SqliteStore};
 use std::path::PathBuf;
 use std::sync::Arc;
-
-impl Made for Sqlite {
-    fn store(&mut self) -> &mut dyn Store {
-        &mut self.store
-    }
-}
 
 type Open = fn(PathBuf, StoreContext) -> Result<Arc<SqliteRelay>, StoreError>;
 
@@ -24,14 +16,6 @@ fn relay(open: Open) -> Relay {
     let relay = Relay::new(|context| open(path.clone(), context).unwrap());
     let person = SqliteStore::open(path).unwrap();
     relay.shared_with(person).on(place)
-}
-
-mod person {
-    fn make() -> super::Sqlite {
-        super::Sqlite::new()
-    }
-
-    store_suite!(super::make);
 }
 
 /// Messages are indexed as soon as they are accepted.

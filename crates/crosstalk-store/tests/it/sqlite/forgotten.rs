@@ -3,8 +3,7 @@
 use super::Sqlite;
 use crate::letter::letter;
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::relay::RelayStore as _;
-use crosstalk_protocol::store::{Page, Search, Store as _, StoreFault};
+use crosstalk_protocol::store::{Page, Search, StoreFault};
 use crosstalk_store::SqliteStore;
 use std::path::Path;
 use std::time::Duration;

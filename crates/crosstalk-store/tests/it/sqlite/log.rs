@@ -6,10 +6,10 @@ use crate::letter::letter;
 use crate::parcel::{parcel, take_and_file};
 use crosstalk_envelope::{Algorithm, PrivateKey};
 use crosstalk_protocol::audit::{
-    Checkpoint, Event, EventKind, Hash, LogQuery, LogStore as _, SignedCheckpoint, Tree, extends,
-    is_included, leaf_hash,
+    Checkpoint, Event, EventKind, Hash, LogQuery, SignedCheckpoint, Tree, extends, is_included,
+    leaf_hash,
 };
-use crosstalk_protocol::relay::{DeliveryState, RelayStore as _};
+use crosstalk_protocol::relay::DeliveryState;
 use crosstalk_store::SqliteStore;
 use crosstalk_testing::tier;
 use rusqlite::{Connection, params};

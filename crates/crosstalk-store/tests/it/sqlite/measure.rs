@@ -2,7 +2,7 @@
 
 use super::Sqlite;
 use crate::letter::letter;
-use crosstalk_protocol::store::{Arrival, Page, Search, Side, Store as _, ThreadFilter};
+use crosstalk_protocol::store::{Arrival, Page, Search, Side, ThreadFilter};
 use crosstalk_store::SqliteStore;
 use std::time::Instant;
 

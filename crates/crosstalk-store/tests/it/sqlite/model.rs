@@ -6,9 +6,10 @@ use crosstalk_envelope::{Intent, Timestamp};
 use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::store::{
     Arrival, AskedMessage, CandidateQuestion, Link, Lookup, Meant, Moved, NamedIds, Page,
-    Placement, Record, Relocation, Search, Side, Store, StoreOutcome, Thread, ThreadFilter,
-    ThreadHints, Wait, Way, party, plan_relocation,
+    Placement, Record, Relocation, Search, Side, StoreOutcome, Thread, ThreadFilter, ThreadHints,
+    Wait, Way, party, plan_relocation,
 };
+use crosstalk_store::SqliteStore;
 use crosstalk_testing::tier;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -407,7 +408,7 @@ struct Answers {
     with: Vec<Vec<String>>,
 }
 
-fn answers(store: &dyn Store) -> Answers {
+fn answers(store: &SqliteStore) -> Answers {
     let page = Page::first(1000);
     let threads = store.threads(&ThreadFilter::default(), page).unwrap().items;
     let of = |t: &Thread| {
@@ -444,7 +445,7 @@ fn answers(store: &dyn Store) -> Answers {
     }
 }
 
-fn compare(store: &dyn Store, model: &Model) {
+fn compare(store: &SqliteStore, model: &Model) {
     let got = answers(store);
     let mut records: Vec<&Record> = got.messages.values().flatten().collect();
     records.sort_by_key(|r| r.seq);

@@ -3,7 +3,7 @@
 use super::Sqlite;
 use crate::again;
 use crate::letter::letter;
-use crosstalk_protocol::store::{Page, Search, Store as _, StoreFault, StoreOutcome, Way};
+use crosstalk_protocol::store::{Page, Search, StoreFault, StoreOutcome, Way};
 use crosstalk_store::{Home, SqliteStore};
 use crosstalk_testing::tier;
 use std::io::{BufRead as _, BufReader};

@@ -4,8 +4,7 @@ use super::Sqlite;
 use crate::at;
 use crate::letter::letter;
 use crate::parcel::{file_all, inbox, parcel, take_new};
-use crosstalk_protocol::relay::{DeliveryState, RelayStore as _, Retention};
-use crosstalk_protocol::store::Store as _;
+use crosstalk_protocol::relay::{DeliveryState, Retention};
 use crosstalk_store::SqliteStore;
 use rusqlite::Connection;
 
@@ -74,7 +73,7 @@ fn erasing_a_quarantined_message_leaves_a_sound_store() {
         brief_before: None,
         limit: 9,
     };
-    assert_eq!(made.store.retire(&what).unwrap().messages, 4);
+    assert_eq!(made.store.retire(&what).unwrap().count, 4);
     assert_eq!(quarantined(&made.store), [""; 0]);
     assert_eq!(made.store.check().unwrap(), [""; 0]);
 }

@@ -3,7 +3,8 @@
 use super::Sqlite;
 use crate::letter::letter;
 use crate::parcel::parcel;
-use crosstalk_protocol::relay::{Admission, DeliveryState, InboxQuery, RelayStore as _};
+use crosstalk_protocol::relay::port::InboxQuery;
+use crosstalk_protocol::relay::{Admission, DeliveryState};
 use std::time::Instant;
 
 const WORDS: [&str; 12] = [
@@ -95,7 +96,7 @@ fn rate() {
     let replayed = begin.elapsed().as_secs_f64();
     println!("take again: {:.0} a second", 10_000.0 / replayed);
     let asked = InboxQuery {
-        address: "KALLE",
+        address: "KALLE".to_owned(),
         after: None,
         limit: 100,
     };

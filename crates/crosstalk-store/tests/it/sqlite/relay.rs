@@ -5,8 +5,8 @@ use crate::again;
 use crate::at;
 use crate::letter::letter;
 use crate::parcel::{Parcel as _, file_all, inbox, parcel, take_and_file, take_new};
-use crosstalk_protocol::relay::{DeliveryState, Handler, RelayStore as _, Retention};
-use crosstalk_protocol::store::{Page, Search, Store as _, StoreFault, ThreadFilter};
+use crosstalk_protocol::relay::{DeliveryState, Handler, Retention};
+use crosstalk_protocol::store::{Page, Search, StoreFault, ThreadFilter};
 use crosstalk_store::{Home, SqliteStore};
 use crosstalk_testing::tier;
 use rusqlite::Connection;
@@ -327,7 +327,7 @@ fn nothing_of_an_erased_message_is_left_in_the_files() {
         brief_before: None,
         limit: 100,
     };
-    assert_eq!(made.store.retire(&what).unwrap().messages, 60);
+    assert_eq!(made.store.retire(&what).unwrap().count, 60);
     for word in rare {
         assert_eq!(
             super::forgotten::files_with(&folder, word),

@@ -7,10 +7,11 @@ use crate::{Place, at};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::port::{
-    ConsentLedger as _, GrantQuery, Intake as _, Maintenance as _, MessageViews as _, RecordQuery,
-    Registry as _, Retention, StoreContext, StoreEvent, StoreEvents, StoreFuture, StoreStop,
+    ConsentLedger as _, GrantQuery, HandedOut, Intake as _, Mailbox as _, Maintenance as _,
+    MessageViews as _, RecordQuery, Registry as _, Retention, StoreContext, StoreEvent,
+    StoreEvents, StoreFuture, StoreStop,
 };
-use crosstalk_protocol::relay::{Attempt, Handler, RelayStore as _, Role, TokenRecord};
+use crosstalk_protocol::relay::{Attempt, DeliveryState, Handler, Role, TokenRecord};
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use crosstalk_store::{SqliteRelay, SqliteStore};
 use crosstalk_testing::wait::wait_until;
@@ -139,9 +140,11 @@ fn a_command_that_is_not_polled_does_nothing() {
     assert_eq!(file_all(&mut store).filed, 0);
     assert_eq!(store.record("M1"), None);
     // One that was begun is carried out, though its caller is gone.
+    let other = blocked(&place);
     let mut begun = store.port().accept(Box::new(parcel(letter("M2"))));
     assert!(begin(&mut begun).is_pending());
     drop(begun);
+    drop(other);
     file_all(&mut store);
     assert!(store.record("M2").is_some());
 }
@@ -272,6 +275,89 @@ fn a_store_that_is_found_damaged_stops() {
             "{table}: {why:?}"
         );
     }
+}
+
+/// Notes why the store stopped.
+#[derive(Default)]
+struct NotesStop(Mutex<Option<StoreStop>>);
+
+impl StoreEvents for NotesStop {
+    fn notify(&self, event: StoreEvent<'_>) {
+        if let StoreEvent::Stopped(why) = event {
+            *self.0.lock().unwrap() = Some(why);
+        }
+    }
+}
+
+/// A change that fails stops the store, though its caller is gone or never waited for it.
+#[test]
+fn a_change_that_nobody_waits_for_stops_a_damaged_store() {
+    type Begin = fn(&SqliteRelay);
+    let changes: [(&str, Begin); 2] = [
+        ("owed", |store| {
+            assert!(begin(&mut store.drop_notices(vec![1])).is_pending());
+        }),
+        ("delivery", |store| {
+            store.hand_out(HandedOut {
+                address: "CLAUDE".to_owned(),
+                ids: vec!["M1".to_owned()],
+                at: at(1),
+            });
+        }),
+    ];
+    for (table, change) in changes {
+        let place = Place::new();
+        let events = Arc::new(NotesStop::default());
+        let context = StoreContext {
+            events: Arc::clone(&events) as Arc<dyn StoreEvents>,
+            clock: Arc::new(|| at(0)),
+        };
+        let store = SqliteRelay::open(place.home().store(), context).unwrap();
+        wait_for(store.accept(Box::new(parcel(letter("M1"))))).unwrap();
+        wait_for(store.caught_up()).unwrap();
+        let other = Connection::open(place.home().store()).unwrap();
+        other
+            .execute_batch(&format!(
+                "PRAGMA foreign_keys = OFF; DROP TABLE \"{table}\"; BEGIN IMMEDIATE"
+            ))
+            .unwrap();
+        change(&store);
+        drop(other);
+        wait_until("the store stops", || events.0.lock().unwrap().is_some());
+        let why = events.0.lock().unwrap().clone();
+        assert!(
+            matches!(why, Some(StoreStop::Failed(_))),
+            "{table}: {why:?}"
+        );
+    }
+}
+
+/// Messages that are handed out while the writer is busy take room in its queue, and no more than that.
+#[test]
+fn notes_of_handed_out_messages_are_bounded() {
+    let place = Place::new();
+    let mut store = open(&place);
+    take_new(&mut store, &[parcel(letter("M1"))]);
+    let other = blocked(&place);
+    let mut first = store.port().accept(Box::new(parcel(letter("M2"))));
+    assert!(begin(&mut first).is_pending());
+    let handed = HandedOut {
+        address: "CLAUDE".to_owned(),
+        ids: vec!["M1".to_owned()],
+        at: at(1),
+    };
+    for _ in 0..100_000 {
+        store.port().hand_out(handed.clone());
+    }
+    let refused = wait_for(store.port().caught_up()).unwrap_err();
+    assert_eq!(refused.fault, StoreFault::Busy);
+    drop(other);
+    wait_for(first).unwrap();
+    wait_until("the queue has room", || {
+        wait_for(store.port().caught_up()).is_ok()
+    });
+    let state = store.deliveries("M1").remove(0).state;
+    assert_eq!(state, DeliveryState::Delivered);
 }
 
 /// Tokens that a person makes in another process count at once.

@@ -5,9 +5,8 @@ use crate::at;
 use crate::letter::letter;
 use crate::parcel::{Parcel as _, file_all, inbox, parcel};
 use crosstalk_protocol::relay::{
-    AcceptOutcome, Admission, Attempt, DeliveryState, Handler, Priority, RelayStore as _,
+    AcceptOutcome, Admission, Attempt, DeliveryState, Handler, Priority,
 };
-use crosstalk_protocol::store::Store as _;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 

@@ -4,9 +4,7 @@ use super::Sqlite;
 use crate::letter::letter;
 use crate::parcel::take_and_file;
 use crate::suite::consenting::{revoke, revoke_now, under};
-use crosstalk_protocol::consent::LedgerStore as _;
-use crosstalk_protocol::relay::RelayStore as _;
-use crosstalk_protocol::store::{Page, Search, Store as _};
+use crosstalk_protocol::store::{Page, Search};
 use crosstalk_store::SqliteStore;
 use rusqlite::Connection;
 

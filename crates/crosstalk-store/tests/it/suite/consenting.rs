@@ -8,8 +8,7 @@ use crate::parcel::{
 use crate::suite::relay::Relay;
 use crosstalk_envelope::meta::ConsentKind;
 use crosstalk_protocol::consent::{
-    self, Assurance, Claim, Grant, GrantFilter, LedgerStore as _, Party, Proof, RevocationResult,
-    Terms,
+    self, Assurance, Claim, Grant, GrantFilter, Party, Proof, RevocationResult, Terms,
 };
 use crosstalk_protocol::relay::port::GrantQuery;
 use crosstalk_protocol::relay::{

@@ -8,7 +8,6 @@ use crosstalk_protocol::relay::port::{
     Cursor, HandedOut, InboxQuery, MailboxAction, MailboxChange, SettledNotice,
 };
 use crosstalk_protocol::relay::{Delivery, DeliveryState, Handler};
-use crosstalk_protocol::store::Store as _;
 
 fn only(store: &Relay, id: &str) -> Delivery {
     let mut deliveries = store.deliveries(id);

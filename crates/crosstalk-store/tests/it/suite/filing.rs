@@ -3,10 +3,13 @@
 use super::{file, ids, put, thread_of};
 use crate::at;
 use crate::letter::{Letter, letter, nameless};
+use crate::sqlite::Sqlite;
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::store::{Page, Side, Store, StoreOutcome, ThreadFilter, Wait, Way};
+use crosstalk_protocol::store::{Page, Side, StoreOutcome, ThreadFilter, Wait, Way};
 
-pub(crate) fn a_message_is_kept_with_all_that_is_known(store: &mut dyn Store) {
+#[test]
+fn a_message_is_kept_with_all_that_is_known() {
+    let store = &mut Sqlite::new().store;
     let message = letter("M1")
         .thread("T1")
         .session("S1")
@@ -49,7 +52,9 @@ pub(crate) fn a_message_is_kept_with_all_that_is_known(store: &mut dyn Store) {
     assert_eq!(store.accept(&[]).unwrap(), []);
 }
 
-pub(crate) fn a_person_says_what_it_answers(store: &mut dyn Store) {
+#[test]
+fn a_person_says_what_it_answers() {
+    let store = &mut Sqlite::new().store;
     let ask = |id: &str, thread: &str| letter(id).thread(thread).side(Side::Mine);
     file(store, &ask("M1", "T1"));
     file(store, &ask("M2", "T2"));
@@ -69,7 +74,9 @@ pub(crate) fn a_person_says_what_it_answers(store: &mut dyn Store) {
     assert_eq!(store.forget("T1").unwrap(), 2);
 }
 
-pub(crate) fn made_up_threads_of_answers_give_way_to_the_session(store: &mut dyn Store) {
+#[test]
+fn made_up_threads_of_answers_give_way_to_the_session() {
+    let store = &mut Sqlite::new().store;
     let made_up = "01J9J3D3M6A4M3WQX8G1ZQ0S7K";
     let first = file(store, &nameless().session("S1").side(Side::Mine));
     let by = |id: &str, intent: &str| {
@@ -107,7 +114,9 @@ pub(crate) fn made_up_threads_of_answers_give_way_to_the_session(store: &mut dyn
     assert_eq!(file(store, &by("B4", "REQUEST")), made_up);
 }
 
-pub(crate) fn made_up_parents_are_none(store: &mut dyn Store) {
+#[test]
+fn made_up_parents_are_none() {
+    let store = &mut Sqlite::new().store;
     let ask = |id: &str| letter(id).thread("T1").side(Side::Mine);
     let by = |id: &str| {
         let one = letter(id).thread("T1").parent("nobody-knows");
@@ -134,7 +143,9 @@ pub(crate) fn made_up_parents_are_none(store: &mut dyn Store) {
     );
 }
 
-pub(crate) fn a_message_belongs_to_the_thread_of_its_parent(store: &mut dyn Store) {
+#[test]
+fn a_message_belongs_to_the_thread_of_its_parent() {
+    let store = &mut Sqlite::new().store;
     file(store, &letter("M1").thread("T1"));
     assert_eq!(file(store, &letter("M2").thread("T9").parent("M1")), "T1");
     assert_eq!(file(store, &letter("M3").parent("M2")), "T1");
@@ -146,7 +157,9 @@ pub(crate) fn a_message_belongs_to_the_thread_of_its_parent(store: &mut dyn Stor
     assert_eq!(file(store, &letter("M5").parent("M1")), "T7");
 }
 
-pub(crate) fn sessions_join_a_thread(store: &mut dyn Store) {
+#[test]
+fn sessions_join_a_thread() {
+    let store = &mut Sqlite::new().store;
     let first = file(store, &nameless().session("2025-10-09T16Z abc"));
     let second = nameless().session("2025-10-09T16Z abc").body("2");
     assert_eq!(file(store, &second), first);
@@ -169,7 +182,9 @@ pub(crate) fn sessions_join_a_thread(store: &mut dyn Store) {
     assert_eq!(file(store, &next), named);
 }
 
-pub(crate) fn a_message_that_does_not_count_leads_no_session_away(store: &mut dyn Store) {
+#[test]
+fn a_message_that_does_not_count_leads_no_session_away() {
+    let store = &mut Sqlite::new().store;
     let first = file(store, &nameless().session("S"));
     let forged = letter("M1")
         .session("S")
@@ -178,7 +193,9 @@ pub(crate) fn a_message_that_does_not_count_leads_no_session_away(store: &mut dy
     assert_eq!(file(store, &nameless().session("S").body("2")), first);
 }
 
-pub(crate) fn within_a_batch_later_messages_see_earlier_ones(store: &mut dyn Store) {
+#[test]
+fn within_a_batch_later_messages_see_earlier_ones() {
+    let store = &mut Sqlite::new().store;
     let one = letter("M1").thread("T1").side(Side::Mine);
     let two = letter("M2")
         .parent("M1")
@@ -198,7 +215,9 @@ pub(crate) fn within_a_batch_later_messages_see_earlier_ones(store: &mut dyn Sto
     assert!(matches!(outcomes[3], StoreOutcome::Conflict { .. }));
 }
 
-pub(crate) fn a_batch_has_an_outcome_for_each(store: &mut dyn Store) {
+#[test]
+fn a_batch_has_an_outcome_for_each() {
+    let store = &mut Sqlite::new().store;
     let batch: Vec<_> = (0..300)
         .map(|n| letter(&format!("M{n:03}")).thread("T1").arrival())
         .collect();
@@ -209,7 +228,9 @@ pub(crate) fn a_batch_has_an_outcome_for_each(store: &mut dyn Store) {
     assert_eq!((outcomes.len(), ids(store, "T1").len()), (300, 300));
 }
 
-pub(crate) fn answers_that_came_first_join_their_message(store: &mut dyn Store) {
+#[test]
+fn answers_that_came_first_join_their_message() {
+    let store = &mut Sqlite::new().store;
     let answer = letter("M2").parent("M1").intent("RESPOND").spare("made-up");
     assert_eq!(file(store, &answer), "made-up");
     assert_eq!(file(store, &letter("M1").thread("T1")), "T1");
@@ -225,7 +246,9 @@ pub(crate) fn answers_that_came_first_join_their_message(store: &mut dyn Store) 
     assert_eq!(threads.items.len(), 2);
 }
 
-pub(crate) fn answers_that_came_first_bring_their_own_answers(store: &mut dyn Store) {
+#[test]
+fn answers_that_came_first_bring_their_own_answers() {
+    let store = &mut Sqlite::new().store;
     let made_up = file(store, &letter("M3").parent("M2").between("EVE", "DAN"));
     file(store, &letter("M4").parent("M3").thread(&made_up));
     // Not an answer to any of them, but of the same thread.
@@ -243,7 +266,9 @@ pub(crate) fn answers_that_came_first_bring_their_own_answers(store: &mut dyn St
     assert_eq!(joined.parties, ["EVE", "DAN", "KALLE", "CLAUDE"]);
 }
 
-pub(crate) fn answers_stay_in_the_thread_that_they_name(store: &mut dyn Store) {
+#[test]
+fn answers_stay_in_the_thread_that_they_name() {
+    let store = &mut Sqlite::new().store;
     file(
         store,
         &letter("M2")
@@ -257,7 +282,9 @@ pub(crate) fn answers_stay_in_the_thread_that_they_name(store: &mut dyn Store) {
     assert_eq!(super::wait(store, "M1"), Wait::Nobody);
 }
 
-pub(crate) fn nobody_moves_answers_who_must_not(store: &mut dyn Store) {
+#[test]
+fn nobody_moves_answers_who_must_not() {
+    let store = &mut Sqlite::new().store;
     file(store, &letter("M1").thread("T1"));
     file(store, &letter("M2").parent("M1"));
     let second = letter("M1").thread("T2").body("mine");
@@ -281,7 +308,9 @@ pub(crate) fn nobody_moves_answers_who_must_not(store: &mut dyn Store) {
     assert_eq!(thread_of(store, "N2"), "T4");
 }
 
-pub(crate) fn what_nobody_signed_moves_nothing_that_is_verified(store: &mut dyn Store) {
+#[test]
+fn what_nobody_signed_moves_nothing_that_is_verified() {
+    let store = &mut Sqlite::new().store;
     let signed = |one: Letter| one.verdict(VerdictWord::Verified, Some("ann"));
     file(store, &signed(letter("M2").parent("M1").spare("apart")));
     file(store, &signed(letter("M3").parent("M2")));
@@ -307,7 +336,9 @@ pub(crate) fn what_nobody_signed_moves_nothing_that_is_verified(store: &mut dyn 
     assert_eq!(thread_of(store, "N2"), "new");
 }
 
-pub(crate) fn a_thread_is_counted_and_dated(store: &mut dyn Store) {
+#[test]
+fn a_thread_is_counted_and_dated() {
+    let store = &mut Sqlite::new().store;
     file(
         store,
         &letter("M1")
@@ -343,7 +374,9 @@ pub(crate) fn a_thread_is_counted_and_dated(store: &mut dyn Store) {
     assert_eq!(store.thread("T2").unwrap(), None);
 }
 
-pub(crate) fn parties_are_named_once_and_sixteen_at_most(store: &mut dyn Store) {
+#[test]
+fn parties_are_named_once_and_sixteen_at_most() {
+    let store = &mut Sqlite::new().store;
     file(store, &letter("M1").thread("T1"));
     file(store, &letter("M2").thread("T1").between("claude", "Kalle"));
     file(
@@ -376,7 +409,9 @@ pub(crate) fn parties_are_named_once_and_sixteen_at_most(store: &mut dyn Store) 
     );
 }
 
-pub(crate) fn a_thread_with_many_parties_keeps_the_first(store: &mut dyn Store) {
+#[test]
+fn a_thread_with_many_parties_keeps_the_first() {
+    let store = &mut Sqlite::new().store;
     let ask = letter("M0").thread("T1").intent("POLL").side(Side::Mine);
     let many: Vec<String> = (0..100).map(|n| format!("P{n:04}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -405,7 +440,9 @@ pub(crate) fn a_thread_with_many_parties_keeps_the_first(store: &mut dyn Store) 
     assert_eq!(found, [thread]);
 }
 
-pub(crate) fn ids_are_bytes(store: &mut dyn Store) {
+#[test]
+fn ids_are_bytes() {
+    let store = &mut Sqlite::new().store;
     for id in ["abcd", "ABCD", "äbcd"] {
         file(store, &letter(id).thread("T1"));
     }

@@ -2,16 +2,20 @@
 
 use super::{file, ids, put, wait};
 use crate::letter::letter;
+use crate::sqlite::Sqlite;
 use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::store::{
-    Page, ReferenceMatch, Side, Store, StoreOutcome, ThreadFilter, ThreadState, Wait,
+    Page, ReferenceMatch, Side, StoreOutcome, ThreadFilter, ThreadState, Wait,
 };
+use crosstalk_store::SqliteStore;
 
-fn found(store: &dyn Store, reference: &str) -> ReferenceMatch {
+fn found(store: &SqliteStore, reference: &str) -> ReferenceMatch {
     store.find(reference).unwrap()
 }
 
-pub(crate) fn an_id_is_found_by_its_beginning(store: &mut dyn Store) {
+#[test]
+fn an_id_is_found_by_its_beginning() {
+    let store = &mut Sqlite::new().store;
     file(store, &letter("mess-one").thread("thread-x"));
     file(store, &letter("mess-two").thread("thread-x"));
     file(store, &letter("mess-two-more").thread("thread-x"));
@@ -46,7 +50,9 @@ pub(crate) fn an_id_is_found_by_its_beginning(store: &mut dyn Store) {
     }
 }
 
-pub(crate) fn a_beginning_of_thread_and_its_messages_means_the_thread(store: &mut dyn Store) {
+#[test]
+fn a_beginning_of_thread_and_its_messages_means_the_thread() {
+    let store = &mut Sqlite::new().store;
     file(store, &letter("01KA-0002").thread("01KA-0001"));
     file(store, &letter("01KA-0003").thread("01KA-0001"));
     assert_eq!(
@@ -72,7 +78,9 @@ pub(crate) fn a_beginning_of_thread_and_its_messages_means_the_thread(store: &mu
     );
 }
 
-pub(crate) fn several_are_at_most_ten(store: &mut dyn Store) {
+#[test]
+fn several_are_at_most_ten() {
+    let store = &mut Sqlite::new().store;
     for n in 0..30 {
         file(
             store,
@@ -87,7 +95,9 @@ pub(crate) fn several_are_at_most_ten(store: &mut dyn Store) {
     }
 }
 
-pub(crate) fn short_beginnings_find_nothing(store: &mut dyn Store) {
+#[test]
+fn short_beginnings_find_nothing() {
+    let store = &mut Sqlite::new().store;
     file(store, &letter("M1x").thread("abcdef"));
     assert_eq!(found(store, "abc"), ReferenceMatch::Nothing);
     assert_eq!(
@@ -101,7 +111,9 @@ pub(crate) fn short_beginnings_find_nothing(store: &mut dyn Store) {
     );
 }
 
-pub(crate) fn lower_case_finds_capitals(store: &mut dyn Store) {
+#[test]
+fn lower_case_finds_capitals() {
+    let store = &mut Sqlite::new().store;
     let ulid = "01J9J3D3M6A4M3WQX8G1ZQ0S7K";
     file(store, &letter("M1").thread(ulid));
     assert_eq!(
@@ -120,7 +132,9 @@ pub(crate) fn lower_case_finds_capitals(store: &mut dyn Store) {
     );
 }
 
-pub(crate) fn the_shortest_beginning_tells_neighbours_apart(store: &mut dyn Store) {
+#[test]
+fn the_shortest_beginning_tells_neighbours_apart() {
+    let store = &mut Sqlite::new().store;
     let all = [
         "x123456789AB",
         "x123456789AC",
@@ -149,7 +163,9 @@ pub(crate) fn the_shortest_beginning_tells_neighbours_apart(store: &mut dyn Stor
     assert_eq!(store.shortest("short-but-not-so").unwrap(), 11);
 }
 
-pub(crate) fn an_id_is_there_once(store: &mut dyn Store) {
+#[test]
+fn an_id_is_there_once() {
+    let store = &mut Sqlite::new().store;
     let words = [
         (VerdictWord::FirstContact, "b", "b", true),
         (VerdictWord::Verified, "c", "c", true),
@@ -173,12 +189,14 @@ pub(crate) fn an_id_is_there_once(store: &mut dyn Store) {
     );
 }
 
-fn listed(store: &dyn Store, filter: &ThreadFilter) -> Vec<String> {
+fn listed(store: &SqliteStore, filter: &ThreadFilter) -> Vec<String> {
     let listing = store.threads(filter, Page::first(100)).unwrap();
     listing.items.into_iter().map(|t| t.id).collect()
 }
 
-pub(crate) fn threads_are_listed_latest_first(store: &mut dyn Store) {
+#[test]
+fn threads_are_listed_latest_first() {
+    let store = &mut Sqlite::new().store;
     for (id, thread, at) in [
         ("M1", "T1", 10),
         ("M2", "T2", 20),
@@ -202,7 +220,9 @@ pub(crate) fn threads_are_listed_latest_first(store: &mut dyn Store) {
     }
 }
 
-pub(crate) fn threads_are_filtered(store: &mut dyn Store) {
+#[test]
+fn threads_are_filtered() {
+    let store = &mut Sqlite::new().store;
     file(store, &letter("M1").thread("T1").at(1));
     file(
         store,
@@ -266,7 +286,9 @@ pub(crate) fn threads_are_filtered(store: &mut dyn Store) {
     }
 }
 
-pub(crate) fn pages_go_through_everything_once(store: &mut dyn Store) {
+#[test]
+fn pages_go_through_everything_once() {
+    let store = &mut Sqlite::new().store;
     let batch = (0..25).map(|n| {
         let thread = if n < 12 {
             "T00".to_owned()
@@ -317,7 +339,9 @@ pub(crate) fn pages_go_through_everything_once(store: &mut dyn Store) {
     );
 }
 
-pub(crate) fn the_inbox_has_what_waits_here(store: &mut dyn Store) {
+#[test]
+fn the_inbox_has_what_waits_here() {
+    let store = &mut Sqlite::new().store;
     for (id, side) in [
         ("M1", Side::ToMe),
         ("M2", Side::Mine),
@@ -330,7 +354,9 @@ pub(crate) fn the_inbox_has_what_waits_here(store: &mut dyn Store) {
     assert_eq!(inbox, ["M3", "M1"]);
 }
 
-pub(crate) fn who_was_met_is_known(store: &mut dyn Store) {
+#[test]
+fn who_was_met_is_known() {
+    let store = &mut Sqlite::new().store;
     let poll = letter("M1")
         .thread("T1")
         .between("Ann", "agent://x/Bob")
@@ -351,7 +377,9 @@ pub(crate) fn who_was_met_is_known(store: &mut dyn Store) {
     assert!(!store.knows("ANN").unwrap());
 }
 
-pub(crate) fn what_is_forgotten_is_gone(store: &mut dyn Store) {
+#[test]
+fn what_is_forgotten_is_gone() {
+    let store = &mut Sqlite::new().store;
     file(store, &letter("M1").thread("T1").session("S"));
     file(store, &letter("M2").thread("T1"));
     file(store, &letter("M3").thread("T2"));
@@ -373,7 +401,9 @@ pub(crate) fn what_is_forgotten_is_gone(store: &mut dyn Store) {
     assert!(store.message("M4").unwrap().unwrap().seq > again.seq);
 }
 
-pub(crate) fn one_message_is_forgotten_alone(store: &mut dyn Store) {
+#[test]
+fn one_message_is_forgotten_alone() {
+    let store = &mut Sqlite::new().store;
     let ask = |id: &str| letter(id).thread("T1").side(Side::Mine);
     file(store, &ask("M1"));
     file(store, &ask("M2"));
@@ -383,7 +413,7 @@ pub(crate) fn one_message_is_forgotten_alone(store: &mut dyn Store) {
     };
     file(store, &answer("M3", "M1"));
     file(store, &answer("M4", "M2"));
-    let thread = |store: &dyn Store| store.thread("T1").unwrap().unwrap();
+    let thread = |store: &SqliteStore| store.thread("T1").unwrap().unwrap();
     assert_eq!(thread(store).state(), ThreadState::Answered);
     // The answer is gone, and the question is open again.
     assert!(store.forget_message("M3").unwrap());

@@ -11,7 +11,6 @@ use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, DeliveryState, Handler, HeldMessage, HoldChoice, HoldDecision,
     HoldReason, Retention, Ruling,
 };
-use crosstalk_protocol::store::Store as _;
 
 /// The same message, which waits.
 fn held(mut parcel: Admission) -> Admission {

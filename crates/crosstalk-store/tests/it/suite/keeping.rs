@@ -8,7 +8,7 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::port::RegistryChange;
 use crosstalk_protocol::relay::{AcceptOutcome, Admission, Agent, Retention, Role, TokenRecord};
-use crosstalk_protocol::store::{Store as _, Wait};
+use crosstalk_protocol::store::Wait;
 
 fn add(store: &Relay, token: &TokenRecord) -> bool {
     store.change_registry(RegistryChange::AddToken {

@@ -3,10 +3,13 @@
 use super::{file, ids, put, thread_of};
 use crate::at;
 use crate::letter::{letter, nameless};
+use crate::sqlite::Sqlite;
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::store::{Side, Store, StoreOutcome, Wait};
+use crosstalk_protocol::store::{Side, StoreOutcome, Wait};
 
-pub(crate) fn the_same_again_is_known(store: &mut dyn Store) {
+#[test]
+fn the_same_again_is_known() {
+    let store = &mut Sqlite::new().store;
     let first = letter("M1").thread("T1").at(1);
     file(store, &first);
     let known = StoreOutcome::Known {
@@ -20,7 +23,9 @@ pub(crate) fn the_same_again_is_known(store: &mut dyn Store) {
     assert_eq!(store.message("M1").unwrap().unwrap().at, at(1));
 }
 
-pub(crate) fn another_content_under_an_id_is_refused(store: &mut dyn Store) {
+#[test]
+fn another_content_under_an_id_is_refused() {
+    let store = &mut Sqlite::new().store;
     let first = letter("M1").thread("T1");
     file(store, &first);
     let conflict = StoreOutcome::Conflict {
@@ -34,7 +39,9 @@ pub(crate) fn another_content_under_an_id_is_refused(store: &mut dyn Store) {
     assert_eq!(store.thread("T2").unwrap(), None);
 }
 
-pub(crate) fn a_copy_that_nobody_signed_is_in_nobodys_way(store: &mut dyn Store) {
+#[test]
+fn a_copy_that_nobody_signed_is_in_nobodys_way() {
+    let store = &mut Sqlite::new().store;
     let forged = letter("M1").thread("T1").body("forged");
     let forged = forged.side(Side::ToMe).spare_message("own");
     file(store, &forged);
@@ -77,7 +84,9 @@ pub(crate) fn a_copy_that_nobody_signed_is_in_nobodys_way(store: &mut dyn Store)
     assert_eq!(super::wait(store, "own"), Wait::Me);
 }
 
-pub(crate) fn answers_stay_with_the_id(store: &mut dyn Store) {
+#[test]
+fn answers_stay_with_the_id() {
+    let store = &mut Sqlite::new().store;
     let forged = letter("M1").thread("T1").body("forged");
     file(store, &forged.side(Side::ToMe).spare_message("own"));
     let mine = letter("A1").parent("M1").intent("RESPOND");
@@ -93,7 +102,9 @@ pub(crate) fn answers_stay_with_the_id(store: &mut dyn Store) {
     );
 }
 
-pub(crate) fn what_is_mine_keeps_its_id(store: &mut dyn Store) {
+#[test]
+fn what_is_mine_keeps_its_id() {
+    let store = &mut Sqlite::new().store;
     file(store, &letter("M1").thread("T1").side(Side::Mine));
     let other = letter("M1").thread("T1").body("x");
     let other = other.verdict(VerdictWord::Verified, Some("ann"));
@@ -106,7 +117,9 @@ pub(crate) fn what_is_mine_keeps_its_id(store: &mut dyn Store) {
     assert_eq!(store.thread("T1").unwrap().unwrap().messages, 2);
 }
 
-pub(crate) fn a_message_stays_under_an_id_of_its_own(store: &mut dyn Store) {
+#[test]
+fn a_message_stays_under_an_id_of_its_own() {
+    let store = &mut Sqlite::new().store;
     file(store, &letter("M1").thread("T1").body("first"));
     let second = letter("M1").thread("T1").body("second");
     assert!(matches!(put(store, &second), StoreOutcome::Conflict { .. }));
@@ -126,7 +139,9 @@ pub(crate) fn a_message_stays_under_an_id_of_its_own(store: &mut dyn Store) {
     assert!(matches!(put(store, &third), StoreOutcome::Known { id, .. } if id == "own-3"));
 }
 
-pub(crate) fn placeholders_are_no_ids(store: &mut dyn Store) {
+#[test]
+fn placeholders_are_no_ids() {
+    let store = &mut Sqlite::new().store;
     let one = letter("<message id>").thread("<as above>").parent("...");
     let one = one.spare("new").spare_message("own");
     assert_eq!(file(store, &one), "new");
@@ -144,7 +159,9 @@ pub(crate) fn placeholders_are_no_ids(store: &mut dyn Store) {
     assert_eq!(file(store, &letter("ticket-8").parent("ticket-7")), "x");
 }
 
-pub(crate) fn more_is_known_when_the_signature_comes(store: &mut dyn Store) {
+#[test]
+fn more_is_known_when_the_signature_comes() {
+    let store = &mut Sqlite::new().store;
     let bare = letter("M1").thread("T1").at(1);
     file(store, &bare);
     for (word, improves) in [
@@ -175,7 +192,9 @@ pub(crate) fn more_is_known_when_the_signature_comes(store: &mut dyn Store) {
     );
 }
 
-pub(crate) fn a_stripped_copy_does_not_replace_a_signed_one(store: &mut dyn Store) {
+#[test]
+fn a_stripped_copy_does_not_replace_a_signed_one() {
+    let store = &mut Sqlite::new().store;
     let bare = letter("M1").thread("T1");
     let mut unknown = bare
         .clone()
@@ -193,7 +212,9 @@ pub(crate) fn a_stripped_copy_does_not_replace_a_signed_one(store: &mut dyn Stor
     assert_eq!(store.message("M1").unwrap().unwrap().text, unknown.text);
 }
 
-pub(crate) fn one_key_signs_one_message_under_an_id(store: &mut dyn Store) {
+#[test]
+fn one_key_signs_one_message_under_an_id() {
+    let store = &mut Sqlite::new().store;
     let one = letter("M1").thread("T1");
     let two = one.clone().body("Which door?");
     file(store, &two.verdict(VerdictWord::Verified, Some("ann")));
@@ -202,7 +223,9 @@ pub(crate) fn one_key_signs_one_message_under_an_id(store: &mut dyn Store) {
     assert!(matches!(put(store, &one), StoreOutcome::Conflict { .. }));
 }
 
-pub(crate) fn messages_without_an_id_are_known_by_their_content(store: &mut dyn Store) {
+#[test]
+fn messages_without_an_id_are_known_by_their_content() {
+    let store = &mut Sqlite::new().store;
     let one = nameless().session("S1").at(1);
     let thread = file(store, &one);
     let record = store.messages(&thread, None, 9).unwrap().items.remove(0);

@@ -11,7 +11,7 @@ use crosstalk_protocol::audit::{
 };
 use crosstalk_protocol::relay::port::{LogProof, NewLogEntry};
 use crosstalk_protocol::relay::{AcceptOutcome, Attempt, DeliveryState, Handler, Retention};
-use crosstalk_protocol::store::{Side, Store as _};
+use crosstalk_protocol::store::Side;
 
 fn everything() -> LogQuery {
     LogQuery {

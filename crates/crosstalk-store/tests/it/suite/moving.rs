@@ -2,10 +2,10 @@
 
 use super::{file, ids, put, settled, wait};
 use crate::letter::{Letter, letter, nameless};
+use crate::sqlite::Sqlite;
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::store::{
-    Moved, Page, Placement, Search, Side, Store, StoreOutcome, Wait, Way,
-};
+use crosstalk_protocol::store::{Moved, Page, Placement, Search, Side, StoreOutcome, Wait, Way};
+use crosstalk_store::SqliteStore;
 
 fn ask(id: &str, thread: &str) -> Letter {
     letter(id).thread(thread).side(Side::Mine)
@@ -15,11 +15,13 @@ fn answer(id: &str) -> Letter {
     letter(id).between("CLAUDE", "KALLE").intent("RESPOND")
 }
 
-fn parent(store: &dyn Store, id: &str) -> Option<String> {
+fn parent(store: &SqliteStore, id: &str) -> Option<String> {
     store.message(id).unwrap().unwrap().parent
 }
 
-pub(crate) fn unknown_ids_mean_the_only_open_question(store: &mut dyn Store) {
+#[test]
+fn unknown_ids_mean_the_only_open_question() {
+    let store = &mut Sqlite::new().store;
     file(store, &ask("M1", "T1"));
     file(store, &ask("M2", "T2").between("KALLE", "GEMINI"));
     let lost = answer("A1").thread("made-up").parent("nobody-knows");
@@ -32,7 +34,9 @@ pub(crate) fn unknown_ids_mean_the_only_open_question(store: &mut dyn Store) {
     assert_eq!(wait(store, "M2"), Wait::Them);
 }
 
-pub(crate) fn several_open_questions_are_told(store: &mut dyn Store) {
+#[test]
+fn several_open_questions_are_told() {
+    let store = &mut Sqlite::new().store;
     file(store, &ask("M1", "T1"));
     file(store, &ask("M2", "T2"));
     let lost = answer("A1").thread("made-up").parent("nobody-knows");
@@ -56,7 +60,9 @@ pub(crate) fn several_open_questions_are_told(store: &mut dyn Store) {
     assert_eq!(store.thread("made-up").unwrap(), None);
 }
 
-pub(crate) fn ids_in_the_wrong_place_are_understood(store: &mut dyn Store) {
+#[test]
+fn ids_in_the_wrong_place_are_understood() {
+    let store = &mut Sqlite::new().store;
     file(store, &ask("M1", "T1"));
     file(store, &ask("M2", "T2"));
     file(store, &ask("M3", "T3"));
@@ -67,7 +73,9 @@ pub(crate) fn ids_in_the_wrong_place_are_understood(store: &mut dyn Store) {
     assert_eq!(ids(store, "T2"), ["M2", "A2"]);
 }
 
-pub(crate) fn signed_ids_say_what_they_say(store: &mut dyn Store) {
+#[test]
+fn signed_ids_say_what_they_say() {
+    let store = &mut Sqlite::new().store;
     file(store, &ask("M1", "T1"));
     let signed = answer("A1").thread("T9").parent("M9");
     let signed = signed.verdict(crosstalk_protocol::VerdictWord::Verified, Some("claude"));
@@ -75,7 +83,9 @@ pub(crate) fn signed_ids_say_what_they_say(store: &mut dyn Store) {
     assert_eq!(wait(store, "M1"), Wait::Them);
 }
 
-pub(crate) fn an_answer_moves_and_moves_back(store: &mut dyn Store) {
+#[test]
+fn an_answer_moves_and_moves_back() {
+    let store = &mut Sqlite::new().store;
     file(store, &ask("M1", "T1"));
     file(store, &ask("M2", "T2"));
     file(store, &answer("A1").thread("T1").parent("M1"));
@@ -123,7 +133,9 @@ pub(crate) fn an_answer_moves_and_moves_back(store: &mut dyn Store) {
     );
 }
 
-pub(crate) fn what_answers_it_moves_along(store: &mut dyn Store) {
+#[test]
+fn what_answers_it_moves_along() {
+    let store = &mut Sqlite::new().store;
     file(store, &answer("A1").thread("T9").parent("M9"));
     file(
         store,
@@ -140,7 +152,9 @@ pub(crate) fn what_answers_it_moves_along(store: &mut dyn Store) {
     assert_eq!(file(store, &late), "T1");
 }
 
-pub(crate) fn nothing_answers_itself(store: &mut dyn Store) {
+#[test]
+fn nothing_answers_itself() {
+    let store = &mut Sqlite::new().store;
     file(store, &ask("M1", "T1"));
     file(store, &answer("A1").thread("T1").parent("M1"));
     for target in ["M1", "A1"] {
@@ -152,7 +166,9 @@ pub(crate) fn nothing_answers_itself(store: &mut dyn Store) {
     assert_eq!(ids(store, "T1"), ["M1", "A1"]);
 }
 
-pub(crate) fn a_moved_message_can_be_forgotten(store: &mut dyn Store) {
+#[test]
+fn a_moved_message_can_be_forgotten() {
+    let store = &mut Sqlite::new().store;
     file(store, &ask("M1", "T1"));
     file(store, &ask("M2", "T2"));
     file(store, &answer("A1").thread("T1").parent("M1"));
@@ -163,7 +179,9 @@ pub(crate) fn a_moved_message_can_be_forgotten(store: &mut dyn Store) {
 }
 
 /// The same envelope was pasted into two chats, and the second one answers with the id of the first one's copy.
-pub(crate) fn an_answer_to_the_copy_of_somebody_else_means_the_own_copy(store: &mut dyn Store) {
+#[test]
+fn an_answer_to_the_copy_of_somebody_else_means_the_own_copy() {
+    let store = &mut Sqlite::new().store;
     file(store, &ask("M1", "T1").between("KALLE", "CHATGPT"));
     file(store, &ask("M2", "T1"));
     let answer = |id: &str| answer(id).thread("T1").parent("M1");
@@ -175,7 +193,9 @@ pub(crate) fn an_answer_to_the_copy_of_somebody_else_means_the_own_copy(store: &
     assert_eq!(parent(store, "A2").as_deref(), Some("M1"));
 }
 
-pub(crate) fn an_answer_without_a_known_intent_settles(store: &mut dyn Store) {
+#[test]
+fn an_answer_without_a_known_intent_settles() {
+    let store = &mut Sqlite::new().store;
     for (number, intent) in ["ANTWORT", "\u{201c}RESPOND\u{201d}"]
         .into_iter()
         .enumerate()
@@ -197,7 +217,9 @@ pub(crate) fn an_answer_without_a_known_intent_settles(store: &mut dyn Store) {
 }
 
 /// A model copies the intent of the question. A person who files the message as the answer knows better.
-pub(crate) fn a_message_that_a_person_files_as_the_answer_is_the_answer(store: &mut dyn Store) {
+#[test]
+fn a_message_that_a_person_files_as_the_answer_is_the_answer() {
+    let store = &mut Sqlite::new().store;
     let asked_back = |id: &str| {
         let letter = letter(id).between("CLAUDE", "KALLE").side(Side::ToMe);
         letter.thread("T1").parent("M1")
@@ -233,7 +255,9 @@ pub(crate) fn a_message_that_a_person_files_as_the_answer_is_the_answer(store: &
 }
 
 /// Who asks an address whose inbox is their own has to answer.
-pub(crate) fn a_message_that_comes_back_from_an_inbox_waits_for_me(store: &mut dyn Store) {
+#[test]
+fn a_message_that_comes_back_from_an_inbox_waits_for_me() {
+    let store = &mut Sqlite::new().store;
     let question = ask("M1", "T1").between("KALLE", "human://localhost/ops");
     file(store, &question);
     let fetched = question.clone().side(Side::ToMe).way(Way::Relayed);
@@ -250,7 +274,9 @@ pub(crate) fn a_message_that_comes_back_from_an_inbox_waits_for_me(store: &mut d
 }
 
 /// A person says whose answer it is: it is there once, under the id that it had.
-pub(crate) fn a_corrected_message_takes_the_place_of_the_one_before(store: &mut dyn Store) {
+#[test]
+fn a_corrected_message_takes_the_place_of_the_one_before() {
+    let store = &mut Sqlite::new().store;
     file(store, &ask("M1", "T1"));
     let said = |from: &str| {
         answer("A1")
@@ -269,7 +295,9 @@ pub(crate) fn a_corrected_message_takes_the_place_of_the_one_before(store: &mut 
 }
 
 /// The id of a truncated message goes to no other sender, and the id of a signed one to nobody.
-pub(crate) fn only_its_sender_completes_a_truncated_message(store: &mut dyn Store) {
+#[test]
+fn only_its_sender_completes_a_truncated_message() {
+    let store = &mut Sqlite::new().store;
     let cut = |id: &str, verdict: VerdictWord| {
         let mut arrival = letter(id)
             .between("CLAUDE", "KALLE")
@@ -309,7 +337,9 @@ pub(crate) fn only_its_sender_completes_a_truncated_message(store: &mut dyn Stor
     }
 }
 
-pub(crate) fn a_whole_message_takes_the_place_of_a_truncated_one(store: &mut dyn Store) {
+#[test]
+fn a_whole_message_takes_the_place_of_a_truncated_one() {
+    let store = &mut Sqlite::new().store;
     file(store, &ask("M1", "T1"));
     let cut = answer("A1").thread("T1").parent("M1").body("All went");
     let mut arrival = cut.arrival();
@@ -333,9 +363,9 @@ pub(crate) fn a_whole_message_takes_the_place_of_a_truncated_one(store: &mut dyn
 }
 
 /// Models leave ids out. The whole answer has the head of the one that was cut off, and begins with its text.
-pub(crate) fn a_whole_message_without_an_id_takes_the_place_of_a_truncated_one(
-    store: &mut dyn Store,
-) {
+#[test]
+fn a_whole_message_without_an_id_takes_the_place_of_a_truncated_one() {
+    let store = &mut Sqlite::new().store;
     file(store, &ask("M1", "T1").session("s1"));
     let said = |body: &str| {
         let answer = nameless().between("CLAUDE", "KALLE").intent("RESPOND");
@@ -370,9 +400,9 @@ pub(crate) fn a_whole_message_without_an_id_takes_the_place_of_a_truncated_one(
 }
 
 /// A text that carries nothing but the ids of the primer may answer two questions.
-pub(crate) fn the_same_words_with_the_ids_of_the_example_answer_the_next_question(
-    store: &mut dyn Store,
-) {
+#[test]
+fn the_same_words_with_the_ids_of_the_example_answer_the_next_question() {
+    let store = &mut Sqlite::new().store;
     let said = |id: &str| {
         let answer = nameless().between("CLAUDE", "KALLE").intent("RESPOND");
         let answer = answer
@@ -400,7 +430,9 @@ pub(crate) fn the_same_words_with_the_ids_of_the_example_answer_the_next_questio
 }
 
 /// Who has voted means something else by an answer with unknown ids.
-pub(crate) fn a_poll_waits_no_more_for_those_who_have_answered(store: &mut dyn Store) {
+#[test]
+fn a_poll_waits_no_more_for_those_who_have_answered() {
+    let store = &mut Sqlite::new().store;
     let poll = ask("P1", "T1").between("KALLE", "VOTERS").intent("POLL");
     file(store, &poll.targets(&["CLAUDE", "GEMINI"]));
     file(store, &answer("V1").thread("T1").parent("P1"));
@@ -418,7 +450,9 @@ pub(crate) fn a_poll_waits_no_more_for_those_who_have_answered(store: &mut dyn S
     assert_eq!(file(store, &voter), "T1");
 }
 
-pub(crate) fn an_empty_answer_settles_nothing(store: &mut dyn Store) {
+#[test]
+fn an_empty_answer_settles_nothing() {
+    let store = &mut Sqlite::new().store;
     file(store, &ask("M1", "T1"));
     let empty = answer("A1").thread("T1").parent("M1").body("");
     assert_eq!(settled(store, &empty), None);

@@ -5,7 +5,7 @@ use crate::letter::{Letter, letter};
 use crate::parcel::{Parcel as _, file_all, parcel, refused, take, take_and_file, take_new};
 use crate::suite::relay::Relay;
 use crosstalk_protocol::relay::{AcceptOutcome, Handler};
-use crosstalk_protocol::store::{Side, Store as _, Wait};
+use crosstalk_protocol::store::{Side, Wait};
 
 fn close(id: &str) -> Letter {
     letter(id).intent("CLOSE")

@@ -2,16 +2,20 @@
 
 use super::{file, put};
 use crate::letter::letter;
+use crate::sqlite::Sqlite;
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::store::{Field, Page, Search, Store, Term};
+use crosstalk_protocol::store::{Field, Page, Search, Term};
+use crosstalk_store::SqliteStore;
 
-fn found(store: &dyn Store, typed: &str) -> Vec<String> {
+fn found(store: &SqliteStore, typed: &str) -> Vec<String> {
     let search = Search::parse(typed).unwrap();
     let listing = store.search(&search, Page::first(50)).unwrap();
     listing.items.into_iter().map(|r| r.id).collect()
 }
 
-pub(crate) fn words_phrases_and_beginnings_are_found(store: &mut dyn Store) {
+#[test]
+fn words_phrases_and_beginnings_are_found() {
+    let store = &mut Sqlite::new().store;
     file(
         store,
         &letter("M1")
@@ -43,7 +47,9 @@ pub(crate) fn words_phrases_and_beginnings_are_found(store: &mut dyn Store) {
     }
 }
 
-pub(crate) fn fields_are_searched_alone(store: &mut dyn Store) {
+#[test]
+fn fields_are_searched_alone() {
+    let store = &mut Sqlite::new().store;
     file(
         store,
         &letter("M1")
@@ -79,7 +85,9 @@ pub(crate) fn fields_are_searched_alone(store: &mut dyn Store) {
     }
 }
 
-pub(crate) fn accents_case_and_scripts(store: &mut dyn Store) {
+#[test]
+fn accents_case_and_scripts() {
+    let store = &mut Sqlite::new().store;
     let texts = [
         ("M1", "Größe der Tür in Zürich"),
         ("M2", "Việt Nam"),
@@ -109,7 +117,9 @@ pub(crate) fn accents_case_and_scripts(store: &mut dyn Store) {
     assert!(found(store, "ンのト").is_empty());
 }
 
-pub(crate) fn nothing_that_is_typed_is_an_operator(store: &mut dyn Store) {
+#[test]
+fn nothing_that_is_typed_is_an_operator() {
+    let store = &mut Sqlite::new().store;
     file(
         store,
         &letter("M1")
@@ -183,7 +193,9 @@ pub(crate) fn nothing_that_is_typed_is_an_operator(store: &mut dyn Store) {
     assert!(listing.items.is_empty());
 }
 
-pub(crate) fn the_latest_comes_first(store: &mut dyn Store) {
+#[test]
+fn the_latest_comes_first() {
+    let store = &mut Sqlite::new().store;
     for n in 0..40 {
         file(store, &letter(&format!("M{n:02}")).thread("T1").at(100 - n));
     }
@@ -196,7 +208,9 @@ pub(crate) fn the_latest_comes_first(store: &mut dyn Store) {
     );
 }
 
-pub(crate) fn what_is_forgotten_is_not_found(store: &mut dyn Store) {
+#[test]
+fn what_is_forgotten_is_not_found() {
+    let store = &mut Sqlite::new().store;
     file(
         store,
         &letter("M1")
@@ -210,7 +224,9 @@ pub(crate) fn what_is_forgotten_is_not_found(store: &mut dyn Store) {
     assert!(found(store, "mercury").is_empty());
 }
 
-pub(crate) fn a_better_text_is_searched(store: &mut dyn Store) {
+#[test]
+fn a_better_text_is_searched() {
+    let store = &mut Sqlite::new().store;
     let one = letter("M1").thread("T1").body("quicksilver");
     file(store, &one);
     put(store, &one.verdict(VerdictWord::Verified, Some("ann")));

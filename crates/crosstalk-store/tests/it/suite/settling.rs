@@ -3,8 +3,10 @@
 use super::{file, put, settled, wait};
 use crate::at;
 use crate::letter::{Letter, letter, nameless};
+use crate::sqlite::Sqlite;
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::store::{Page, Side, Store, StoreOutcome, Wait};
+use crosstalk_protocol::store::{Page, Side, StoreOutcome, Wait};
+use crosstalk_store::SqliteStore;
 
 fn answer(id: &str, to: &str) -> Letter {
     let from_other = letter(id).thread("T1").between("CLAUDE", "KALLE");
@@ -15,7 +17,9 @@ fn request(id: &str) -> Letter {
     letter(id).thread("T1").side(Side::ToMe)
 }
 
-pub(crate) fn a_request_waits_by_its_side(store: &mut dyn Store) {
+#[test]
+fn a_request_waits_by_its_side() {
+    let store = &mut Sqlite::new().store;
     let sides = [
         ("M1", Side::ToMe, Wait::Me),
         ("M2", Side::Between, Wait::Carry),
@@ -35,7 +39,9 @@ pub(crate) fn a_request_waits_by_its_side(store: &mut dyn Store) {
     assert_eq!((thread.waiting, thread.asked), (2, 1));
 }
 
-pub(crate) fn an_answer_settles(store: &mut dyn Store) {
+#[test]
+fn an_answer_settles() {
+    let store = &mut Sqlite::new().store;
     for (n, intent) in ["RESPOND", "NACK", "ERROR", "ESCALATE", "HANDOFF", "ANSWER"]
         .into_iter()
         .enumerate()
@@ -54,14 +60,18 @@ pub(crate) fn an_answer_settles(store: &mut dyn Store) {
     assert_eq!((thread.waiting, thread.asked), (0, 2));
 }
 
-pub(crate) fn an_answer_that_came_first_settles(store: &mut dyn Store) {
+#[test]
+fn an_answer_that_came_first_settles() {
+    let store = &mut Sqlite::new().store;
     file(store, &answer("M2", "M1"));
     file(store, &request("M1"));
     assert_eq!(wait(store, "M1"), Wait::Nobody);
     assert_eq!(store.thread("T1").unwrap().unwrap().waiting, 0);
 }
 
-pub(crate) fn what_must_not_be_acted_on_settles_nothing(store: &mut dyn Store) {
+#[test]
+fn what_must_not_be_acted_on_settles_nothing() {
+    let store = &mut Sqlite::new().store;
     file(store, &request("M1"));
     for (n, word) in [
         VerdictWord::Damaged,
@@ -83,7 +93,9 @@ pub(crate) fn what_must_not_be_acted_on_settles_nothing(store: &mut dyn Store) {
     assert_eq!(store.thread("T1").unwrap().unwrap().closed_at, None);
 }
 
-pub(crate) fn an_acknowledgement_settles_nothing(store: &mut dyn Store) {
+#[test]
+fn an_acknowledgement_settles_nothing() {
+    let store = &mut Sqlite::new().store;
     file(store, &request("M1"));
     for intent in ["ACK", "BROADCAST", "REQUEST", "X-OWN"] {
         let by = answer(intent, "M1").intent(intent);
@@ -92,7 +104,9 @@ pub(crate) fn an_acknowledgement_settles_nothing(store: &mut dyn Store) {
     assert_eq!(wait(store, "M1"), Wait::Me);
 }
 
-pub(crate) fn a_poll_waits_for_all_whom_it_asks(store: &mut dyn Store) {
+#[test]
+fn a_poll_waits_for_all_whom_it_asks() {
+    let store = &mut Sqlite::new().store;
     let poll = letter("M1").thread("T1").intent("POLL").side(Side::Mine);
     // The same one twice counts once, as do their answers.
     file(store, &poll.targets(&["ANN", "BOB", "ann"]));
@@ -111,7 +125,9 @@ pub(crate) fn a_poll_waits_for_all_whom_it_asks(store: &mut dyn Store) {
     );
 }
 
-pub(crate) fn a_poll_to_me_waits_for_me_alone(store: &mut dyn Store) {
+#[test]
+fn a_poll_to_me_waits_for_me_alone() {
+    let store = &mut Sqlite::new().store;
     let poll = request("M1").intent("POLL").targets(&["ANN", "ME", "BOB"]);
     file(store, &poll);
     let theirs = answer("N1", "M1").between("ANN", "KALLE");
@@ -120,7 +136,9 @@ pub(crate) fn a_poll_to_me_waits_for_me_alone(store: &mut dyn Store) {
     assert_eq!(settled(store, &mine), Some("M1".to_owned()));
 }
 
-pub(crate) fn an_answer_without_a_parent_settles_the_only_one(store: &mut dyn Store) {
+#[test]
+fn an_answer_without_a_parent_settles_the_only_one() {
+    let store = &mut Sqlite::new().store;
     let ask = nameless()
         .session("S1")
         .between("KALLE", "CLAUDE")
@@ -160,7 +178,9 @@ pub(crate) fn an_answer_without_a_parent_settles_the_only_one(store: &mut dyn St
     assert!(settled(store, &by("EVE")).is_some());
 }
 
-pub(crate) fn an_answer_without_a_parent_settles_none_of_two(store: &mut dyn Store) {
+#[test]
+fn an_answer_without_a_parent_settles_none_of_two() {
+    let store = &mut Sqlite::new().store;
     for body in ["one", "two"] {
         file(store, &nameless().session("S1").body(body));
     }
@@ -172,7 +192,9 @@ pub(crate) fn an_answer_without_a_parent_settles_none_of_two(store: &mut dyn Sto
     assert_eq!(store.inbox(Page::first(9)).unwrap().items.len(), 2);
 }
 
-pub(crate) fn only_who_was_asked_settles(store: &mut dyn Store) {
+#[test]
+fn only_who_was_asked_settles() {
+    let store = &mut Sqlite::new().store;
     let signed = |id: &str| request(id).verdict(VerdictWord::Verified, Some("kalle"));
     file(store, &signed("M1"));
     for (n, intent) in ["RESPOND", "NACK", "ERROR", "ESCALATE", "HANDOFF", "CLOSE"]
@@ -203,7 +225,9 @@ pub(crate) fn only_who_was_asked_settles(store: &mut dyn Store) {
     assert_eq!(settled(store, &unnamed).as_deref(), Some("M4"));
 }
 
-pub(crate) fn an_answer_counts_when_its_verdict_does(store: &mut dyn Store) {
+#[test]
+fn an_answer_counts_when_its_verdict_does() {
+    let store = &mut Sqlite::new().store;
     // Signed by a key that somebody vouches for later.
     file(
         store,
@@ -223,12 +247,14 @@ pub(crate) fn an_answer_counts_when_its_verdict_does(store: &mut dyn Store) {
     assert_eq!(wait(store, "M2"), Wait::Me);
 }
 
-pub(crate) fn only_a_party_closes_a_thread(store: &mut dyn Store) {
+#[test]
+fn only_a_party_closes_a_thread() {
+    let store = &mut Sqlite::new().store;
     let end = |id: &str, from: &str| {
         let one = letter(id).thread("T1").between(from, "ZED");
         one.intent("CLOSE").at(50)
     };
-    let closed = |store: &dyn Store| store.thread("T1").unwrap().unwrap().closed_at;
+    let closed = |store: &SqliteStore| store.thread("T1").unwrap().unwrap().closed_at;
     // Its own CLOSE makes nobody a party, and neither does what must not be acted on.
     file(store, &end("E0", "MALLORY"));
     assert_eq!(closed(store), None);
@@ -262,8 +288,10 @@ pub(crate) fn only_a_party_closes_a_thread(store: &mut dyn Store) {
     assert_eq!(wait(store, "M1"), Wait::Nobody);
 }
 
-pub(crate) fn a_message_of_mine_opens_a_thread_again(store: &mut dyn Store) {
-    let open = |store: &dyn Store| store.thread("T1").unwrap().unwrap().closed_at;
+#[test]
+fn a_message_of_mine_opens_a_thread_again() {
+    let store = &mut Sqlite::new().store;
+    let open = |store: &SqliteStore| store.thread("T1").unwrap().unwrap().closed_at;
     file(store, &request("M1"));
     let end = |id: &str, at| letter(id).thread("T1").intent("CLOSE").at(at);
     file(store, &end("E1", 50));
@@ -284,7 +312,9 @@ pub(crate) fn a_message_of_mine_opens_a_thread_again(store: &mut dyn Store) {
     assert_eq!(open(store), Some(at(70)));
 }
 
-pub(crate) fn a_close_settles_the_thread(store: &mut dyn Store) {
+#[test]
+fn a_close_settles_the_thread() {
+    let store = &mut Sqlite::new().store;
     file(store, &request("M1"));
     file(store, &request("M2").side(Side::Mine));
     file(store, &letter("O1").thread("T2").side(Side::ToMe));
@@ -304,7 +334,9 @@ pub(crate) fn a_close_settles_the_thread(store: &mut dyn Store) {
     assert_eq!(store.thread("T1").unwrap().unwrap().closed_at, Some(at(77)));
 }
 
-pub(crate) fn a_batch_settles_as_its_messages_would_one_by_one(store: &mut dyn Store) {
+#[test]
+fn a_batch_settles_as_its_messages_would_one_by_one() {
+    let store = &mut Sqlite::new().store;
     for (prefix, together) in [("A", true), ("B", false)] {
         let id = |name: &str| format!("{prefix}-{name}");
         let thread = id("T");
@@ -328,7 +360,9 @@ pub(crate) fn a_batch_settles_as_its_messages_would_one_by_one(store: &mut dyn S
     }
 }
 
-pub(crate) fn what_comes_after_a_close_waits(store: &mut dyn Store) {
+#[test]
+fn what_comes_after_a_close_waits() {
+    let store = &mut Sqlite::new().store;
     let end = letter("M1").thread("T1").intent("CLOSE").at(5);
     file(store, &end.side(Side::Mine));
     match put(store, &request("M2")) {
@@ -340,7 +374,9 @@ pub(crate) fn what_comes_after_a_close_waits(store: &mut dyn Store) {
     assert_eq!((thread.waiting, thread.closed_at), (1, Some(at(5))));
 }
 
-pub(crate) fn a_better_verdict_takes_effect(store: &mut dyn Store) {
+#[test]
+fn a_better_verdict_takes_effect() {
+    let store = &mut Sqlite::new().store;
     file(store, &letter("M3").parent("N1").spare("apart"));
     file(store, &request("M1"));
     let by = answer("N1", "M1").verdict(VerdictWord::NotVerified, None);
@@ -365,7 +401,9 @@ pub(crate) fn a_better_verdict_takes_effect(store: &mut dyn Store) {
     assert_eq!(super::thread_of(store, "M3"), "T1");
 }
 
-pub(crate) fn what_is_put_aside_stays_aside(store: &mut dyn Store) {
+#[test]
+fn what_is_put_aside_stays_aside() {
+    let store = &mut Sqlite::new().store;
     file(store, &request("M1"));
     file(store, &request("M2").side(Side::Mine));
     assert!(store.dismiss("M1").unwrap());
@@ -387,7 +425,9 @@ pub(crate) fn what_is_put_aside_stays_aside(store: &mut dyn Store) {
     assert_eq!(wait(store, "M1"), Wait::Nobody);
 }
 
-pub(crate) fn what_is_forgotten_settles_nothing_any_more(store: &mut dyn Store) {
+#[test]
+fn what_is_forgotten_settles_nothing_any_more() {
+    let store = &mut Sqlite::new().store;
     file(store, &answer("N1", "M1").thread("T2"));
     file(store, &request("M1"));
     assert_eq!(wait(store, "M1"), Wait::Nobody);

@@ -7,7 +7,7 @@ use crate::parcel::{
 use crate::suite::relay::Relay;
 use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::relay::AcceptOutcome;
-use crosstalk_protocol::store::{Store as _, StoreOutcome, Wait, Way};
+use crosstalk_protocol::store::{StoreOutcome, Wait, Way};
 
 pub(crate) fn accepted_message_is_there_before_it_is_indexed(store: &mut Relay) {
     let one = parcel(letter("M1").thread("T1").body("A plum."));

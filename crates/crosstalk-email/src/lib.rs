@@ -1,0 +1,33 @@
+//! Mail as a transport of AI Crosstalk: pure functions from the bytes of one mail to what a gateway makes of it, and back.
+//!
+//! ```text
+//! bytes ── head, mime ──> texts, files ── html, flowed, reply ──> new words │ cut
+//!                                                                     └── scan (paste reading) ── verify ──> Admitted
+//! read_mail ──> MailReading: envelope, reply, bounce, auto or rejected
+//!
+//! MailId, thread_place ──  Message-ID ↔ message, In-Reply-To ↔ parent, References ↔ thread
+//! mail_subject         ──  [AI Crosstalk] <context> - <intent>
+//! ```
+//!
+//! Nothing here does I/O, and nothing panics on input. A mail is untrusted data: everything is bounded by [`limit`].
+//! Implements MAI-001 to MAI-040.
+
+mod authentication;
+mod automatic;
+mod bounce;
+mod flowed;
+mod head;
+mod html;
+pub mod limit;
+mod mime;
+mod phrase;
+mod read;
+mod reply;
+mod subject;
+mod threading;
+
+pub use authentication::{MailAuthentication, SenderCheck};
+pub use bounce::Bounce;
+pub use read::{MailError, MailKind, MailReading, MailSender, read_mail};
+pub use subject::{SUBJECT_TAG, context_of_subject, mail_subject};
+pub use threading::{MailId, ThreadPlace, id_of_mail, ids_of_field, references, thread_place};

@@ -1,0 +1,90 @@
+//! The ids and subjects of `conformance/email/ids.toml`, in both directions.
+
+use crate::corpus::folder;
+use crosstalk_email::{MailId, id_of_mail, mail_subject, thread_place};
+use crosstalk_envelope::Timestamp;
+use serde::Deserialize;
+use std::fs;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HeadCases {
+    message: Vec<MessageCase>,
+    place: Vec<PlaceCase>,
+    derived: Vec<DerivedCase>,
+    subject: Vec<SubjectCase>,
+}
+
+#[derive(Deserialize)]
+struct MessageCase {
+    id: String,
+    token: Option<String>,
+    domain: String,
+    message_id: String,
+}
+
+#[derive(Deserialize)]
+struct PlaceCase {
+    domain: String,
+    in_reply_to: Option<String>,
+    references: Vec<String>,
+    parent: Option<String>,
+    thread: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct DerivedCase {
+    message_id: String,
+    sent_at: String,
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct SubjectCase {
+    context: String,
+    intent: String,
+    text: Option<String>,
+    subject: String,
+}
+
+fn cases() -> HeadCases {
+    toml::from_str(&fs::read_to_string(folder().join("ids.toml")).unwrap()).unwrap()
+}
+
+#[test]
+fn message_ids_go_both_ways() {
+    for case in cases().message {
+        let (id, token) = (case.id, case.token);
+        let id = MailId::Message { id, token };
+        assert_eq!(
+            id.to_message_id(&case.domain),
+            Some(case.message_id.clone())
+        );
+        assert_eq!(MailId::parse(&case.message_id, &case.domain), Some(id));
+    }
+}
+
+#[test]
+fn a_mail_finds_its_place() {
+    for case in cases().place {
+        let references: Vec<&str> = case.references.iter().map(String::as_str).collect();
+        let place = thread_place(case.in_reply_to.as_deref(), &references, &case.domain);
+        assert_eq!((place.parent, place.thread), (case.parent, case.thread));
+    }
+}
+
+#[test]
+fn a_mail_without_envelope_has_a_stable_id() {
+    for case in cases().derived {
+        let sent_at = Timestamp::parse(&case.sent_at).unwrap();
+        assert_eq!(id_of_mail(&case.message_id, sent_at), case.id);
+    }
+}
+
+#[test]
+fn subjects_are_one_line_with_the_tag() {
+    for case in cases().subject {
+        let subject = mail_subject(&case.context, &case.intent, case.text.as_deref());
+        assert_eq!(subject, case.subject);
+    }
+}

@@ -1,0 +1,164 @@
+"""The functions of the package, and its examples."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import ai_crosstalk as crosstalk
+from ai_crosstalk import CrosstalkError, NewMessage, _native
+from scratch_relay import ECHO, ScratchRelay
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+MESSAGE: NewMessage = {
+    "sender": "CLAUDE",
+    "receiver": "CHATGPT",
+    "user": "kalle",
+    "context": "auth",
+    "intent": "REQUEST",
+    "body": "Should we use JWT?",
+    "meta": {"routing": {"X-Priority": "high"}},
+}
+KEY = crosstalk.generate_key()
+OLD = "[[CLAUDE→CHATGPT v1]]\nuser: kalle\nsession: 2025-10-09T16Z abc123\ncontext: auth\nintent: REQUEST\nbody: |\n  JWT?\nsig: none\n[[END]]\n"
+
+
+class Functions(unittest.TestCase):
+    def test_what_is_built_is_parsed(self) -> None:
+        text = crosstalk.build(MESSAGE)
+        [envelope] = crosstalk.parse(text, "strict")["envelopes"]
+        self.assertEqual(envelope["body"], MESSAGE["body"])
+        self.assertEqual(envelope["meta"], [{"namespace": "routing", "fields": [{"key": "X-Priority", "value": "high"}]}])
+        self.assertEqual(crosstalk.build(envelope), text)
+        self.assertEqual(crosstalk.build(crosstalk.parse(text)), text)
+        two = crosstalk.parse(crosstalk.build([MESSAGE, MESSAGE]))["envelopes"]
+        self.assertNotEqual(two[0]["message"], two[1]["message"])
+
+    def test_bytes_and_halves_of_characters(self) -> None:
+        text = crosstalk.build({**MESSAGE, "body": "älä 🙂"})
+        self.assertEqual(crosstalk.parse(text.encode()), crosstalk.parse(text))
+        for bad in (text.encode() + b"\xff", text + "\udc00"):
+            self.assertEqual([e["rule"] for e in crosstalk.parse(bad)["errors"]], ["ENV-001"])
+            self.assertEqual(crosstalk.lint(bad)["counts"]["error"], 1)
+            self.assertEqual(crosstalk.verify(bad)["verdict"], "not-verified")
+            with self.assertRaises(CrosstalkError) as caught:
+                crosstalk.canonical(bad)
+            self.assertEqual(caught.exception.rule, "ENV-001")
+        wrong: Any = 3
+        with self.assertRaises(TypeError):
+            crosstalk.parse(wrong)
+
+    def test_errors_have_all_parts(self) -> None:
+        with self.assertRaises(CrosstalkError) as caught:
+            crosstalk.digest(crosstalk.build(MESSAGE).replace("body: |", "body:"))
+        error = caught.exception
+        self.assertIsInstance(error, ValueError)
+        self.assertTrue(error.code and error.rule and error.help and error.line, vars(error))
+        again = pickle.loads(pickle.dumps(error))
+        self.assertEqual((str(again), vars(again)), (str(error), vars(error)))
+        wrong: Any = "lenient"
+        for call in (
+            lambda: crosstalk.parse("", wrong),
+            lambda: crosstalk.build({"sender": "A", "receiver": "B"}),
+            lambda: crosstalk.generate_key(wrong),
+            lambda: crosstalk.sign("", KEY["private_key_pem"], key_id="kalle@example.com"),
+            lambda: crosstalk.verify("", keys=[{"id": "a@example.com", "key": KEY["private_key_pem"]}]),
+            lambda: crosstalk.verify("", at="yesterday"),
+        ):
+            with self.assertRaises(CrosstalkError):
+                call()
+
+    def test_reply(self) -> None:
+        text = crosstalk.build(MESSAGE)
+        [question] = crosstalk.parse(text)["envelopes"]
+        [answer] = crosstalk.parse(crosstalk.reply(text, "Yes."), "strict")["envelopes"]
+        self.assertEqual((answer["sender"], answer["receiver"]), ("CHATGPT", "CLAUDE"))
+        self.assertEqual((answer["parent"], answer["thread"]), (question["message"], question["thread"]))
+        own = crosstalk.reply(text, "No.", sender="BOB", user="bob", intent="REQUEST", context="other")
+        [answer] = crosstalk.parse(own)["envelopes"]
+        self.assertEqual((answer["sender"], answer["user"], answer["context"]), ("BOB", "bob", "other"))
+
+    def test_format_migrate_lint_redact_and_addresses(self) -> None:
+        quoted = "> " + crosstalk.build(MESSAGE).strip().replace("\n", "\n> ")
+        self.assertEqual(crosstalk.format(quoted), crosstalk.format(crosstalk.format(quoted)))
+        [new] = crosstalk.parse(crosstalk.migrate(OLD), "strict")["envelopes"]
+        self.assertTrue(new["thread"] and new["intent"])
+        self.assertEqual(crosstalk.lint(quoted)["envelopes"], 1)
+        redaction = crosstalk.redact("Write to ann@example.com.")
+        self.assertEqual((redaction["text"], redaction["fields"]), ("Write to [EMAIL].", ["email"]))
+        address = crosstalk.parse_address("human://dr.smith@clinic.example/inbox")
+        self.assertEqual((address["kind"], address["host"], address["valid"]), ("person", "clinic.example", True))
+        self.assertFalse(crosstalk.parse_address("human://\x00")["valid"])
+        self.assertLess(crosstalk.new_id(), crosstalk.new_id())
+
+    def test_signatures(self) -> None:
+        text = crosstalk.build(MESSAGE)
+        self.assertEqual(crosstalk.canonical(text).splitlines()[0], "[[CLAUDE→CHATGPT v1]]".encode())
+        self.assertRegex(crosstalk.digest(text), "^sha256:[0-9a-f]{64}$")
+        for key in (KEY, crosstalk.generate_key("secp256r1")):
+            signed = crosstalk.sign(text, key["private_key_pem"], key_id="kalle@example.com")
+            for form in (key["record"], key["public_key_pem"]):
+                verdict = crosstalk.verify(signed, keys=[{"id": "kalle@example.com", "key": form}])
+                self.assertEqual((verdict["verdict"], verdict["trust"]), ("verified", "given"))
+            self.assertEqual(crosstalk.verify(signed)["verdict"], "unknown-key")
+            own = crosstalk.sign(text, key["private_key_pem"], key_id=key["did"])
+            self.assertEqual(crosstalk.verify(own)["verdict"], "verified")
+            first = crosstalk.sign(text, key["private_key_pem"], key_id="kalle@example.com", with_key=True)
+            self.assertEqual(crosstalk.verify(first)["verdict"], "first-contact")
+            with self.assertRaises(CrosstalkError):
+                crosstalk.sign(signed, key["private_key_pem"], key_id="kalle@example.com")
+            crosstalk.sign(signed, key["private_key_pem"], key_id="kalle@example.com", replace=True)
+
+    def test_times(self) -> None:
+        text, zone = crosstalk.build(MESSAGE), timezone(timedelta(hours=2))
+        for at in ("2026-01-31T10:00:00Z", datetime(2026, 1, 31, 12, tzinfo=zone)):
+            signed = crosstalk.sign(text, KEY["private_key_pem"], key_id=KEY["did"], at=at)
+            self.assertEqual(crosstalk.verify(signed, at=at)["signed_at"], "2026-01-31T10:00:00Z")
+        with self.assertRaises(ValueError):
+            crosstalk.verify(text, at=datetime(2026, 1, 31))
+
+    def test_the_package_has_nothing_that_is_for_tests(self) -> None:
+        self.assertFalse(hasattr(_native, "answer"))
+
+    def test_other_threads_run_during_a_long_call(self) -> None:
+        text = crosstalk.build({**MESSAGE, "body": "some words and more\n" * 20_000}) * 20
+        thread = threading.Thread(target=crosstalk.lint, args=[text])
+        thread.start()
+        turns = 0
+        while thread.is_alive():
+            turns += 1
+        # If the call held the lock, the loop would have had one turn or two.
+        self.assertGreater(turns, 1000)
+
+
+class Examples(unittest.TestCase):
+    def test_check_paste(self) -> None:
+        signed = crosstalk.sign(crosstalk.build(MESSAGE), KEY["private_key_pem"], key_id="kalle@example.com")
+        command = [sys.executable, EXAMPLES / "check_paste.py", f"kalle@example.com={KEY['record']}"]
+        for paste, code in (("Look:\n" + signed, 0), (signed.replace("JWT", "cookies"), 1), ("nothing", 1)):
+            done = subprocess.run(command, input=paste.encode(), capture_output=True)
+            self.assertEqual(done.returncode, code, done)
+            self.assertEqual(b"[[CLAUDE" in done.stdout, code == 0)
+
+    def test_worker_and_ask_many(self) -> None:
+        with ScratchRelay(ECHO) as relay:
+            worker = [sys.executable, EXAMPLES / "worker.py", relay.url, "BOB"]
+            with subprocess.Popen(worker, stdout=subprocess.PIPE) as process:
+                ask = [sys.executable, EXAMPLES / "ask_many.py", relay.url, "Ready?", "BOB", "claude://code"]
+                printed = subprocess.run(ask, capture_output=True, check=True, text=True).stdout
+                assert process.stdout is not None
+                self.assertIn(b"done: ", process.stdout.readline())
+                process.send_signal(signal.SIGTERM)
+        answers = ["BOB: You asked: Ready?", "claude://code: Claude has read: Ready?"]
+        self.assertEqual(sorted(printed.splitlines()), answers)
+
+
+if __name__ == "__main__":
+    unittest.main()
