@@ -170,6 +170,21 @@ impl Person {
     }
 }
 
+/// Waits until so many lines on stderr have a text.
+fn wait_for_lines(child: &mut Child, text: &'static str, count: usize) {
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in lines.map_while(Result::ok).filter(|l| l.contains(text)) {
+            // The test may have seen enough.
+            let _ = tell.send(line);
+        }
+    });
+    for _ in 0..count {
+        told.recv_timeout(LIMIT).unwrap();
+    }
+}
+
 /// What a process printed, both streams, when it has ended.
 fn output(child: Child) -> (Option<i32>, String) {
     let output = child.wait_with_output().unwrap();
