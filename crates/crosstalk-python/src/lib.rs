@@ -31,7 +31,7 @@ mod _native {
 
     #[cfg(feature = "conformance")]
     #[pymodule_export]
-    use crate::conformance::{answer, case_counts};
+    use crate::conformance::{case_counts, case_head, judge_case};
 
     #[pyfunction]
     fn parse(py: Python<'_>, text: SourceText, reading: &str) -> PyResult<String> {
