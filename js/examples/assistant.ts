@@ -1,4 +1,4 @@
-// An assistant that answers the messages of an address until it is told to stop: `bun assistant.ts URL ADDRESS`.
+// An assistant that answers the questions to an address until it is told to stop: `bun assistant.ts URL ADDRESS`.
 
 import { parse, Relay, reply, type InboxMessage } from "ai-crosstalk";
 
@@ -8,10 +8,11 @@ const [, , url = "http://127.0.0.1:8799", address = "ANN"] = process.argv;
 const relay = new Relay(url);
 const stop = new AbortController();
 
-async function answer({ id, envelope: text }: InboxMessage): Promise<void> {
+async function answer({ id, intent, envelope: text }: InboxMessage): Promise<void> {
   const [envelope] = parse(text).envelopes;
   const body = envelope?.body ?? "";
-  await relay.send(reply(text, `You wrote ${body.length} characters.`));
+  // Two assistants that answer answers would never end.
+  if (intent === "REQUEST") await relay.send(reply(text, `You wrote ${body.length} characters.`));
   await relay.acknowledge(address, id);
   if (body === "stop") stop.abort();
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // `npx ai-crosstalk`: the command line of the first public program, `envelope.js`, for the scripts that call it. The same
-// arguments give the same output and exit code; only `config.json` is read from the working folder, and where that program
-// failed without a word, there is one. New programs use `crosstalk` or this package itself.
+// arguments give the same output and exit code. Two things differ: `config.json` is read from the working folder, and a failure
+// of which that program said nothing has a message. New programs use `crosstalk` or this package itself.
 
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -12,14 +12,14 @@ const DEFAULTS = { user: "human", sender: "AI-A", receiver: "AI-B", version: "1"
 const USAGE = "Usage: envelope.js <send|parse>";
 const SEND_USAGE = "Usage: envelope.js send --context <context> --intent <intent> --body <body|->";
 
-/** A failure that a person is told about, with exit code 1. */
-class Refusal extends Error {}
+/** An error of the caller: its message is printed, and the exit code is 1. */
+class UserError extends Error {}
 
 async function main([command, ...options]) {
   const config = readConfig();
   if (command === "send") await send(config, options);
   else if (command === "parse") await parse();
-  else throw new Refusal(USAGE);
+  else throw new UserError(USAGE);
 }
 
 function readConfig() {
@@ -27,7 +27,7 @@ function readConfig() {
   try {
     text = readFileSync("config.json", "utf8");
   } catch (error) {
-    if (error.code !== "ENOENT") throw new Refusal(`Error loading config: ${error.message}`);
+    if (error.code !== "ENOENT") throw new UserError(`Error loading config: ${error.message}`);
     console.error("Warning: no config.json in this folder; copy config.example.json to config.json to set the names.");
     return DEFAULTS;
   }
@@ -36,7 +36,7 @@ function readConfig() {
     const { user, sender, receiver, version } = JSON.parse(text);
     return { user, sender, receiver, version };
   } catch (error) {
-    throw new Refusal(`Error loading config: ${error.message}`);
+    throw new UserError(`Error loading config: ${error.message}`);
   }
 }
 
@@ -45,7 +45,7 @@ async function send({ user, sender, receiver, version }, options) {
   const body = given === "-" ? await readAll(process.stdin) : given;
   const heads = [user, sender, receiver, version, context, intent];
   if (heads.some((value) => /[\r\n]/.test(value))) {
-    throw new Refusal("Error: only the body may have several lines.");
+    throw new UserError("Error: only the body may have several lines.");
   }
   // `build` writes a blank line of a body without the two spaces, and checks the intent; scripts get the text they know.
   const lines = body.trim().split("\n");
@@ -67,7 +67,7 @@ async function send({ user, sender, receiver, version }, options) {
 /** The argument after an option. */
 function valueOf(options, name) {
   const at = options.indexOf(name);
-  if (at === -1 || at + 1 === options.length) throw new Refusal(SEND_USAGE);
+  if (at === -1 || at + 1 === options.length) throw new UserError(SEND_USAGE);
   return options[at + 1];
 }
 
@@ -86,15 +86,40 @@ async function parse() {
   const crosstalk = await import("./index.js");
   await crosstalk.ready();
   const { envelopes, errors } = crosstalk.parse(text, { reading: "paste" });
-  const [envelope] = envelopes;
+  // What the old program read and the rules do not allow, such as another version, is read as it did.
+  const envelope = envelopes[0] ?? readV1(text);
   // A v1.1 envelope may have a thread alone.
   const conversation = envelope?.session ?? envelope?.thread;
-  if (conversation == null) throw new Refusal(`Error: ${reasonOf(text, envelope, errors)}`);
+  if (conversation == null) throw new UserError(`Error: ${reasonOf(text, envelope, errors)}`);
   const label = (word) => (isColoured() ? `\x1b[1m${word}\x1b[22m` : word);
   console.log(`${label("From:")} ${envelope.sender} → ${envelope.receiver} (${envelope.version})`);
   console.log(`${label(envelope.session == null ? "Thread:" : "Session:")} ${conversation}`);
   console.log(label("Response:"));
   console.log(envelope.body.trim());
+}
+
+/** The first envelope of a text, as the old program reads it; nothing if there is none. */
+function readV1(text) {
+  const direction = /\[\[(.+?)→(.+?) (v\d+)\]\]/.exec(text);
+  // A line end may have become a space, so the value also ends at the next key.
+  const session = /\bsession: *(\S.*?) *(?=\n|$| (?:user|context|intent|response|body|sig): )/.exec(text);
+  const body = between(text, /\bresponse: \|/, /\[\[END\]\]/) ?? between(text, /\bbody: \|/, /\ssig:/);
+  if (direction === null || session === null || body === undefined) return undefined;
+  const [sender, receiver, version] = direction.slice(1).map(visible);
+  return { sender, receiver, version, session: visible(session[1]), body: visible(body.replace(/^ {2}/gm, "")) };
+}
+
+/** The text between two marks, the second of which is the first one behind the other. */
+function between(text, begin, end) {
+  const start = begin.exec(text);
+  const rest = start === null ? "" : text.slice(start.index + start[0].length);
+  const stop = end.exec(rest);
+  return stop === null ? undefined : rest.slice(0, stop.index);
+}
+
+/** A text without control characters other than line ends, for a terminal. */
+function visible(text) {
+  return text.replaceAll("\r\n", "\n").replace(/[^\P{Cc}\n\t]|\p{Bidi_Control}/gu, (c) => `\\u{${c.codePointAt(0).toString(16).toUpperCase()}}`);
 }
 
 function reasonOf(text, envelope, errors) {
@@ -113,7 +138,7 @@ function isColoured() {
 try {
   await main(process.argv.slice(2));
 } catch (error) {
-  if (!(error instanceof Refusal)) throw error;
+  if (!(error instanceof UserError)) throw error;
   console.error(error.message);
   process.exitCode = 1;
 }

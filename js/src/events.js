@@ -3,7 +3,7 @@
 import { CrosstalkError } from "./error.js";
 
 /**
- * The whole events of a stream; an event that the end of the stream cut off is none.
+ * The events of a stream. An event that the end of the stream cuts off is left out.
  *
  * @param {AsyncIterable<Uint8Array>} chunks
  * @param {number} maxChars the largest event

@@ -19,31 +19,31 @@ export class CrosstalkError extends Error {
   constructor(
     message: string,
     details: {
-      code?: string | null;
+      code?: ErrorCode | null;
       rule?: string | null;
-      help?: string;
+      help?: string | null;
       line?: number | null;
-      column?: number;
-      status?: number;
-      retryAfter?: number;
+      column?: number | null;
+      status?: number | null;
+      retryAfter?: number | null;
       temporary?: boolean;
       cause?: unknown;
     },
   );
   name: "CrosstalkError";
-  /** The code of the error taxonomy; missing if the call itself makes no sense. */
-  readonly code?: string | null;
+  /** The code of the error taxonomy; null if no text makes the call valid. */
+  readonly code: ErrorCode | null;
   /** The rule of the specification that is broken, such as `ENV-022`. */
-  readonly rule?: string | null;
-  /** What to do about it; empty if there is nothing to say. */
-  readonly help?: string;
+  readonly rule: string | null;
+  /** What to do about it. */
+  readonly help: string | null;
   /** The line of the text, from 1. */
-  readonly line?: number | null;
-  readonly column?: number;
-  /** Of a request to a relay: the HTTP status. */
-  readonly status?: number;
+  readonly line: number | null;
+  readonly column: number | null;
+  /** Of a request to a relay: the HTTP status; null if no answer came. */
+  readonly status: number | null;
   /** Of a request to a relay: after how many seconds to try again. */
-  readonly retryAfter?: number;
+  readonly retryAfter: number | null;
   /** Of a request to a relay: whether another attempt may work. */
   readonly temporary: boolean;
 }
@@ -151,7 +151,7 @@ export interface LintReport {
   diagnostics: Finding[];
 }
 
-/** What is to be thought of a message. Only `verified` may be acted on without a further look. */
+/** The result of a verification. Only a `verified` message may be acted on without a further look. */
 export type Verdict =
   | "verified"
   | "first-contact"
@@ -251,7 +251,7 @@ export interface GeneratedKey {
 
 /**
  * Finds the envelopes in a text. `strict` accepts only what a relay accepts; `paste`, the default, repairs what chats and mail
- * programs do to a text. Bad text gives a report with errors, and throws nothing.
+ * programs do to a text. Bad text gives a report with errors; the function does not throw.
  */
 export function parse(text: string, options?: { reading?: "strict" | "paste" }): ParseReport;
 
@@ -308,7 +308,7 @@ export function verify(
 /** A new message or thread id, a ULID. */
 export function newId(): string;
 
-/** The parts of an address, and what is to be said about it. */
+/** The parts of an address, and its findings. */
 export function parseAddress(text: string): AddressReport;
 
 /** Replaces personal data in a text and the envelopes in it by placeholders such as `[EMAIL]`. */

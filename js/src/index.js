@@ -32,8 +32,8 @@ export function ready(source) {
     (cause) => {
       // The next call tries again.
       loading = undefined;
-      throw new CrosstalkError(`the WebAssembly module can't be loaded: ${cause.message}`, {
-        help: "pass its URL or its bytes to `ready`",
+      throw new CrosstalkError(`The WebAssembly module cannot be loaded: ${cause.message}.`, {
+        help: "Pass its URL or its bytes to `ready`.",
         cause,
       });
     },
@@ -44,7 +44,7 @@ export function ready(source) {
 /** Calls a function of the module; its failures are thrown as JSON texts. */
 function call(operation, ...parameters) {
   if (!isLoaded) {
-    throw new CrosstalkError("the WebAssembly module is not loaded yet", { help: "call `await ready()` first" });
+    throw new CrosstalkError("The WebAssembly module is not loaded yet.", { help: "Call `await ready()` first." });
   }
   try {
     return operation(...parameters);
@@ -55,26 +55,68 @@ function call(operation, ...parameters) {
   }
 }
 
-/** A text as the module takes it. Halves of surrogate pairs, which are no Unicode, become U+FFFD. */
+/** The limit of a paste in bytes (ENV-063). */
+const MAX_PASTE_BYTES = 64 << 20;
+/** Bytes that stand for half of a surrogate pair, and are not UTF-8. */
+const HALF_PAIR = Uint8Array.of(0xed, 0xa0, 0x80);
+const encoder = new TextEncoder();
+
+function requireText(value, name) {
+  if (typeof value !== "string") throw new TypeError(`${name} is not a string`);
+  if (value.length <= MAX_PASTE_BYTES) return value;
+  // It is too large as well when its end is missing, and its memory in the module would never be given back.
+  return value.slice(0, MAX_PASTE_BYTES + 2).replace(/[\ud800-\udbff]$/, "");
+}
+
+/** The place of the first half of a surrogate pair; -1 if the text is Unicode. */
+function placeOfHalfPair(text) {
+  return text.isWellFormed?.() ? -1 : text.search(/\p{Surrogate}/u);
+}
+
+/** A text as the module takes it. */
 function textOf(value, name) {
-  if (typeof value === "string") return value;
-  throw new TypeError(`${name} is not a string`);
+  const text = requireText(value, name);
+  const at = placeOfHalfPair(text);
+  if (at === -1) return text;
+  throw new CrosstalkError(`${name} has half of a surrogate pair, at the index ${at}`, {
+    code: "E-FORMAT",
+    rule: "ENV-001",
+    help: "pass the whole text; `isWellFormed()` tells whether a string is Unicode",
+  });
+}
+
+/** A text as UTF-8, for functions that report about any text. */
+function bytesOf(value, name) {
+  const text = requireText(value, name);
+  const at = placeOfHalfPair(text);
+  if (at === -1) return encoder.encode(text);
+  // The encoder would write U+FFFD, and the report would be about another text.
+  const [before, after] = [text.slice(0, at), text.slice(at + 1)].map((part) => encoder.encode(part));
+  const bytes = new Uint8Array(before.length + HALF_PAIR.length + after.length);
+  bytes.set(before);
+  bytes.set(HALF_PAIR, before.length);
+  bytes.set(after, before.length + HALF_PAIR.length);
+  return bytes;
 }
 
 function optionalText(value, name) {
   return value === undefined || value === null ? undefined : textOf(value, name);
 }
 
+const FIRST_MILLIS = new Date("0000-01-01T00:00:00Z").getTime();
+const LAST_MILLIS = new Date("9999-12-31T23:59:59.999Z").getTime();
+
 /** A time in milliseconds: of a Date, a number or a text, else now. */
 function millis(at) {
   if (at === undefined || at === null) return Date.now();
   const time = new Date(at).getTime();
-  if (Number.isNaN(time)) throw new TypeError("`at` is not a time");
+  // An envelope has years of four digits.
+  if (!(time >= FIRST_MILLIS && time <= LAST_MILLIS)) throw new TypeError("`at` is not a time of the years 0 to 9999");
   return time;
 }
 
 export function parse(text, { reading = "paste" } = {}) {
-  return JSON.parse(call(core.parse, textOf(text, "the text"), textOf(reading, "`reading`")));
+  return JSON.parse(call(core.parse, bytesOf(text, "the text"), textOf(reading, "`reading`")));
 }
 
 export function build(message) {
@@ -102,7 +144,7 @@ export function migrate(text) {
 }
 
 export function lint(text) {
-  return JSON.parse(call(core.lint, textOf(text, "the text")));
+  return JSON.parse(call(core.lint, bytesOf(text, "the text")));
 }
 
 export function canonical(text) {
@@ -123,7 +165,8 @@ export function sign(text, privateKeyPem, { keyId, withKey = false, replace = fa
 }
 
 export function verify(text, { keys = [], at } = {}) {
-  return JSON.parse(call(core.verify, textOf(text, "the text"), JSON.stringify([...keys]), millis(at)));
+  const pairs = JSON.stringify([...keys].map((named) => [named?.id, named?.key]));
+  return JSON.parse(call(core.verify, bytesOf(text, "the text"), pairs, millis(at)));
 }
 
 export function newId() {

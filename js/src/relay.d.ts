@@ -1,4 +1,4 @@
-// The client of a relay. The second part of this file is what the OpenAPI document of the relay says; a test compares them.
+// The client of a relay.
 
 import type { Envelope, MessageInput } from "./index.js";
 
@@ -12,10 +12,10 @@ export interface RequestOptions {
 export class Relay {
   /**
    * @param url the relay, such as `http://127.0.0.1:8799`
-   * @param options `token` is the secret that `crosstalk token create` printed. `attempts` is how often a request is tried
-   *   that may work later, 6 if it is missing.
+   * @param options `token` is the secret that `crosstalk token create` printed. `timeout` is how many seconds an attempt may
+   *   take besides `wait`, and `retryFor` for how many seconds a request is tried again that may work later; both are 30.
    */
-  constructor(url: string | URL, options?: { token?: string; attempts?: number });
+  constructor(url: string | URL, options?: { token?: string; timeout?: number; retryFor?: number });
 
   /** The URL of the relay. */
   readonly url: string;
@@ -59,6 +59,8 @@ export interface StreamMessage extends InboxMessage {
   /** The position after this message; a later stream goes on `after` it. */
   cursor: string;
 }
+
+// Written from the OpenAPI document of a relay: `CROSSTALK_WRITE_TYPES=1 node --test js/test/relay-types.test.mjs`.
 
 /** The messages that an address has not acknowledged, the oldest first. */
 export interface InboxPage {

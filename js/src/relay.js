@@ -3,8 +3,6 @@
 import { CrosstalkError } from "./error.js";
 import { readEvents } from "./events.js";
 
-/** How long a request may take, besides the time that the relay is asked to wait. */
-const REQUEST_SECONDS = 30;
 /** The longest wait that a relay grants at once (HTP-014, HTP-038); a longer one is made of several requests. */
 const MAX_WAIT_SECONDS = 60;
 /** How long a stream may be silent. A relay sends something at least every 30 seconds (HTP-033). */
@@ -18,28 +16,39 @@ const MAX_THREAD_BYTES = 64 << 20;
 const MAX_ACK_IDS = 500;
 
 /** The pause before the second attempt; it doubles each time. */
-const FIRST_PAUSE_SECONDS = 0.5;
-const MAX_PAUSE_SECONDS = 30;
-/** A relay that wants more time than this is not waited for. */
-const MAX_RETRY_AFTER_SECONDS = 60;
+const FIRST_PAUSE_SECONDS = 0.25;
+const MAX_PAUSE_SECONDS = 10;
+/** The longest `Retry-After` that counts for a stream that was open, which waits for its relay as long as it takes. */
+const MAX_STREAM_RETRY_AFTER_SECONDS = 300;
+const MAX_ERROR_BYTES = 1 << 20;
+/** The longest time that a timer takes. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Intents that have to name a parent once they have an id (INT-010). */
 const INTENTS_WITH_PARENT = ["RESPOND", "ACK", "NACK", "ANSWER"];
 
-/** A client of one relay. */
+/** A client of one relay. `docs/guide/api.md` has the rules by which it waits, repeats and reconnects. */
 export class Relay {
   #base;
   #token;
-  #attempts;
+  #timeout;
+  #retryFor;
 
   /**
    * @param {string | URL} url the relay, such as `http://127.0.0.1:8799`
-   * @param {{ token?: string, attempts?: number }} [options] `attempts`: how often a request is tried, 6 if it is missing
+   * @param {{ token?: string, timeout?: number, retryFor?: number }} [options] `timeout`: how many seconds an attempt may take,
+   *   besides the time that the relay is asked to wait; `retryFor`: for how many seconds a request is tried again
    */
-  constructor(url, { token, attempts = 6 } = {}) {
+  constructor(url, { token, timeout = 30, retryFor = 30 } = {}) {
     this.#base = baseOf(url);
     this.#token = tokenOf(token);
-    this.#attempts = attempts;
+    if (!(timeout > 0 && retryFor >= 0)) {
+      throw new CrosstalkError("`timeout` or `retryFor` is not a number of seconds.", {
+        help: "Pass a `timeout` of more than 0 seconds, and a `retryFor` of 0 or more.",
+      });
+    }
+    this.#timeout = timeout;
+    this.#retryFor = retryFor;
   }
 
   /** The URL of the relay. */
@@ -60,9 +69,11 @@ export class Relay {
     for (;;) {
       const seconds = time.nextSeconds();
       const headers = { "Content-Type": type, ...(seconds > 0 && { Prefer: `wait=${seconds}` }) };
-      const request = { headers, body, wait: seconds, maxBytes: MAX_MESSAGE_BYTES, signal };
+      // Once the relay has the message, nothing is tried for longer than the caller waits.
+      const retryFor = accepted === undefined ? this.#retryFor : Math.min(this.#retryFor, time.secondsLeft());
+      const request = { headers, body, wait: seconds, maxBytes: MAX_MESSAGE_BYTES, signal, retryFor };
       try {
-        const response = await this.#json("POST", "crosstalk/receive", request);
+        const response = await this.#json("POST", "crosstalk/receive", { ack: "object", answer: "object|null" }, request);
         accepted = response.value;
         const hasWaited = response.headers.has("preference-applied");
         if (accepted.answer !== null || !hasWaited || time.isOver()) return accepted;
@@ -71,7 +82,7 @@ export class Relay {
         if (accepted === undefined || !error.temporary) throw error;
         if (time.isOver()) return accepted;
       }
-      await pause(pauseSeconds(0), signal);
+      await pause(pauseSeconds(FIRST_PAUSE_SECONDS), signal);
     }
   }
 
@@ -81,9 +92,10 @@ export class Relay {
     for (;;) {
       const seconds = time.nextSeconds();
       const query = { for: address, after, limit, wait: seconds };
-      const { value } = await this.#json("GET", "crosstalk/inbox", { query, wait: seconds, signal });
+      const form = { messages: "array", cursor: "string" };
+      const { value } = await this.#json("GET", "crosstalk/inbox", form, { query, wait: seconds, signal });
       if (value.messages.length > 0 || time.isOver()) return value;
-      await pause(pauseSeconds(0), signal);
+      await pause(pauseSeconds(FIRST_PAUSE_SECONDS), signal);
     }
   }
 
@@ -92,7 +104,7 @@ export class Relay {
     const all = typeof ids === "string" ? [ids] : [...ids];
     const result = { changed: [], unknown: [] };
     for (let at = 0; at < all.length; at += MAX_ACK_IDS) {
-      const { value } = await this.#json("POST", "crosstalk/ack", {
+      const { value } = await this.#json("POST", "crosstalk/ack", { changed: "array", unknown: "array" }, {
         headers: { "Content-Type": "application/json" },
         body: JSON.stringify({ for: address, ids: all.slice(at, at + MAX_ACK_IDS) }),
         signal,
@@ -105,14 +117,15 @@ export class Relay {
 
   /** A message by its id. */
   async read(id, { signal } = {}) {
-    const path = `crosstalk/messages/${encodeURIComponent(id)}`;
-    return (await this.#json("GET", path, { maxBytes: MAX_MESSAGE_BYTES, signal })).value;
+    const path = `crosstalk/messages/${segmentOf(id)}`;
+    return (await this.#json("GET", path, { id: "string" }, { maxBytes: MAX_MESSAGE_BYTES, signal })).value;
   }
 
   /** A conversation by its id, each message with its answers. */
   async thread(id, { signal } = {}) {
-    const path = `crosstalk/threads/${encodeURIComponent(id)}`;
-    return (await this.#json("GET", path, { maxBytes: MAX_THREAD_BYTES, signal })).value;
+    const path = `crosstalk/threads/${segmentOf(id)}`;
+    const form = { thread: "object", messages: "array" };
+    return (await this.#json("GET", path, form, { maxBytes: MAX_THREAD_BYTES, signal })).value;
   }
 
   /**
@@ -120,28 +133,25 @@ export class Relay {
    * the last message. It ends when the loop over it ends, by `signal`, or when the relay rejects it.
    */
   async *stream(address, { after, signal } = {}) {
+    const retries = new Retries(this.#retryFor);
     let cursor = after;
-    let firstPause = FIRST_PAUSE_SECONDS;
-    let failures = 0;
-    let wasOpen = false;
     for (;;) {
-      let retryAfter;
+      let failure;
       try {
-        for await (const event of this.#events(address, cursor, signal)) {
-          wasOpen = true;
-          failures = 0;
-          if (event.retry !== undefined) firstPause = event.retry / 1000;
+        // A stream that was never open may have the wrong URL. One that was open waits for its relay as long as it takes.
+        for await (const event of this.#events(address, cursor, signal, () => retries.goOnForEver())) {
+          if (event.retry !== undefined) retries.setFirstPause(event.retry / 1000);
           if (event.id !== undefined) cursor = event.id;
-          if (event.type === "message" && event.data !== "") yield { ...parseJson(event.data), cursor };
+          if (event.type !== "message" || event.data === "") continue;
+          const message = parseJson(event.data, { id: "string" });
+          retries.reset();
+          yield { ...message, cursor };
         }
       } catch (error) {
         signal?.throwIfAborted();
-        // A stream that was never open may have the wrong URL. One that was open waits for its relay as long as it takes.
-        if (!isRepeatable(error) || (!wasOpen && failures + 1 >= this.#attempts)) throw error;
-        retryAfter = error.retryAfter;
+        failure = error;
       }
-      await pause(pauseSeconds(failures, { firstPause, retryAfter }), signal);
-      failures += 1;
+      await pause(retries.secondsAfter(failure), signal);
     }
   }
 
@@ -149,7 +159,7 @@ export class Relay {
   async upload(content, { signal } = {}) {
     const body = await bytesOf(content);
     const digest = await digestOf(body);
-    const { value } = await this.#json("PUT", `crosstalk/blobs/${digest}`, {
+    const { value } = await this.#json("PUT", `crosstalk/blobs/${digest}`, { digest: "string", size: "number" }, {
       headers: { "Content-Type": "application/octet-stream" },
       body,
       wait: body.length / SLOW_BYTES_PER_SECOND,
@@ -160,14 +170,17 @@ export class Relay {
 
   /** The bytes of an attachment. They are checked against the digest. */
   async download(digest, { maxBytes = 64 << 20, signal } = {}) {
-    const { bytes } = await this.#request("GET", `crosstalk/blobs/${encodeURIComponent(digest)}`, {
+    if (!Number.isSafeInteger(maxBytes) || maxBytes < 0) {
+      throw new CrosstalkError("`maxBytes` is not a number of bytes.", { help: "Pass a whole number of 0 or more." });
+    }
+    const { bytes } = await this.#request("GET", `crosstalk/blobs/${segmentOf(digest)}`, {
       accept: "application/octet-stream, application/json",
       maxBytes,
       wait: maxBytes / SLOW_BYTES_PER_SECOND,
       signal,
     });
     if ((await digestOf(bytes)) !== digest) {
-      throw new CrosstalkError(`The bytes that the relay sent are not ${digest}.`, {
+      throw new CrosstalkError("The bytes that the relay sent do not have this digest.", {
         code: "E-FORMAT",
         help: "Ask the sender to upload the attachment again.",
       });
@@ -175,30 +188,31 @@ export class Relay {
     return bytes;
   }
 
-  async #json(method, path, request) {
+  /** The JSON object of an answer, which has at least the fields of a form. */
+  async #json(method, path, form, request) {
     const { headers, bytes } = await this.#request(method, path, { accept: "application/json", ...request });
-    return { headers, value: parseJson(new TextDecoder().decode(bytes)) };
+    return { headers, value: parseJson(new TextDecoder().decode(bytes), form) };
   }
 
-  /** Tries a request until it succeeds, fails for good, or was tried often enough. Every request here is safe to repeat. */
-  async #request(method, path, { signal, ...request }) {
-    for (let failures = 0; ; failures += 1) {
+  /** Tries a request until it succeeds, fails for good, or the time for it is over. Every request here is safe to repeat. */
+  async #request(method, path, { signal, retryFor = this.#retryFor, ...request }) {
+    const retries = new Retries(retryFor);
+    for (;;) {
       signal?.throwIfAborted();
       try {
         return await this.#attempt(method, path, { signal, ...request });
       } catch (error) {
         signal?.throwIfAborted();
-        if (!isRepeatable(error) || failures + 1 >= this.#attempts) throw error;
-        await pause(pauseSeconds(failures, error), signal);
+        await pause(retries.secondsAfter(error), signal);
       }
     }
   }
 
   async #attempt(method, path, { wait = 0, maxBytes = MAX_PAGE_BYTES, signal, ...request }) {
-    const deadline = new Deadline(REQUEST_SECONDS + wait, signal);
+    const deadline = new Deadline(this.#timeout + wait, signal);
     try {
       const response = await this.#open(method, path, request, deadline);
-      const bytes = await this.#receive(response, maxBytes, deadline);
+      const bytes = await this.#receive(response, response.ok ? maxBytes : MAX_ERROR_BYTES, deadline);
       if (!response.ok) throw rejectionOf(this.#base, response, bytes);
       return { headers: response.headers, bytes };
     } finally {
@@ -207,8 +221,8 @@ export class Relay {
   }
 
   /** The events of one connection. */
-  async *#events(address, cursor, signal) {
-    const deadline = new Deadline(REQUEST_SECONDS, signal);
+  async *#events(address, cursor, signal, onOpen) {
+    const deadline = new Deadline(this.#timeout, signal);
     try {
       const response = await this.#open(
         "GET",
@@ -216,14 +230,17 @@ export class Relay {
         {
           // The second is for a rejection.
           accept: "text/event-stream, application/json;q=0.1",
-          query: { for: address },
-          headers: cursor === undefined ? {} : { "Last-Event-ID": cursor },
+          query: { for: address, after: cursor },
         },
         deadline,
       );
       if (!response.ok) {
-        throw rejectionOf(this.#base, response, await this.#receive(response, MAX_MESSAGE_BYTES, deadline));
+        throw rejectionOf(this.#base, response, await this.#receive(response, MAX_ERROR_BYTES, deadline));
       }
+      if (!(response.headers.get("content-type") ?? "").startsWith("text/event-stream")) {
+        throw unreadable(`The answer of ${this.#base} is not a stream of events.`);
+      }
+      onOpen();
       const chunks = this.#chunks(response, deadline, () => deadline.restart(QUIET_SECONDS));
       yield* readEvents(chunks, MAX_MESSAGE_BYTES);
     } finally {
@@ -260,16 +277,10 @@ export class Relay {
         });
       }
     }
-    const bytes = new Uint8Array(size);
-    let at = 0;
-    for (const part of parts) {
-      bytes.set(part, at);
-      at += part.length;
-    }
-    return bytes;
+    return new Uint8Array(await new Blob(parts).arrayBuffer());
   }
 
-  /** The bytes of a response as they come. Whoever stops reading closes the connection. */
+  /** The bytes of a response as they come. A reader that stops closes the connection. */
   async *#chunks(response, deadline, onChunk) {
     if (response.body === null) return;
     const reader = response.body.getReader();
@@ -297,12 +308,52 @@ export class Relay {
         cause,
       });
     }
-    return new CrosstalkError(`${this.#base} cannot be reached: ${reasonOf(cause)}.`, {
+    return new CrosstalkError(`${this.#base} cannot be reached: ${oneLine(reasonOf(cause))}.`, {
       code: "E-ROUTE",
       help: "Check the URL, and that the relay runs (`crosstalk serve`).",
       temporary: true,
       cause,
     });
+  }
+}
+
+/** When a request is tried again, and for how long. */
+class Retries {
+  #retryFor;
+  #failures = 0;
+  #giveUpAt = Infinity;
+  #isForEver = false;
+  #firstPause = FIRST_PAUSE_SECONDS;
+
+  constructor(retryFor) {
+    this.#retryFor = retryFor;
+  }
+
+  /** Forgets earlier failures. */
+  reset() {
+    this.#failures = 0;
+  }
+
+  /** The first pause that a stream asks for; a shorter one than ours would be a flood. */
+  setFirstPause(seconds) {
+    this.#firstPause = Math.max(seconds, FIRST_PAUSE_SECONDS);
+  }
+
+  goOnForEver() {
+    this.#isForEver = true;
+  }
+
+  /** The pause after a failure, or after the end of a stream. A failure after which there is no other attempt is thrown. */
+  secondsAfter(failure) {
+    if (failure !== undefined && failure.temporary !== true) throw failure;
+    const backoff = pauseSeconds(Math.min(this.#firstPause * 2 ** this.#failures, MAX_PAUSE_SECONDS));
+    const longest = this.#isForEver ? MAX_STREAM_RETRY_AFTER_SECONDS : Infinity;
+    const seconds = Math.min(failure?.retryAfter ?? 0, longest) + backoff;
+    const now = performance.now() / 1000;
+    if (this.#failures === 0) this.#giveUpAt = now + this.#retryFor;
+    this.#failures += 1;
+    if (failure !== undefined && !this.#isForEver && now + seconds > this.#giveUpAt) throw failure;
+    return seconds;
   }
 }
 
@@ -317,12 +368,16 @@ class WaitTime {
     if (!(seconds >= 0 && Number.isFinite(seconds))) {
       throw new CrosstalkError("`wait` is not a number of seconds.", { code: "E-FORMAT", help: "Pass 0 or more seconds." });
     }
-    this.#until = Date.now() + seconds * 1000;
+    this.#until = performance.now() + seconds * 1000;
   }
 
+  secondsLeft() {
+    return Math.max((this.#until - performance.now()) / 1000, 0);
+  }
+
+  /** How many seconds the next request may wait. */
   nextSeconds() {
-    const seconds = Math.ceil((this.#until - Date.now()) / 1000);
-    return Math.min(Math.max(seconds, 0), MAX_WAIT_SECONDS);
+    return Math.min(Math.ceil(this.secondsLeft()), MAX_WAIT_SECONDS);
   }
 
   isOver() {
@@ -355,7 +410,7 @@ class Deadline {
     this.#timer = setTimeout(() => {
       this.isOver = true;
       this.#controller.abort();
-    }, seconds * 1000);
+    }, Math.min(seconds * 1000, MAX_TIMER_MS));
   }
 
   release() {
@@ -371,15 +426,13 @@ function baseOf(url) {
   } catch {
     base = undefined;
   }
-  const isUsable = base !== undefined && /^https?:$/.test(base.protocol) && base.username === "" && base.password === "";
+  const isUsable = base !== undefined && /^https?:$/.test(base.protocol) && [base.username, base.password, base.search, base.hash].every((part) => part === "");
   if (!isUsable) {
-    throw new CrosstalkError("The URL of the relay is not an http or https URL without a user name.", {
+    throw new CrosstalkError("The URL of the relay is not an http or https URL without user name, query and fragment.", {
       code: "E-FORMAT",
       help: "Write the URL as in `http://127.0.0.1:8799`, and pass the secret as `token`.",
     });
   }
-  base.search = "";
-  base.hash = "";
   if (!base.pathname.endsWith("/")) base.pathname += "/";
   return base.href;
 }
@@ -430,13 +483,16 @@ function rejectionOf(base, response, bytes) {
   } catch {
     error = undefined;
   }
-  const after = response.headers.get("retry-after");
-  const retryAfter = /^\d{1,9}$/.test(after ?? "") ? Number(after) : error?.retry_after;
+  // A longer time is no pause any more.
+  const after = response.headers.get("retry-after") ?? String(error?.retry_after);
+  const retryAfter = /^\d{1,6}$/.test(after) ? Number(after) : undefined;
   if (typeof error?.code === "string") {
-    const { code, what, detail, help, rule, line, column } = error;
+    const [what, help, rule] = [error.what ?? error.detail, error.help, error.rule].map((text) => (typeof text === "string" ? oneLine(text) : null));
+    const [line, column] = [error.line, error.column].map((place) => (Number.isInteger(place) ? place : null));
     // 504 says that the deadline of the message has passed, which no attempt changes.
     const temporary = status !== 504 && isTemporary(status);
-    return new CrosstalkError(what ?? detail, { code, help: help ?? undefined, rule, line, column, status, retryAfter, temporary });
+    const facts = { code: oneLine(error.code), help, rule, line, column, status, retryAfter, temporary };
+    return new CrosstalkError(what || `${base} rejected the request with status ${status}.`, facts);
   }
   // A browser shows a redirection as status 0.
   const isRedirection = status < 400;
@@ -444,7 +500,7 @@ function rejectionOf(base, response, bytes) {
     isRedirection ? `${base} redirects to another URL.` : `${base} answered with status ${status}, and not as a relay does.`,
     {
       code: status === 401 || status === 403 ? "E-PERM" : "E-ROUTE",
-      help: "Check that this is the URL of a relay, and whether a proxy stands before it.",
+      help: NO_RELAY,
       status,
       retryAfter,
       temporary: isTemporary(status),
@@ -452,24 +508,53 @@ function rejectionOf(base, response, bytes) {
   );
 }
 
+/** What to do about an answer that no relay gives. */
+const NO_RELAY = "Check that this is the URL of a relay, and whether a proxy stands before it.";
+
 function isTemporary(status) {
   return status === 408 || status === 429 || status >= 500;
 }
 
-function isRepeatable(error) {
-  return error.temporary === true && !(error.retryAfter > MAX_RETRY_AFTER_SECONDS);
+function unreadable(message, cause) {
+  return new CrosstalkError(message, { code: "E-ROUTE", help: NO_RELAY, cause });
 }
 
-function parseJson(text) {
+/** The object of a JSON text; `form` has the types of fields that it needs. */
+function parseJson(text, form) {
+  let value;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch (cause) {
-    throw new CrosstalkError("The answer of the relay is not JSON.", {
-      code: "E-ROUTE",
-      help: "Check that this is the URL of a relay, and whether a proxy stands before it.",
-      cause,
-    });
+    throw unreadable("The answer of the relay is not JSON.", cause);
   }
+  const hasForm = typeOf(value) === "object" && Object.entries(form).every(([key, types]) => types.split("|").includes(typeOf(value[key])));
+  if (!hasForm) throw unreadable("The answer of the relay lacks what it has to tell.");
+  return value;
+}
+
+function typeOf(value) {
+  if (value === null) return "null";
+  return Array.isArray(value) ? "array" : typeof value;
+}
+
+/** A text as one segment of a path. */
+function segmentOf(text) {
+  try {
+    // A browser would take these for folders.
+    if (typeof text === "string" && !["", ".", ".."].includes(text)) return encodeURIComponent(text);
+  } catch {
+    // Half of a surrogate pair.
+  }
+  throw new CrosstalkError("The id or digest is not one that a relay gives.", {
+    code: "E-FORMAT",
+    help: "Pass an id of a message or thread, or the digest of an attachment.",
+  });
+}
+
+/** Untrusted text, in one line of a bounded length, without control characters. */
+function oneLine(text) {
+  const words = text.slice(0, 500).split(/\s+/).join(" ").trim();
+  return words.replace(/\p{C}/gu, (c) => `\\u{${c.codePointAt(0).toString(16).toUpperCase()}}`);
 }
 
 function reasonOf(cause) {
@@ -478,11 +563,9 @@ function reasonOf(cause) {
   return inner ?? cause?.message ?? String(cause);
 }
 
-/** The pause after some failures: it doubles, up to a limit, and is shortened by chance so that clients do not come all at once. */
-function pauseSeconds(failures, { retryAfter = 0, firstPause = FIRST_PAUSE_SECONDS } = {}) {
-  const longest = Math.min(firstPause * 2 ** failures, MAX_PAUSE_SECONDS);
-  const seconds = longest * (0.5 + Math.random() / 2);
-  return retryAfter + seconds;
+/** A pause of at most this length, shortened by chance so that clients do not come all at once. */
+function pauseSeconds(longest) {
+  return longest * (0.5 + Math.random() / 2);
 }
 
 function pause(seconds, signal) {

@@ -51,7 +51,7 @@ test("send takes the body from standard input, any intent, and an empty body", (
   assert.match(empty.stdout, /\nbody: \|\n  \nsig: none\n/);
 });
 
-test("what is missing or wrong is told on stderr, with exit code 1", (t) => {
+test("a wrong call prints its fault on stderr and ends with exit code 1", (t) => {
   const cwd = folder(t, "{}");
   const sendUsage = "Usage: envelope.js send --context <context> --intent <intent> --body <body|->\n";
   for (const [args, wanted] of [
@@ -138,6 +138,21 @@ test("parse reads what the old program could not", (t) => {
   assert.match(run(cwd, ["parse"], { input: REQUEST.replace("Hello", "The sig: line") }).stdout, /\nThe sig: line\n/);
   const hostile = run(cwd, ["parse"], { input: REQUEST.replace("Hello", "\x1b[31mHello\x07") });
   assert.doesNotMatch(hostile.stdout, /[\x00-\x09\x0b-\x1f]/);
+});
+
+test("parse reads what the old program reads and the rules do not allow", (t) => {
+  const cwd = folder(t, '{ "user": "k", "sender": "A", "receiver": "B", "version": "2" }');
+  const sent = run(cwd, ["send", "--context", "c", "--intent", "NOTE", "--body", "Hello\n  there"]);
+  const read = run(cwd, ["parse"], { input: sent.stdout });
+  assert.deepEqual([read.status, read.stderr], [0, ""]);
+  assert.match(read.stdout, /^From: A → B \(v2\)\nSession: .*\nResponse:\nHello\n {2}there\n$/);
+  const long = "x".repeat(100_000);
+  for (const [input, wanted] of [
+    [REQUEST.replace("Hello", long), `${long}\n\n  indented\nend\n`],
+  ]) {
+    const { status, stdout } = run(cwd, ["parse"], { input });
+    assert.deepEqual([status, stdout.slice(stdout.indexOf("Response:\n") + 10)], [0, wanted]);
+  }
 });
 
 test("colours are for terminals", (t) => {

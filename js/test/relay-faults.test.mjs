@@ -70,10 +70,31 @@ test("ids of the message stay, and a session stands for a thread", async (t) => 
   assert.equal(three.message.length, 26);
 });
 
-test("attempts are bounded", async (t) => {
+test("a request is tried again for a bounded time", async (t) => {
   const server = await serve(t, [hangUp]);
-  await assert.rejects(new Relay(server.url, { attempts: 3 }).inbox("ANN"), { code: "E-ROUTE", temporary: true });
-  assert.equal(server.requests.length, 3);
+  await assert.rejects(new Relay(server.url, { retryFor: 0 }).inbox("ANN"), { code: "E-ROUTE", temporary: true });
+  assert.equal(server.requests.length, 1);
+  await assert.rejects(new Relay(server.url, { retryFor: 1 }).inbox("ANN"), { code: "E-ROUTE", temporary: true });
+  assert.ok(server.requests.length > 2, `${server.requests.length}`);
+});
+
+test("a relay that wants more time than the caller has is not waited for", async (t) => {
+  const busy = { code: "E-RATE", what: "Busy.", help: null };
+  const server = await serve(t, [rejection(503, busy, { "Retry-After": "31" })]);
+  await assert.rejects(new Relay(server.url).inbox("ANN"), { status: 503, retryAfter: 31, temporary: true });
+  assert.equal(server.requests.length, 1);
+});
+
+test("a rejection is one line of visible text", async (t) => {
+  const server = await serve(t, [rejection(400, { code: "E-FORMAT", what: "wait\u0007\n\u001b[2J", help: "later\r\n", rule: 3 })]);
+  const wanted = { message: "wait\\u{7} \\u{1B}[2J", help: "later", rule: null, temporary: false };
+  await assert.rejects(new Relay(server.url).inbox("ANN"), wanted);
+});
+
+test("an answer that is no stream of events ends a stream", async (t) => {
+  const server = await serve(t, [reply(200, "<html>", { "Content-Type": "text/html" })]);
+  await assert.rejects(new Relay(server.url).stream("ANN").next(), { code: "E-ROUTE", message: /not a stream of events/ });
+  assert.equal(server.requests.length, 1);
 });
 
 test("a rejection for good is not repeated", async (t) => {
@@ -92,8 +113,53 @@ test("a rejection for good is not repeated", async (t) => {
   }
 });
 
+test("an answer of the wrong shape is an error", async (t) => {
+  for (const body of ["null", "[]", "{}", '"x"', '{"messages": 3, "cursor": null, "id": 3}']) {
+    const server = await serve(t, [reply(200, body)]);
+    const relay = new Relay(server.url);
+    const calls = [
+      () => relay.send("text"),
+      () => relay.inbox("ANN"),
+      () => relay.acknowledge("ANN", "M1"),
+      () => relay.read("M1"),
+      () => relay.thread("T1"),
+      () => relay.upload("x"),
+    ];
+    for (const call of calls) await assert.rejects(call(), { name: "CrosstalkError", code: "E-ROUTE", temporary: false });
+    const event = await serve(t, [events(`data: ${body}\n\n`)]);
+    await assert.rejects(new Relay(event.url).stream("ANN").next(), { name: "CrosstalkError", code: "E-ROUTE" });
+  }
+});
+
+test("a stream does not flood a server that ends it at once", async (t) => {
+  const server = await serve(t, [events("retry: 0\nid: c1\n\n", (response) => response.end())]);
+  const controller = new AbortController();
+  const reading = new Relay(server.url).stream("ANN", { signal: controller.signal }).next();
+  setTimeout(() => controller.abort(), 1000);
+  await assert.rejects(reading);
+  // The pauses are 0.125, 0.25, 0.5 seconds and more.
+  assert.ok(server.requests.length <= 5, `${server.requests.length} requests`);
+});
+
+test("the limit of a download hides no rejection", async (t) => {
+  const server = await serve(t, [rejection(404, { code: "E-ROUTE", what: "There is no such attachment.", help: null })]);
+  const relay = new Relay(server.url);
+  await assert.rejects(relay.download("sha256:0", { maxBytes: 3 }), { status: 404, message: "There is no such attachment." });
+  for (const maxBytes of [Infinity, NaN, -1, "3"]) await assert.rejects(relay.download("sha256:0", { maxBytes }), { name: "CrosstalkError" });
+});
+
+test("an id that a browser would take for a folder is an error", async (t) => {
+  const server = await serve(t, [json({ id: "M1" })]);
+  const relay = new Relay(server.url);
+  for (const id of ["", ".", "..", "\ud800", undefined]) {
+    for (const call of [() => relay.read(id), () => relay.thread(id), () => relay.download(id)]) await assert.rejects(call(), { name: "CrosstalkError", code: "E-FORMAT" });
+  }
+  assert.equal(server.requests.length, 0);
+});
+
 test("an answer that never ends is too large", async (t) => {
   const endless = (response) => {
+    response.writeHead(200, { "Content-Type": "text/event-stream" });
     const chunk = "x".repeat(1 << 20);
     const write = () => response.writable && response.write(chunk, write);
     write();
@@ -119,19 +185,20 @@ test("a stream that breaks within an event goes on after the last whole one", as
     events(event(3)),
   ]);
   const seen = [];
-  for await (const message of new Relay(server.url, { attempts: 1 }).stream("ANN", { after: "c0" })) {
+  for await (const message of new Relay(server.url, { retryFor: 0 }).stream("ANN", { after: "c0" })) {
     seen.push([message.id, message.cursor]);
     if (seen.length === 3) break;
   }
   assert.deepEqual(seen, [["M1", "c1"], ["M2", "c2"], ["M3", "c3"]]);
-  assert.deepEqual(server.requests.map((request) => request.headers["last-event-id"]), ["c0", "c1", "c1", "c1", "c2b"]);
+  const asked = server.requests.map((request) => new URL(request.url, server.url).searchParams.get("after"));
+  assert.deepEqual(asked, ["c0", "c1", "c1", "c1", "c2b"]);
 });
 
 test("a wait is made of parts, and goes on after the relay has accepted the message", async (t) => {
   const ack = reply(200, JSON.stringify(ACCEPTED), { "Preference-Applied": "wait=60" });
   const answered = { ...ACCEPTED, answer: { body: "Yes." } };
   const server = await serve(t, [ack, hangUp, json(answered)]);
-  const relay = new Relay(server.url, { attempts: 1 });
+  const relay = new Relay(server.url, { retryFor: 0 });
   assert.deepEqual(await relay.send(MESSAGE, { wait: 300 }), answered);
   assert.deepEqual(server.requests.map((request) => request.headers.prefer), ["wait=60", "wait=60", "wait=60"]);
   // A message that nobody answers is not waited for.

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { Relay } from "../src/relay.js";
 import { RelayServer, waitFor } from "./relay-server.mjs";
 
-const RESTARTS = Number(process.env.CROSSTALK_JS_RESTARTS ?? (process.env.CROSSTALK_TEST_FULL === undefined ? 5 : 50));
+const RESTARTS = Number(process.env.CROSSTALK_RESTARTS ?? (process.env.CROSSTALK_TEST_FULL === undefined ? 5 : 50));
 
 test(`nothing is lost or shown twice in ${RESTARTS} restarts of the relay`, async (t) => {
   const server = await RelayServer.start(t);
@@ -14,7 +14,7 @@ test(`nothing is lost or shown twice in ${RESTARTS} restarts of the relay`, asyn
   let isOver = false;
 
   const sender = (async () => {
-    const relay = new Relay(server.url, { attempts: 20 });
+    const relay = new Relay(server.url, { retryFor: 120 });
     while (!isOver) {
       const body = `message ${sent.length}`;
       const { ack } = await relay.send({ sender: "KALLE", receiver: "ANN", user: "kalle", context: "c", intent: "BROADCAST", body });

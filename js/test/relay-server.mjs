@@ -8,7 +8,15 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** The program: that of the environment, else the one that `cargo build` made. */
-export const PROGRAM = process.env.CROSSTALK_PROGRAM ?? fileURLToPath(new URL("../../target/debug/crosstalk", import.meta.url));
+export const PROGRAM = process.env.CROSSTALK_BINARY ?? fileURLToPath(new URL("../../target/debug/crosstalk", import.meta.url));
+
+/** The files in a README, by their names. */
+export function filesIn(readme) {
+  return Object.fromEntries([...readme.matchAll(/^```\S+ file=(\S+)\n([^]*?)^```$/gm)].map(([, name, text]) => [name, text]));
+}
+
+/** The configuration of the README: an agent that answers with what it got. */
+export const ECHO = filesIn(readFileSync(new URL("../README.md", import.meta.url), "utf8"))["relay.toml"];
 
 /** A condition that does not come about within this time never does. */
 const LIMIT_MS = 120_000;
@@ -52,7 +60,7 @@ export class RelayServer {
     const log = openSync(this.#log, "a");
     const serve = ["serve", "--config", join(this.#folder, "relay.toml"), "--listen", `127.0.0.1:${this.#port}`];
     const child = spawn(PROGRAM, [...serve, ...this.#data], {
-      env: environment(),
+      env: scratchEnvironment(this.#folder),
       stdio: ["ignore", log, log],
     });
     closeSync(log);
@@ -83,7 +91,7 @@ export class RelayServer {
   /** The secret of a new token. */
   createToken(name, role, ...addresses) {
     const words = ["token", "create", name, "--role", role, ...addresses.flatMap((address) => ["--for", address])];
-    return execFileSync(PROGRAM, [...words, ...this.#data], { env: environment(), encoding: "utf8", stdio: "pipe" }).trim();
+    return execFileSync(PROGRAM, [...words, ...this.#data], { env: scratchEnvironment(this.#folder), encoding: "utf8", stdio: "pipe" }).trim();
   }
 
   async remove() {
@@ -96,9 +104,10 @@ export class RelayServer {
   }
 }
 
-/** The environment without settings of the person who runs the tests. */
-function environment() {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("CROSSTALK_")));
+/** An environment in which no variable and no file of the person who runs the tests counts. */
+export function scratchEnvironment(folder) {
+  const kept = Object.entries(process.env).filter(([name]) => !/^(CROSSTALK_|XDG_)/.test(name));
+  return { ...Object.fromEntries(kept), HOME: folder };
 }
 
 /**

@@ -10,7 +10,7 @@ export async function smoke(url) {
   const message = { sender: name, receiver: "claude://code/api", user: "kalle", context: "c", intent: "REQUEST", body: "Grüße →" };
 
   const { ack, answer } = await relay.send(message, { wait: 60 });
-  require(answer?.body === "read: Grüße →" && answer.parent === ack.parent, "the answer to the message");
+  require(answer?.body === "Claude has read: Grüße →" && answer.parent === ack.parent, "the answer to the message");
   const stream = relay.stream(name);
   const { value } = await stream.next();
   require(value.id === answer.message, "the answer in the stream");

@@ -1,7 +1,7 @@
-// The types of `relay.d.ts` are those of the API: what the OpenAPI document of a relay says, as TypeScript.
+// The second part of `relay.d.ts`: what the OpenAPI document of a relay says, as TypeScript. This file writes and compares it.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { RelayServer } from "./relay-server.mjs";
 
@@ -20,16 +20,21 @@ const NAMES = {
   ParsedMessage: "Envelope",
 };
 
+/** The line of `relay.d.ts` below which the declarations are written by this file. */
+const MARK = "// Written from the OpenAPI document of a relay: `CROSSTALK_WRITE_TYPES=1 node --test js/test/relay-types.test.mjs`.\n";
+
 test("the types are those of the API", async (t) => {
   const server = await RelayServer.start(t);
   const { schemas } = (await (await fetch(`${server.url}/openapi.json`)).json()).components;
-  const declared = readFileSync(new URL("../src/relay.d.ts", import.meta.url), "utf8");
+  const file = new URL("../src/relay.d.ts", import.meta.url);
+  const declared = readFileSync(file, "utf8");
   // The last one is declared with `parse`, in more detail than the API tells.
   const { ParsedMessage, ...own } = NAMES;
-  for (const [name, type] of Object.entries(own)) {
-    const wanted = declarationOf(type, schemas[name], schemas);
-    assert.ok(declared.includes(wanted), `relay.d.ts lacks this text:\n${wanted}`);
-  }
+  const declarations = Object.entries(own).map(([name, type]) => declarationOf(type, schemas[name], schemas));
+  const [byHand] = declared.split(MARK);
+  const wanted = `${byHand}${MARK}\n${declarations.join("\n")}`;
+  if (process.env.CROSSTALK_WRITE_TYPES !== undefined) writeFileSync(file, wanted);
+  else assert.equal(declared, wanted);
 });
 
 function declarationOf(name, schema, schemas) {

@@ -44,7 +44,7 @@ export function output([program, ...args], options = {}) {
 export async function outcome([program, ...args], options = {}) {
   const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], ...options });
   let text = "";
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (part) => (text += part));
+  for (const stream of [child.stdout, child.stderr]) stream?.setEncoding("utf8").on("data", (part) => (text += part));
   const code = await new Promise((resolve, reject) => child.once("error", reject).once("close", resolve));
   return { text, code };
 }

@@ -21,7 +21,7 @@ def main(url: str, address: str, token: str | None = None) -> None:
             if message["intent"] == "REQUEST":
                 [question] = parse(message["envelope"], "strict")["envelopes"]
                 relay.send(reply(message["envelope"], answer(question["body"])))
-            relay.acknowledge(address, [message["id"]])
+            relay.acknowledge(address, message["id"])
             print("done:", message["id"], flush=True)
 
 

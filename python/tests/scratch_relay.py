@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import socket
 import ssl
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ai_crosstalk import AsyncInboxStream, AsyncRelay, InboxEntry, Relay
+from ai_crosstalk import AsyncInboxStream, AsyncRelay, InboxMessage, Relay
 
 ROOT = Path(__file__).parents[2]
 BINARY = Path(os.environ.get("CROSSTALK_BINARY", ROOT / "target/debug/crosstalk"))
@@ -43,15 +44,24 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port on which nobody listens, below those that systems give to outgoing connections.
+
+    Otherwise a client that tries to reach a stopped relay could be given the port of the relay.
+    """
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass  # Somebody listens there.
 
 
 def scratch_environment(folder: Path) -> dict[str, str]:
-    """An environment in which no file of the person who runs the tests counts."""
-    return {**os.environ, "HOME": str(folder), "XDG_DATA_HOME": "", "XDG_CONFIG_HOME": ""}
+    """An environment in which no variable and no file of the person who runs the tests counts."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CROSSTALK_", "XDG_"))}
+    return {**kept, "HOME": str(folder)}
 
 
 class ScratchRelay:
@@ -141,7 +151,7 @@ class Awaited:
         return AwaitedStream(self, self.relay.stream(address, after=after))
 
 
-class AwaitedStream(Iterator[InboxEntry]):
+class AwaitedStream(Iterator[InboxMessage]):
     """An `AsyncInboxStream` as an iterator."""
 
     def __init__(self, client: Awaited, stream: AsyncInboxStream) -> None:
@@ -152,11 +162,11 @@ class AwaitedStream(Iterator[InboxEntry]):
     def cursor(self) -> str | None:
         return self._stream.cursor
 
-    def __next__(self) -> InboxEntry:
-        async def next_message() -> InboxEntry | None:
+    def __next__(self) -> InboxMessage:
+        async def next_message() -> InboxMessage | None:
             return await anext(self._stream, None)
 
-        message: InboxEntry | None = self._client.wait(next_message())
+        message: InboxMessage | None = self._client.wait(next_message())
         if message is None:
             raise StopIteration
         return message

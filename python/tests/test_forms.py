@@ -108,7 +108,7 @@ class Forms(unittest.TestCase):
         for form, word in (
             (forms.LintReport, "lint"),
             (forms.AddressReport, "address"),
-            (forms.Verdict, "verify"),
+            (forms.VerifyReport, "verify"),
         ):
             schema = command_schema(word)
             Comparison(schema).form(form, schema, leave_out=["file"])
@@ -116,7 +116,7 @@ class Forms(unittest.TestCase):
     def test_redaction_always_has_a_text(self) -> None:
         schema = command_schema("redact")
         schema["properties"]["text"]["type"].remove("null")
-        Comparison(schema).form(forms.Redaction, schema, leave_out=["file"])
+        Comparison(schema).form(forms.RedactReport, schema, leave_out=["file"])
 
     def test_the_report_of_parse_and_the_message_of_build(self) -> None:
         schema = command_schema("parse")
@@ -124,8 +124,8 @@ class Forms(unittest.TestCase):
         definitions = schema["$defs"]
         comparison.form(forms.Finding, definitions["finding"])
         message = definitions["message"]["properties"]
-        self.assertEqual(set(typing.get_type_hints(forms.NewMessage)), set(message))
-        self.assertEqual(forms.NewMessage.__required_keys__, set(definitions["message"]["required"]))
+        self.assertEqual(set(typing.get_type_hints(forms.MessageInput)), set(message))
+        self.assertEqual(forms.MessageInput.__required_keys__, set(definitions["message"]["required"]))
         self.assertEqual(set(typing.get_type_hints(forms.Envelope)), set(message))
         self.assertEqual(set(typing.get_type_hints(forms.ParseReport)), set(definitions["report"]["properties"]))
         # What is read has every field; only the name of the body may be missing.
@@ -140,20 +140,18 @@ class Forms(unittest.TestCase):
         schemas = schema["components"]["schemas"]
         comparison = Comparison(schema)
         for form, name in (
-            (forms.Inbox, "Inbox"),
-            (forms.InboxEntry, "Entry"),
-            (forms.StoredMessage, "Message"),
-            (forms.Acked, "Acked"),
-            (forms.Thread, "Thread"),
-            (forms.ThreadNode, "Node"),
+            (forms.InboxPage, "Inbox"),
+            (forms.InboxMessage, "Entry"),
+            (forms.RelayMessage, "Message"),
+            (forms.Acknowledged, "Acked"),
+            (forms.ThreadSummary, "Thread"),
+            (forms.ThreadMessage, "Node"),
             (forms.ThreadTree, "ThreadTree"),
-            (forms.Blob, "Blob"),
+            (forms.Attachment, "Blob"),
             (forms.ReceivedEnvelope, "ParsedMessage"),
         ):
             comparison.form(form, schemas[name])
         self.assertEqual(set(typing.get_type_hints(forms.SendResult)), set(schemas["Receive"]["properties"]))
-        states = schemas["Ack"]["properties"]["state"]["enum"]
-        self.assertEqual(set(typing.get_args(forms.AckState)), set(states))
 
     def test_a_difference_is_noticed(self) -> None:
         schema: dict[str, Any] = {}

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import ai_crosstalk as crosstalk
-from ai_crosstalk import CrosstalkError, NewMessage, _native
+from ai_crosstalk import CrosstalkError, MessageInput, _native
 from scratch_relay import ECHO, ScratchRelay
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-MESSAGE: NewMessage = {
+MESSAGE: MessageInput = {
     "sender": "CLAUDE",
     "receiver": "CHATGPT",
     "user": "kalle",
@@ -27,11 +27,10 @@ MESSAGE: NewMessage = {
     "meta": {"routing": {"X-Priority": "high"}},
 }
 KEY = crosstalk.generate_key()
-OLD = "[[CLAUDE→CHATGPT v1]]\nuser: kalle\nsession: 2025-10-09T16Z abc123\ncontext: auth\nintent: REQUEST\nbody: |\n  JWT?\nsig: none\n[[END]]\n"
 
 
 class Functions(unittest.TestCase):
-    def test_what_is_built_is_parsed(self) -> None:
+    def test_parse_reads_what_build_writes(self) -> None:
         text = crosstalk.build(MESSAGE)
         [envelope] = crosstalk.parse(text, "strict")["envelopes"]
         self.assertEqual(envelope["body"], MESSAGE["body"])
@@ -55,6 +54,22 @@ class Functions(unittest.TestCase):
         with self.assertRaises(TypeError):
             crosstalk.parse(wrong)
 
+    def test_half_of_a_character_is_an_error_in_every_argument(self) -> None:
+        text, half = crosstalk.build(MESSAGE), "\ud800"
+        for call in (
+            lambda: crosstalk.build({**MESSAGE, "body": half}),
+            lambda: crosstalk.reply(text, half),
+            lambda: crosstalk.reply(text, "x", sender=half),
+            lambda: crosstalk.sign(text, KEY["private_key_pem"], key_id=half),
+            lambda: crosstalk.sign(text, half, key_id="kalle@example.com"),
+            lambda: crosstalk.verify(text, keys=[{"id": half, "key": KEY["record"]}]),
+            lambda: crosstalk.parse_address(half),
+            lambda: crosstalk.Relay("http://127.0.0.1:1").send(half),
+        ):
+            with self.assertRaises(CrosstalkError) as caught:
+                call()
+            self.assertEqual((caught.exception.rule, caught.exception.help is None), ("ENV-001", False))
+
     def test_errors_have_all_parts(self) -> None:
         with self.assertRaises(CrosstalkError) as caught:
             crosstalk.digest(crosstalk.build(MESSAGE).replace("body: |", "body:"))
@@ -75,46 +90,29 @@ class Functions(unittest.TestCase):
             with self.assertRaises(CrosstalkError):
                 call()
 
-    def test_reply(self) -> None:
+    def test_options_are_keywords(self) -> None:
         text = crosstalk.build(MESSAGE)
-        [question] = crosstalk.parse(text)["envelopes"]
-        [answer] = crosstalk.parse(crosstalk.reply(text, "Yes."), "strict")["envelopes"]
-        self.assertEqual((answer["sender"], answer["receiver"]), ("CHATGPT", "CLAUDE"))
-        self.assertEqual((answer["parent"], answer["thread"]), (question["message"], question["thread"]))
         own = crosstalk.reply(text, "No.", sender="BOB", user="bob", intent="REQUEST", context="other")
-        [answer] = crosstalk.parse(own)["envelopes"]
+        [answer] = crosstalk.parse(own, reading="strict")["envelopes"]
         self.assertEqual((answer["sender"], answer["user"], answer["context"]), ("BOB", "bob", "other"))
+        key = crosstalk.generate_key(algorithm="secp256r1")
+        signed = crosstalk.sign(text, key["private_key_pem"], key_id="kalle@example.com")
+        trusted: list[crosstalk.TrustedKey] = [{"id": "kalle@example.com", "key": key["record"]}]
+        self.assertEqual(crosstalk.verify(signed, keys=iter(trusted))["verdict"], "verified")
+        with self.assertRaises(CrosstalkError):
+            crosstalk.sign(signed, key["private_key_pem"], key_id="kalle@example.com")
+        again = crosstalk.sign(signed, key["private_key_pem"], key_id="kalle@example.com", with_key=True, replace=True)
+        self.assertEqual(crosstalk.verify(again)["verdict"], "first-contact")
 
-    def test_format_migrate_lint_redact_and_addresses(self) -> None:
-        quoted = "> " + crosstalk.build(MESSAGE).strip().replace("\n", "\n> ")
-        self.assertEqual(crosstalk.format(quoted), crosstalk.format(crosstalk.format(quoted)))
-        [new] = crosstalk.parse(crosstalk.migrate(OLD), "strict")["envelopes"]
-        self.assertTrue(new["thread"] and new["intent"])
-        self.assertEqual(crosstalk.lint(quoted)["envelopes"], 1)
-        redaction = crosstalk.redact("Write to ann@example.com.")
-        self.assertEqual((redaction["text"], redaction["fields"]), ("Write to [EMAIL].", ["email"]))
-        address = crosstalk.parse_address("human://dr.smith@clinic.example/inbox")
-        self.assertEqual((address["kind"], address["host"], address["valid"]), ("person", "clinic.example", True))
-        self.assertFalse(crosstalk.parse_address("human://\x00")["valid"])
-        self.assertLess(crosstalk.new_id(), crosstalk.new_id())
-
-    def test_signatures(self) -> None:
+    def test_every_function_reads_its_text(self) -> None:
         text = crosstalk.build(MESSAGE)
+        self.assertEqual(crosstalk.format(text), text)
+        self.assertEqual(crosstalk.migrate(text), text)
         self.assertEqual(crosstalk.canonical(text).splitlines()[0], "[[CLAUDE→CHATGPT v1]]".encode())
         self.assertRegex(crosstalk.digest(text), "^sha256:[0-9a-f]{64}$")
-        for key in (KEY, crosstalk.generate_key("secp256r1")):
-            signed = crosstalk.sign(text, key["private_key_pem"], key_id="kalle@example.com")
-            for form in (key["record"], key["public_key_pem"]):
-                verdict = crosstalk.verify(signed, keys=[{"id": "kalle@example.com", "key": form}])
-                self.assertEqual((verdict["verdict"], verdict["trust"]), ("verified", "given"))
-            self.assertEqual(crosstalk.verify(signed)["verdict"], "unknown-key")
-            own = crosstalk.sign(text, key["private_key_pem"], key_id=key["did"])
-            self.assertEqual(crosstalk.verify(own)["verdict"], "verified")
-            first = crosstalk.sign(text, key["private_key_pem"], key_id="kalle@example.com", with_key=True)
-            self.assertEqual(crosstalk.verify(first)["verdict"], "first-contact")
-            with self.assertRaises(CrosstalkError):
-                crosstalk.sign(signed, key["private_key_pem"], key_id="kalle@example.com")
-            crosstalk.sign(signed, key["private_key_pem"], key_id="kalle@example.com", replace=True)
+        self.assertEqual(crosstalk.redact("Write to ann@example.com.")["text"], "Write to [EMAIL].")
+        self.assertEqual(crosstalk.parse_address("human://dr.smith@clinic.example/inbox")["host"], "clinic.example")
+        self.assertLess(crosstalk.new_id(), crosstalk.new_id())
 
     def test_times(self) -> None:
         text, zone = crosstalk.build(MESSAGE), timezone(timedelta(hours=2))
@@ -123,19 +121,31 @@ class Functions(unittest.TestCase):
             self.assertEqual(crosstalk.verify(signed, at=at)["signed_at"], "2026-01-31T10:00:00Z")
         with self.assertRaises(ValueError):
             crosstalk.verify(text, at=datetime(2026, 1, 31))
+        early = crosstalk.sign(text, KEY["private_key_pem"], key_id=KEY["did"], at=datetime(999, 1, 31, tzinfo=timezone.utc))
+        self.assertEqual(crosstalk.verify(early)["signed_at"], "0999-01-31T00:00:00Z")
 
     def test_the_package_has_nothing_that_is_for_tests(self) -> None:
-        self.assertFalse(hasattr(_native, "answer"))
+        self.assertFalse(hasattr(_native, "judge_case"))
 
-    def test_other_threads_run_during_a_long_call(self) -> None:
-        text = crosstalk.build({**MESSAGE, "body": "some words and more\n" * 20_000}) * 20
-        thread = threading.Thread(target=crosstalk.lint, args=[text])
+    def test_other_threads_run_during_a_call(self) -> None:
+        text = crosstalk.build({**MESSAGE, "body": "some words and more\n" * 5_000})
+        gate, ran, interval = threading.Lock(), [], sys.getswitchinterval()
+        gate.acquire()
+        thread = threading.Thread(target=lambda: gate.acquire() and ran.append(True))
         thread.start()
-        turns = 0
-        while thread.is_alive():
-            turns += 1
-        # If the call held the lock, the loop would have had one turn or two.
-        self.assertGreater(turns, 1000)
+        # From here on, Python takes its lock away from no thread: the other one runs only while a call has given it up.
+        sys.setswitchinterval(1e6)
+        try:
+            gate.release()
+            for _ in range(10_000):
+                crosstalk.lint(text)
+                if ran:
+                    break
+            has_run = bool(ran)
+        finally:
+            sys.setswitchinterval(interval)
+        thread.join()
+        self.assertTrue(has_run)
 
 
 class Examples(unittest.TestCase):

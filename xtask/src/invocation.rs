@@ -50,6 +50,11 @@ impl Invocation {
         self
     }
 
+    /// The same command with a path as a variable of the environment.
+    pub fn env_path(self, name: &'static str, path: &Path) -> Self {
+        self.env(name, &path.to_string_lossy())
+    }
+
     /// The process to be, with `root` as its working folder.
     pub fn command(&self, root: &Path) -> Command {
         let mut words = self.words.iter();
@@ -85,12 +90,18 @@ impl Invocation {
 
     /// Runs it and returns its standard output; if it fails, the error has its standard error.
     pub fn output(&self, root: &Path) -> Result<String, Failure> {
+        let output = self.output_bytes(root)?;
+        Ok(String::from_utf8_lossy(&output).into_owned())
+    }
+
+    /// [`Invocation::output`] for a program whose output is no text.
+    pub fn output_bytes(&self, root: &Path) -> Result<Vec<u8>, Failure> {
         let output = self
             .command(root)
             .output()
             .map_err(|e| self.not_started(&e))?;
         if output.status.success() {
-            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+            Ok(output.stdout)
         } else {
             let talk = String::from_utf8_lossy(&output.stderr);
             Err(Failure::new(talk.trim_end(), self.to_string()))
@@ -175,6 +186,7 @@ mod tests {
             assert_eq!(failure.again.as_deref(), Some(line));
             assert!(!Invocation::new(line).succeeds(here));
             assert!(Invocation::new(line).output(here).is_err());
+            assert!(Invocation::new(line).output_bytes(here).is_err());
         }
     }
 }

@@ -15,10 +15,9 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// The largest module that the package may have, in bytes, and the largest after gzip.
 const MAX_WASM_BYTES: usize = 900_000;
 const MAX_GZIP_BYTES: usize = 350_000;
-// The package has a version of its own, in `js/package.json`: the prototype is 1.0.0 under the same name, so its successor is higher.
 
 /// What npm is told to install for the build and the tests.
-const TOOLS: &str = "binaryen@123 typescript@5 deno@2 bun@1 playwright-core@1 @types/node@20";
+const TOOLS: &str = "binaryen@123 typescript@5 deno@2 bun@1 playwright-core@1";
 /// Features of WebAssembly that every supported browser has, and that the compiler uses.
 const FEATURES: &str = "--enable-bulk-memory --enable-nontrapping-float-to-int --enable-sign-ext \
     --enable-mutable-globals --enable-reference-types --enable-multivalue --enable-simd";
@@ -27,7 +26,7 @@ const FEATURES: &str = "--enable-bulk-memory --enable-nontrapping-float-to-int -
 pub fn task(root: &Path) -> Result<Ending, Failure> {
     let tools = install_tools(root)?;
     let dist = root.join("js/dist");
-    // Only our own files are removed: a test may have the package installed while it is built.
+    // A file of an older build must not get into the package.
     let _ = fs::remove_dir_all(&dist);
     fs::create_dir_all(&dist)?;
     let module = compile(root, &tools, "crosstalk-wasm", &dist, "core")?;
@@ -67,18 +66,24 @@ pub fn test(root: &Path, tier: Tier) -> Result<Ending, Failure> {
     let suite = target(root).join("js/suite");
     bind(root, "crosstalk-conformance-wasm", &suite, "suite")?;
     Invocation::new("cargo build --quiet -p crosstalk-cli").run(root)?;
-    let shown = |path: &Path| path.to_string_lossy().into_owned();
     let mut tests = Invocation::new("node js/test/run.mjs")
-        .env("CROSSTALK_NPM", &shown(&tools))
-        .env("CROSSTALK_SUITE", &shown(&suite))
-        .env(
-            "CROSSTALK_PROGRAM",
-            &shown(&target(root).join("debug/crosstalk")),
-        );
+        .env_path("CROSSTALK_NPM", &tools)
+        .env_path("CROSSTALK_SUITE", &suite)
+        .env_path("CROSSTALK_BINARY", &target(root).join("debug/crosstalk"));
     if tier == Tier::Full {
         tests = tests.env("CROSSTALK_TEST_FULL", "1");
     }
     tests.run(root)
+}
+
+/// `cargo xtask bench js`: the package as it is shipped, in Node.js.
+pub fn bench(root: &Path, words: &[String]) -> Result<Ending, Failure> {
+    task(root)?;
+    Invocation::new("npm install --prefix bench/js --no-audit --no-fund --no-package-lock")
+        .run(root)?;
+    Invocation::new("node bench/js/main.mjs")
+        .args(&words.join(" "))
+        .run(root)
 }
 
 /// Installs the tools from npm, and the target of the compiler.
@@ -139,7 +144,6 @@ fn compile(
 
 /// The number of bytes after gzip, as a server would send the file.
 fn compressed_size(root: &Path, file: &Path) -> Result<usize, Failure> {
-    let command = Invocation::new("gzip -9 --keep --stdout").arg(file);
-    let output = command.command(root).output();
-    Ok(output.map_err(|e| command.not_started(&e))?.stdout.len())
+    let gzip = Invocation::new("gzip -9 --keep --stdout").arg(file);
+    Ok(gzip.output_bytes(root)?.len())
 }

@@ -16,7 +16,6 @@ mod layers;
 mod lines;
 mod memory;
 mod names;
-mod node;
 mod package;
 mod parallel;
 mod python;
@@ -81,11 +80,11 @@ fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
         Task::Lines { base } => lines::task(root, base.as_deref()),
         Task::Names => names::task(root),
         Task::Fuzz { seconds } => fuzz::task(root, *seconds),
-        Task::Bench { words } if words.first().is_some_and(|w| w == "python") => {
-            python::bench(root)
+        Task::Bench { words } if words.first().is_some_and(|word| word == "python") => {
+            python::bench(root, words.get(1..).unwrap_or_default())
         }
         Task::Bench { words } if words.first().is_some_and(|word| word == "js") => {
-            node::bench(root, words.get(1..).unwrap_or_default())
+            js::bench(root, words.get(1..).unwrap_or_default())
         }
         Task::Bench { words } => {
             if task::needs_peers(words) {

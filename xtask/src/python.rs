@@ -19,7 +19,7 @@ const PROGRAMS: &[Program] = &[Program {
     requirement: "schemathesis>=4.32,<5",
 }];
 
-/// The program that builds the package, and what its tests, its type check and its bench need.
+/// The program that builds the package, and the one that checks its types.
 const PACKAGING: &[Program] = &[
     Program {
         name: "maturin",
@@ -79,9 +79,9 @@ pub fn build(root: &Path) -> Result<Ending, Failure> {
 
 /// `cargo xtask python-test`: the wheel as a user installs it, and a second one with the operations of the conformance suite.
 pub fn test(root: &Path, tier: Tier) -> Result<Ending, Failure> {
-    let (profile, restarts) = match tier {
-        Tier::Default => ("release", "5"),
-        Tier::Full => (dist::PROFILE, "50"),
+    let profile = match tier {
+        Tier::Default => "release",
+        Tier::Full => dist::PROFILE,
     };
     install_missing(root, PACKAGING)?;
     Invocation::new("cargo build -p crosstalk-cli").run(root)?;
@@ -91,31 +91,29 @@ pub fn test(root: &Path, tier: Tier) -> Result<Ending, Failure> {
     let tests = root.join("python/tests/run.py");
     let python = install(root, &package, "python/package")?;
     let suite_python = install(root, &suite, "python/suite")?;
-    let built = |path: &str| shown(&target(root).join(path));
-    Invocation::program(&python)
+    let built = |path: &str| target(root).join(path);
+    let mut tests = Invocation::program(&python)
         .arg(tests)
-        .env("CROSSTALK_BINARY", &built("debug/crosstalk"))
-        .env("CROSSTALK_MYPY", &built("tools/mypy/bin/mypy"))
-        .env("CROSSTALK_SUITE_PYTHON", &shown(&suite_python))
-        .env("CROSSTALK_RESTARTS", restarts)
-        .run(root)
+        .env_path("CROSSTALK_BINARY", &built("debug/crosstalk"))
+        .env_path("CROSSTALK_MYPY", &built("tools/mypy/bin/mypy"))
+        .env_path("CROSSTALK_SUITE_PYTHON", &suite_python);
+    if tier == Tier::Full {
+        tests = tests.env("CROSSTALK_TEST_FULL", "1");
+    }
+    tests.run(root)
 }
 
 /// `cargo xtask bench python`: the wheel that is shipped, beside libraries that Python programs use.
-pub fn bench(root: &Path) -> Result<Ending, Failure> {
+pub fn bench(root: &Path, words: &[String]) -> Result<Ending, Failure> {
     install_missing(root, PACKAGING)?;
     let wheel = wheel(root, dist::PROFILE, "wheels", "")?;
     let python = install(root, &wheel, "python/bench")?;
     Invocation::program(&python)
-        .arg("-m")
-        .arg("pip")
-        .arg("install")
-        .arg("--quiet")
-        .arg("pydantic>=2.14,<3")
-        .arg("cryptography>=50,<51")
+        .args("-m pip install --quiet pydantic>=2.14,<3 cryptography>=50,<51")
         .run(root)?;
     Invocation::program(&python)
         .arg(root.join("bench/python/bench.py"))
+        .args(&words.join(" "))
         .run(root)
 }
 
@@ -124,11 +122,10 @@ fn wheel(root: &Path, profile: &str, folder: &str, options: &str) -> Result<Path
     let out = target(root).join(folder);
     let _ = fs::remove_dir_all(&out);
     let maturin = target(root).join("tools/maturin/bin/maturin");
-    let line = format!("build --profile {profile} {options} --out");
-    let build = line
-        .split_whitespace()
-        .fold(Invocation::program(&maturin), Invocation::arg);
-    build.arg(&out).run(&root.join("python"))?;
+    Invocation::program(&maturin)
+        .args(&format!("build --profile {profile} {options} --out"))
+        .arg(&out)
+        .run(&root.join("python"))?;
     let mut files = fs::read_dir(&out)?.flatten().map(|entry| entry.path());
     let wheel = files.find(|path| path.extension().is_some_and(|e| e == "whl"));
     wheel.ok_or_else(|| Failure::from(format!("there is no wheel in {}", out.display())))
@@ -142,12 +139,7 @@ fn install(root: &Path, wheel: &Path, folder: &str) -> Result<PathBuf, Failure> 
         make_environment(root, &place)?;
     }
     Invocation::program(&python)
-        .arg("-m")
-        .arg("pip")
-        .arg("install")
-        .arg("--quiet")
-        .arg("--no-deps")
-        .arg("--force-reinstall")
+        .args("-m pip install --quiet --no-deps --force-reinstall")
         .arg(wheel)
         .run(root)?;
     Ok(python)
@@ -160,10 +152,6 @@ fn make_environment(root: &Path, place: &Path) -> Result<Ending, Failure> {
     }
     package::install(root, &["python3-venv"])?;
     environment.run(root)
-}
-
-fn shown(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
 }
 
 /// Whether it is installed as it should be. The requirement is written down last.

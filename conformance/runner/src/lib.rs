@@ -11,8 +11,11 @@
 mod audit;
 mod consent;
 mod name;
+mod package;
 mod relay;
 mod trust;
+
+pub use package::{case_head, case_section, judge_case};
 
 use crosstalk_conform::{CaseFailure, CaseQuestion, Implementation};
 use crosstalk_envelope::id::{IdForm, new_ulid, new_uuid_v7};

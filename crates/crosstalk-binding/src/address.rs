@@ -1,6 +1,6 @@
-//! Addresses: their parts, and what is to be said about them (ADR-001 to ADR-008).
+//! Addresses: their parts, and the findings about them (ADR-001 to ADR-008).
 
-use crate::form::{ADDRESS, AddressRemarkReport, AddressReport, NamedForm};
+use crate::form::{ADDRESS, AddressFindingReport, AddressReport, NamedForm};
 use crosstalk_envelope::name::is_deceptive;
 use crosstalk_envelope::registry::{Rule, rule};
 use crosstalk_envelope::{Address, Schemes, Severity, unicode};
@@ -16,7 +16,7 @@ pub struct AddressFinding {
     pub message: String,
 }
 
-/// The parts of an address, as `crosstalk address parse --json` prints them. An invalid address is a result, too.
+/// The parts of an address, as `crosstalk address parse --json` prints them. An invalid address has a report, too.
 ///
 /// ```
 /// let json = crosstalk_binding::parse_address("human://dr.smith@clinic.example/inbox");
@@ -89,8 +89,8 @@ impl AddressReport {
 }
 
 impl AddressFinding {
-    fn report(&self) -> AddressRemarkReport {
-        AddressRemarkReport {
+    fn report(&self) -> AddressFindingReport {
+        AddressFindingReport {
             rule: self.rule.id,
             severity: self.severity.as_str(),
             code: self.rule.code.map(|c| c.as_str()),

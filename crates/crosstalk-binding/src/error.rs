@@ -32,7 +32,7 @@ impl CrosstalkError {
         }
     }
 
-    /// A call that makes no sense, whatever the text is.
+    /// An error of the call itself: no text makes it valid.
     pub fn usage(message: impl Into<String>) -> Self {
         Self {
             code: None,
@@ -93,7 +93,7 @@ impl From<JsonError> for CrosstalkError {
     }
 }
 
-/// The line is left out: it would be one of a text that nobody has seen.
+/// It has no line: the line would be one of a text that the caller has never seen.
 impl From<BuildError> for CrosstalkError {
     fn from(fault: BuildError) -> Self {
         let error = Self::of_findings(&fault.diagnostics, &fault.text);

@@ -107,14 +107,14 @@ pub struct AddressReport {
     pub query: Option<String>,
     pub fragment: Option<String>,
     pub path: String,
-    pub diagnostics: Vec<AddressRemarkReport>,
+    pub diagnostics: Vec<AddressFindingReport>,
 }
 
 /// A finding about an address.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[allow(missing_docs, reason = "the fields are those of every finding")]
-pub struct AddressRemarkReport {
+pub struct AddressFindingReport {
     #[cfg_attr(feature = "schema", schemars(extend("pattern" = RULE)))]
     pub rule: &'static str,
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["error", "warning", "note"])))]
@@ -222,7 +222,7 @@ impl From<VerdictReport> for VerifyReport {
 
 impl VerifyReport {
     /// The report on envelopes that can't be read: no signature was looked at.
-    pub fn refused(findings: &[Diagnostic]) -> Self {
+    pub fn unreadable(findings: &[Diagnostic]) -> Self {
         let worst = findings.iter().filter(|d| d.is_error());
         let worst = worst.max_by_key(|d| d.code().map(|c| c.exit_code()));
         let (sentence, next) = match worst {

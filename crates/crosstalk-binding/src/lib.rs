@@ -30,6 +30,5 @@ pub use message::{
 };
 pub use redact::{RedactedText, redact, redact_text};
 pub use signature::{
-    NamedKey, SignOptions, is_mended_by_signing, require_verified, sign, signing_faults, verify,
-    verify_document,
+    SignOptions, is_repaired_by_signing, require_verified, sign, signing_faults, verify,
 };

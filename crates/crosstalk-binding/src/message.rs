@@ -6,7 +6,7 @@ use crosstalk_envelope::json::{NewThreads, builders_with_ids, report};
 use crosstalk_envelope::reply::{ReceivedIds, answer};
 use crosstalk_envelope::{
     Address, CoreHeader, Diagnostic, Document, ErrorCode, Intent, LineIndex, Migration, Migrator,
-    Reading, Scan, id, lint as style_findings, scan, sort_by_number,
+    Reading, Scan, id, lint as style_findings, scan, scan_bytes, sort_by_number,
 };
 use crosstalk_protocol::agent_user;
 use crosstalk_protocol::compose::infer_intent;
@@ -26,9 +26,12 @@ pub fn parse_reading(word: &str) -> Result<Reading, CrosstalkError> {
     }
 }
 
-/// Finds the envelopes in a text: the object of `crosstalk parse --json`. Bad text gives a report with errors.
-pub fn parse(text: &str, reading: Reading) -> String {
-    to_json(&report(text, &scan(text, reading)))
+/// Finds the envelopes in a text: the object of `crosstalk parse --json`. Bad text, and bytes that are no text, give a report
+/// with errors.
+pub fn parse(text: impl AsRef<[u8]>, reading: Reading) -> String {
+    scan_bytes(text.as_ref(), reading, |text, scan| {
+        to_json(&report(text, scan))
+    })
 }
 
 /// Writes envelopes from JSON, as `crosstalk build` does: one message, a list, or the result of [`parse`]. Messages without
@@ -135,14 +138,15 @@ pub fn migrated_text(document: &Document<'_>, migration: &Migration) -> String {
 }
 
 /// The findings about a text, which is read as a paste: the object of `crosstalk lint --json`.
-pub fn lint(text: &str) -> String {
-    let scan = scan(text, Reading::Paste);
-    let lines = LineIndex::new(text);
-    let mut report = LintReport::default();
-    for finding in report.add_scan(&scan) {
-        report.diagnostics.push(finding_value(&finding, &lines));
-    }
-    NamedForm::new(LINT, &report).to_json()
+pub fn lint(text: impl AsRef<[u8]>) -> String {
+    scan_bytes(text.as_ref(), Reading::Paste, |text, scan| {
+        let lines = LineIndex::new(text);
+        let mut report = LintReport::default();
+        for finding in report.add_scan(scan) {
+            report.diagnostics.push(finding_value(&finding, &lines));
+        }
+        NamedForm::new(LINT, &report).to_json()
+    })
 }
 
 impl LintReport {

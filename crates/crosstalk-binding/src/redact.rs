@@ -2,6 +2,7 @@
 
 use crate::error::CrosstalkError;
 use crate::form::{FoundReport, NamedForm, REDACT, RedactReport, kinds_among};
+use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::{Diagnostic, Document, LineIndex, Reading, scan};
 use crosstalk_protocol::redact as rules;
 use crosstalk_protocol::redact::{FoundPii, Redacted, RedactionRules, redact_envelope};
@@ -12,9 +13,17 @@ use crosstalk_protocol::redact::{FoundPii, Redacted, RedactionRules, redact_enve
 /// If the text is too large, or a signed envelope contains personal data.
 pub fn redact(text: &str) -> Result<String, CrosstalkError> {
     let scan = scan(text, Reading::Paste);
+    let is_too_large = |finding: &&Diagnostic| *finding.rule == rule::PASTE_TOO_LARGE;
+    if let Some(fault) = scan.rejected.iter().find(is_too_large) {
+        return Err(CrosstalkError::of_finding(fault, text));
+    }
     let redacted = redact_text(text, &scan.documents, &RedactionRules::default(), false);
     if let Some(error) = CrosstalkError::of_findings(&redacted.faults, text) {
-        return Err(error);
+        // The help of the rule names an option of the command line.
+        return Err(match error.rule == Some(rule::REDACTION_SIGNED.id) {
+            true => error.help("redact the message before you sign it"),
+            false => error,
+        });
     }
     let shown = redacted.text.clone();
     let report = redacted.report(&LineIndex::new(text), Some(shown), None);

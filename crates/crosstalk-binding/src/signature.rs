@@ -2,12 +2,13 @@
 
 use crate::error::CrosstalkError;
 use crate::form::{NamedForm, VERIFY, VerifyReport};
+use crate::key::public_key;
 use crate::message::{not_one, require_accepted};
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{
     Diagnostic, Document, LineIndex, PrivateKey, PublicKey, Reading, Severity, Signature,
-    Timestamp, authenticate, is_key_id, scan,
+    Timestamp, authenticate, is_key_id, scan, scan_bytes,
 };
 use crosstalk_protocol::rotation::key_block;
 use crosstalk_protocol::{Trust, Verdict, VerifyContext};
@@ -39,7 +40,11 @@ pub fn sign(
         return Err(CrosstalkError::of_rule(&rule::SIG_MALFORMED, message)
             .help("use an id such as alice@example.com, or the did of the key"));
     }
-    let key = PrivateKey::from_pem(private_key_pem.trim())?;
+    let key = PrivateKey::from_pem(private_key_pem.trim()).map_err(|fault| {
+        // The help of the rule is about public keys.
+        let help = "pass the private key as PKCS#8 in PEM, not encrypted";
+        CrosstalkError::from(fault).help(help)
+    })?;
     let scan = scan(text, Reading::Paste);
     require_accepted(text, &scan)?;
     let block = match options.with_key {
@@ -75,7 +80,7 @@ pub fn signing_faults(document: &Document<'_>, replaces: bool) -> Vec<Diagnostic
     let is_fault = |d: &&Diagnostic| {
         d.rule.drops
             || *d.rule == rule::HEADERS_LACKING
-            || (is_of_intent(d) && !is_mended_by_signing(d))
+            || (is_of_intent(d) && !is_repaired_by_signing(d))
     };
     let faults = document.diagnostics().iter().filter(is_fault);
     let mut faults: Vec<Diagnostic> = faults
@@ -96,13 +101,13 @@ pub fn signing_faults(document: &Document<'_>, replaces: bool) -> Vec<Diagnostic
     faults
 }
 
-/// Whether it is about the rules of the intents, which a relay refuses a message for.
+/// Whether it is about the rules of the intents, for which a relay rejects a message.
 fn is_of_intent(finding: &Diagnostic) -> bool {
     finding.severity == Severity::Warning && finding.rule.id.starts_with("INT-")
 }
 
 /// Whether signing repairs the finding: a missing or unreadable signature.
-pub fn is_mended_by_signing(finding: &Diagnostic) -> bool {
+pub fn is_repaired_by_signing(finding: &Diagnostic) -> bool {
     *finding.rule == rule::REVOKE_UNSIGNED || *finding.rule == rule::SIG_MALFORMED
 }
 
@@ -126,40 +131,48 @@ pub fn require_verified(text: &str, signer: &Signer<'_>) -> Result<(), Crosstalk
     }
 }
 
-/// A public key that a caller gives for a key id.
-#[derive(Clone, Debug)]
-pub struct NamedKey {
-    /// The key id.
-    pub id: String,
-    /// The key.
-    pub key: PublicKey,
-}
-
 /// Verifies the one message in a text, which is read as a paste: the object of `crosstalk verify --json`. A message that
 /// can't be read gets a report, too.
 ///
-/// The keys of the id that signed are the only ones that count for it; with several of one id, the best verdict counts. For
-/// any other id, the key is known only if the id is the key (`did:key:…`) or the message brings it (`first-contact`).
+/// `keys` are pairs of a key id and a public key ([`public_key`]). The keys of the id that signed are the only ones that count
+/// for it; with several of one id, the best verdict counts. For any other id, the key is known only if the id is the key
+/// (`did:key:…`) or the message brings it (`first-contact`).
 ///
 /// # Errors
-/// If there are several messages in the text.
-pub fn verify(text: &str, keys: &[NamedKey], at: Timestamp) -> Result<String, CrosstalkError> {
-    let scan = scan(text, Reading::Paste);
-    let is_rejected = scan.rejected.iter().any(|finding| finding.is_error());
-    let lines = LineIndex::new(text);
-    let report = match (scan.documents.as_slice(), is_rejected) {
-        ([document], false) => VerifyReport::from(verify_document(document, keys, at).report())
-            .with_findings(document.diagnostics(), &lines),
-        ([], _) => VerifyReport::refused(&scan.rejected).with_findings(&scan.rejected, &lines),
-        (documents, rejected) => {
-            return Err(not_one(documents.len() + usize::from(rejected)));
-        }
-    };
-    Ok(NamedForm::new(VERIFY, &report).to_json())
+/// If a key can't be read, or there are several messages in the text.
+pub fn verify(
+    text: impl AsRef<[u8]>,
+    keys: &[(String, String)],
+    at: Timestamp,
+) -> Result<String, CrosstalkError> {
+    let read = |(id, key): &(String, String)| Ok((id.clone(), public_key(key)?));
+    let keys: Result<Vec<(String, PublicKey)>, CrosstalkError> = keys.iter().map(read).collect();
+    let keys = keys?;
+    scan_bytes(text.as_ref(), Reading::Paste, |text, scan| {
+        let is_rejected = scan.rejected.iter().any(|finding| finding.is_error());
+        let lines = LineIndex::new(text);
+        let report = match (scan.documents.as_slice(), is_rejected) {
+            ([document], false) => {
+                VerifyReport::from(verify_document(document, &keys, at).report())
+                    .with_findings(document.diagnostics(), &lines)
+            }
+            ([], _) => {
+                VerifyReport::unreadable(&scan.rejected).with_findings(&scan.rejected, &lines)
+            }
+            (documents, rejected) => {
+                return Err(not_one(documents.len() + usize::from(rejected)));
+            }
+        };
+        Ok(NamedForm::new(VERIFY, &report).to_json())
+    })
 }
 
 /// The verdict on one envelope, with keys that a caller gives.
-pub fn verify_document(document: &Document<'_>, keys: &[NamedKey], at: Timestamp) -> Verdict {
+fn verify_document(
+    document: &Document<'_>,
+    keys: &[(String, PublicKey)],
+    at: Timestamp,
+) -> Verdict {
     let context = VerifyContext {
         restore: true,
         ..VerifyContext::at(at)
@@ -169,10 +182,10 @@ pub fn verify_document(document: &Document<'_>, keys: &[NamedKey], at: Timestamp
         Some(Ok(Signature::Signed { pkid, .. })) => Some(pkid),
         _ => None,
     };
-    let given = keys.iter().filter(|named| Some(named.id.as_str()) == pkid);
-    let verdicts = given.map(|named| {
+    let given = keys.iter().filter(|(id, _)| Some(id.as_str()) == pkid);
+    let verdicts = given.map(|(_, key)| {
         let context = VerifyContext {
-            key: Some(&named.key),
+            key: Some(key),
             ..context
         };
         crosstalk_protocol::verify(document, &trust, &context)

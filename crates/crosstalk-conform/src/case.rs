@@ -79,7 +79,10 @@ impl CaseFile {
     }
 
     /// Reads the head alone: the level of a case is known before its input, which may have 64 MiB, is built.
-    pub(crate) fn parse_head(id: &str, bytes: &[u8]) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// The fault of the file.
+    pub fn parse_head(id: &str, bytes: &[u8]) -> Result<Self, String> {
         let mut case = Self::split(id, bytes)?;
         case.sections.clear();
         Ok(case)
@@ -227,6 +230,11 @@ impl CaseFile {
     /// One sentence that says what the case shows.
     pub fn about(&self) -> &str {
         self.get("about")
+    }
+
+    /// The keys of the head, with their values.
+    pub fn head(&self) -> &BTreeMap<String, String> {
+        &self.head
     }
 
     /// The value of a key; empty if the case does not have the key.

@@ -114,6 +114,11 @@ impl CaseQuestion {
         bytes_of(&self.0, key)
     }
 
+    /// The operation and its parameters as one JSON object.
+    pub fn to_json(&self) -> String {
+        Value::Object(self.0.clone()).to_string()
+    }
+
     /// The line that is sent to a program.
     #[cfg(feature = "remote")]
     pub(crate) fn line(&self, id: u64) -> Vec<u8> {

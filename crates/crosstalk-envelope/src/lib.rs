@@ -61,7 +61,7 @@ pub use layout::fence;
 pub use lint::lint;
 pub use migrate::{Defaults, Migration, Migrator};
 pub use order::sort_by_number;
-pub use paste::{Scan, decode, scan};
+pub use paste::{Scan, decode, scan, scan_bytes};
 pub use registry::{ErrorCode, Intent};
 pub use signature::{Signature, is_key_id};
 pub use time::Timestamp;

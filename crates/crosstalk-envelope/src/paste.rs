@@ -68,6 +68,21 @@ pub fn scan(text: &str, reading: Reading) -> Scan<'_> {
     scan
 }
 
+/// [`scan`] for bytes that may not be UTF-8, which is a finding, too. The text is that into which the findings point.
+pub fn scan_bytes<T>(bytes: &[u8], reading: Reading, look: impl FnOnce(&str, &Scan<'_>) -> T) -> T {
+    match decode(bytes) {
+        Ok(text) => look(text, &scan(text, reading)),
+        Err(fault) => {
+            let rejected = vec![fault];
+            let scan = Scan {
+                rejected,
+                ..Scan::default()
+            };
+            look(&String::from_utf8_lossy(bytes), &scan)
+        }
+    }
+}
+
 /// The text of some bytes: UTF-8 (ENV-001), within the limit of a paste (ENV-063).
 ///
 /// # Errors

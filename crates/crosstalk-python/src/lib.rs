@@ -25,18 +25,18 @@ fn raise(py: Python<'_>, error: CrosstalkError) -> PyErr {
 mod _native {
     use crate::raise;
     use crate::text::SourceText;
-    use crosstalk_binding::{self as binding, NamedKey, ReplyOptions, SignOptions};
+    use crosstalk_binding::{self as binding, ReplyOptions, SignOptions};
     use crosstalk_envelope::Timestamp;
     use pyo3::prelude::*;
 
     #[cfg(feature = "conformance")]
     #[pymodule_export]
-    use crate::conformance::{answer, case_counts};
+    use crate::conformance::{case_counts, case_head, judge_case};
 
     #[pyfunction]
     fn parse(py: Python<'_>, text: SourceText, reading: &str) -> PyResult<String> {
         let reading = binding::parse_reading(reading).map_err(|error| raise(py, error))?;
-        Ok(py.detach(|| text.parse(reading)))
+        Ok(py.detach(|| binding::parse(text, reading)))
     }
 
     #[pyfunction]
@@ -76,7 +76,7 @@ mod _native {
 
     #[pyfunction]
     fn lint(py: Python<'_>, text: SourceText) -> String {
-        py.detach(|| text.lint())
+        py.detach(|| binding::lint(text))
     }
 
     #[pyfunction]
@@ -124,13 +124,7 @@ mod _native {
         at: &str,
     ) -> PyResult<String> {
         let at = time(py, at)?;
-        let read = |(id, key): (String, String)| {
-            let key = binding::public_key(&key)?;
-            Ok(NamedKey { id, key })
-        };
-        let keys: Result<Vec<NamedKey>, _> = keys.into_iter().map(read).collect();
-        let keys = keys.map_err(|error| raise(py, error))?;
-        let verdict = py.detach(|| text.verify(&keys, at));
+        let verdict = py.detach(|| binding::verify(text, &keys, at));
         verdict.map_err(|error| raise(py, error))
     }
 

@@ -1,11 +1,11 @@
 //! The operations of `crosstalk-binding` as WebAssembly. `js/src/index.js` gives them the names, types and defaults of JavaScript.
 //!
-//! Texts go in, texts come out: results are JSON texts, which a JavaScript engine reads faster than it builds an object call by
-//! call. A failure is thrown as the JSON text of its facts.
+//! Texts go in, texts come out. Functions that report about any input take it as UTF-8, because a string of JavaScript can hold
+//! halves of surrogate pairs, which are no text (ENV-001). Results are JSON texts, which a JavaScript engine reads faster than it
+//! builds an object call by call. A failure is thrown as the JSON text of its facts.
 
-use crosstalk_binding::{self as binding, CrosstalkError, NamedKey, ReplyOptions, SignOptions};
+use crosstalk_binding::{self as binding, CrosstalkError, ReplyOptions, SignOptions};
 use crosstalk_envelope::Timestamp;
-use serde::Deserialize;
 use serde_json::json;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -34,7 +34,7 @@ const fn time(millis: f64) -> Timestamp {
 
 /// `crosstalk_binding::parse`.
 #[wasm_bindgen]
-pub fn parse(text: &str, reading: &str) -> Thrown<String> {
+pub fn parse(text: &[u8], reading: &str) -> Thrown<String> {
     let reading = binding::parse_reading(reading).map_err(thrown)?;
     Ok(binding::parse(text, reading))
 }
@@ -78,7 +78,7 @@ pub fn migrate(text: &str) -> Thrown<String> {
 
 /// `crosstalk_binding::lint`.
 #[wasm_bindgen]
-pub fn lint(text: &str) -> String {
+pub fn lint(text: &[u8]) -> String {
     binding::lint(text)
 }
 
@@ -121,25 +121,13 @@ pub fn sign(
     binding::sign(text, private_key_pem, options).map_err(thrown)
 }
 
-/// A key as JavaScript gives it.
-#[derive(Deserialize)]
-struct KeyArgument {
-    id: String,
-    key: String,
-}
-
-/// `crosstalk_binding::verify`; the keys are a JSON list of `{id, key}`.
+/// `crosstalk_binding::verify`; the keys are a JSON list of pairs of texts.
 #[wasm_bindgen]
-pub fn verify(text: &str, keys: &str, at: f64) -> Thrown<String> {
-    let keys: Vec<KeyArgument> = serde_json::from_str(keys).map_err(|_| {
+pub fn verify(text: &[u8], keys: &str, at: f64) -> Thrown<String> {
+    let keys: Vec<(String, String)> = serde_json::from_str(keys).map_err(|_| {
         let error = CrosstalkError::usage("`keys` is not a list of keys");
         thrown(error.help("pass objects with the texts `id` and `key`"))
     })?;
-    let keys = keys.into_iter().map(|named| {
-        let key = binding::public_key(&named.key)?;
-        Ok(NamedKey { id: named.id, key })
-    });
-    let keys: Vec<NamedKey> = keys.collect::<Result<_, _>>().map_err(thrown)?;
     binding::verify(text, &keys, time(at)).map_err(thrown)
 }
 

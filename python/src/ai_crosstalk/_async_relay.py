@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from types import TracebackType
 from typing import Any, TypeVar
 
 from . import _exchange as exchange
 from ._exchange import Answer, Client, Endpoint, Fault, InboxFollower, Pause, Request, Response, Steps
-from ._forms import AckState, Acked, Blob, Inbox, InboxEntry, NewMessage, SendResult, StoredMessage, ThreadTree
+from ._forms import Acknowledged, Attachment, InboxPage, InboxMessage, MessageInput, SendResult, RelayMessage, ThreadTree
 
 __all__ = ["AsyncInboxStream", "AsyncRelay"]
 
@@ -23,8 +23,8 @@ HEAD_BYTES = 64 << 10
 class AsyncRelay(Client["Connection"]):
     """`Relay` with awaits. Tasks of one event loop may share it; cancelling a task ends its request.
 
-    A request that failed for now is repeated for up to `retry_for` seconds, with growing pauses and not before `Retry-After`,
-    if repeating is safe. `timeout` bounds each attempt, besides the time that it is told to wait.
+    `timeout` is how many seconds an attempt may take, besides the time that the relay is asked to wait; `retry_for` is for how
+    many seconds a request is tried again. `docs/guide/api.md` has the rules by which the client waits, repeats and reconnects.
     """
 
     async def __aenter__(self) -> AsyncRelay:
@@ -37,7 +37,7 @@ class AsyncRelay(Client["Connection"]):
         # A transport closes in the next round of the event loop, which may be the last one.
         await asyncio.sleep(0)
 
-    async def send(self, message: NewMessage | str | bytes, *, wait: float = 0) -> SendResult:
+    async def send(self, message: MessageInput | str | bytes, *, wait: float = 0) -> SendResult:
         """Sends a message in the form of `build`, or an envelope as text. Returns the receipt, and the answer if one came.
 
         `wait` is for how many seconds to wait for the answer. A message without an id gets one before the first attempt, so that
@@ -45,18 +45,18 @@ class AsyncRelay(Client["Connection"]):
         """
         return await self._run(exchange.send(message, wait, self._endpoint.retry_for))
 
-    async def inbox(self, address: str, *, after: str | None = None, limit: int = 100, wait: float = 0) -> Inbox:
+    async def inbox(self, address: str, *, after: str | None = None, limit: int = 100, wait: float = 0) -> InboxPage:
         """Lists the messages of an address that are not acknowledged, the oldest first.
 
         `after` is the `cursor` of an earlier answer, `wait` for how many seconds to wait until there is a message.
         """
         return await self._run(exchange.inbox(address, after, limit, wait, self._endpoint.retry_for))
 
-    async def acknowledge(self, address: str, ids: Sequence[str], state: AckState = "acknowledged") -> Acked:
-        """Says how far an address is with messages of its inbox. The inbox no longer lists acknowledged ones."""
-        return await self._run(exchange.acknowledge(address, ids, state, self._endpoint.retry_for))
+    async def acknowledge(self, address: str, ids: str | Iterable[str]) -> Acknowledged:
+        """Takes messages out of the inbox of an address: they are done."""
+        return await self._run(exchange.acknowledge(address, ids, self._endpoint.retry_for))
 
-    async def read(self, id: str) -> StoredMessage:
+    async def read(self, id: str) -> RelayMessage:
         """Reads one message."""
         return await self._run(exchange.read(id, self._endpoint.retry_for))
 
@@ -64,7 +64,7 @@ class AsyncRelay(Client["Connection"]):
         """Reads a conversation as a tree."""
         return await self._run(exchange.thread(id, self._endpoint.retry_for))
 
-    async def upload(self, data: bytes) -> Blob:
+    async def upload(self, data: bytes) -> Attachment:
         """Uploads an attachment. Returns its digest, by which messages refer to it, and its size."""
         return await self._run(exchange.upload(data, self._endpoint.retry_for))
 
@@ -96,9 +96,9 @@ class AsyncRelay(Client["Connection"]):
     async def _exchange(self, request: Request) -> Answer:
         deadline = time.monotonic() + self._endpoint.seconds(request)
         try:
-            connection = await self._connection(request, deadline)
+            connection = await self._connection(deadline)
         except (OSError, asyncio.TimeoutError) as fault:
-            return fault_of(fault, was_sent=False)
+            return fault_of(fault)
         is_done = False
         try:
             status, headers = await within(deadline, connection.begin(self._endpoint, request))
@@ -111,11 +111,16 @@ class AsyncRelay(Client["Connection"]):
             # A connection with an unread answer can't be used again, also after a cancellation.
             self._idle.append(connection) if is_done else connection.close()
 
-    async def _connection(self, request: Request, deadline: float) -> Connection:
-        """An idle connection that is still open, or a new one. A request that is not safe to repeat gets a new one."""
-        while self._idle and request.is_repeatable:
+    async def _connection(self, deadline: float) -> Connection:
+        """An idle connection that is still open, or a new one."""
+        while self._idle:
             connection = self._idle.pop()
-            if connection.is_open():
+            try:
+                is_open = await connection.is_open()
+            except BaseException:
+                connection.close()
+                raise
+            if is_open:
                 return connection
             connection.close()
         return await self._connect(deadline)
@@ -126,7 +131,7 @@ class AsyncRelay(Client["Connection"]):
         return Connection(*await within(deadline, opening))
 
 
-class AsyncInboxStream(AsyncIterator[InboxEntry]):
+class AsyncInboxStream(AsyncIterator[InboxMessage]):
     """The messages of an inbox as they come. `close()`, or leaving `async with`, ends it.
 
     Cancelling `anext(stream)` loses nothing: the next call goes on after the last message.
@@ -135,7 +140,7 @@ class AsyncInboxStream(AsyncIterator[InboxEntry]):
     def __init__(self, relay: AsyncRelay, follower: InboxFollower) -> None:
         self._relay = relay
         self._follower = follower
-        self._ready: Iterator[InboxEntry] = iter(())
+        self._ready: Iterator[InboxMessage] = iter(())
         self._connection: Connection | None = None
         self._is_closed = False
 
@@ -147,7 +152,7 @@ class AsyncInboxStream(AsyncIterator[InboxEntry]):
     def __aiter__(self) -> AsyncInboxStream:
         return self
 
-    async def __anext__(self) -> InboxEntry:
+    async def __anext__(self) -> InboxMessage:
         while not self._is_closed:
             message = next(self._ready, None)
             if message is not None:
@@ -221,23 +226,36 @@ class Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._loop = asyncio.get_running_loop()
         self._is_chunked = False
         self._left: int | None = 0
         """Bytes of the body, or of the current chunk; `None` if the end of the connection ends the body."""
         self._is_kept = True
+        self._status = 0
 
     @property
     def is_reusable(self) -> bool:
         """Whether another request can follow the last answer."""
         return self._is_kept
 
-    def is_open(self) -> bool:
-        """Whether the relay has not closed it."""
-        return not self._reader.at_eof() and not self._writer.is_closing()
+    async def is_open(self) -> bool:
+        """Whether it can be used again: the relay has not closed it, and sent nothing that was not asked for."""
+        if self._loop is not asyncio.get_running_loop():
+            return False  # Of an earlier `asyncio.run`.
+        unasked = asyncio.ensure_future(self._reader.read(1))
+        try:
+            # In the first rounds of the event loop, what has come is read from the socket, and `unasked` gets it.
+            for _ in range(3):
+                await asyncio.sleep(0)
+            return not unasked.done() and not self._writer.is_closing()
+        finally:
+            # A fault of the connection is no more to be told than its end.
+            unasked.cancel() or unasked.exception()
 
     def close(self) -> None:
         # Nothing is left to be sent, so there is no reason to wait for the end of TLS.
-        self._writer.transport.abort()
+        if not self._loop.is_closed():
+            self._writer.transport.abort()
 
     async def begin(self, endpoint: Endpoint, request: Request) -> tuple[int, dict[str, str]]:
         """Sends a request and reads the head of the answer."""
@@ -254,6 +272,7 @@ class Connection:
         status, headers = await self._read_head()
         while 100 <= status < 200:
             status, headers = await self._read_head()
+        self._status = status
         self._is_kept = "close" not in headers.get("connection", "").lower()
         self._is_chunked = "chunked" in headers.get("transfer-encoding", "").lower()
         if self._is_chunked or status == 204:
@@ -300,7 +319,7 @@ class Connection:
         body = bytearray()
         while part := await self.read():
             body += part
-            exchange.check_size(request, len(body))
+            exchange.check_size(request, self._status, len(body))
         return bytes(body)
 
     async def _line(self) -> bytes:
@@ -322,5 +341,5 @@ async def within(deadline: float, work: Coroutine[Any, Any, T]) -> T:
     return await asyncio.wait_for(work, max(0.0, deadline - time.monotonic()))
 
 
-def fault_of(fault: BaseException, was_sent: bool = True) -> Fault:
-    return exchange.fault_of(fault, isinstance(fault, (TimeoutError, asyncio.TimeoutError)), was_sent)
+def fault_of(fault: BaseException) -> Fault:
+    return exchange.fault_of(fault, isinstance(fault, (TimeoutError, asyncio.TimeoutError)))

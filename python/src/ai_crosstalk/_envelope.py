@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
-from typing import cast
+from typing import TypeVar, cast
 
 from . import _native
+from ._error import CrosstalkError
 from ._forms import (
     AddressReport,
     Algorithm,
     Envelope,
-    KeyPair,
+    GeneratedKey,
     LintReport,
-    NewMessage,
+    MessageInput,
     ParseReport,
     Reading,
-    Redaction,
+    RedactReport,
     TrustedKey,
-    Verdict,
+    VerifyReport,
 )
 
 __all__ = [
@@ -40,6 +42,27 @@ __all__ = [
 ]
 
 
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def unicode_only(function: F) -> F:
+    """Half of a surrogate pair, which is no Unicode, in an argument is an error of this package."""
+
+    @functools.wraps(function)
+    def checked(*arguments: object, **options: object) -> object:
+        try:
+            return function(*arguments, **options)
+        except UnicodeEncodeError:
+            raise CrosstalkError(
+                "a text has half of a surrogate pair",
+                "E-FORMAT",
+                "ENV-001",
+                "pass the whole text; `errors=\"surrogateescape\"` makes such halves",
+            ) from None
+
+    return cast(F, checked)
+
+
 def parse(text: str | bytes, reading: Reading = "paste") -> ParseReport:
     """Finds the envelopes in a text and reads them. It never raises for bad text: the report has errors.
 
@@ -49,11 +72,13 @@ def parse(text: str | bytes, reading: Reading = "paste") -> ParseReport:
     return cast(ParseReport, json.loads(_native.parse(text, reading)))
 
 
-def build(message: NewMessage | Envelope | Sequence[NewMessage | Envelope] | ParseReport) -> str:
+@unicode_only
+def build(message: MessageInput | Envelope | Sequence[MessageInput | Envelope] | ParseReport) -> str:
     """Writes the envelope of a message, or those of several. Missing thread and message ids are generated."""
     return _native.build(json.dumps(message, ensure_ascii=False))
 
 
+@unicode_only
 def reply(
     text: str | bytes,
     body: str,
@@ -81,7 +106,7 @@ def migrate(text: str | bytes) -> str:
 
 
 def lint(text: str | bytes) -> LintReport:
-    """Lists everything that is to be said about the envelopes of a text."""
+    """Lists the findings about the envelopes of a text."""
     return cast(LintReport, json.loads(_native.lint(text)))
 
 
@@ -95,12 +120,13 @@ def digest(text: str | bytes) -> str:
     return _native.digest(text)
 
 
-def generate_key(algorithm: Algorithm = "ed25519") -> KeyPair:
+def generate_key(algorithm: Algorithm = "ed25519") -> GeneratedKey:
     """Generates a key. Keep `private_key_pem` secret; it is not encrypted."""
     private, public, record, did = _native.generate_key(algorithm)
     return {"private_key_pem": private, "public_key_pem": public, "record": record, "did": did}
 
 
+@unicode_only
 def sign(
     text: str | bytes,
     private_key_pem: str,
@@ -118,14 +144,15 @@ def sign(
     return _native.sign(text, private_key_pem, key_id, with_key, replace, _time(at))
 
 
-def verify(text: str | bytes, *, keys: Iterable[TrustedKey] = (), at: datetime | str | None = None) -> Verdict:
+@unicode_only
+def verify(text: str | bytes, *, keys: Iterable[TrustedKey] = (), at: datetime | str | None = None) -> VerifyReport:
     """Verifies the one message in a text. It raises only for wrong arguments: a bad message gets a verdict.
 
     `keys` are the public keys that the caller trusts, each for a key id. `at` is the time of the check, by default now. Act on
     `envelope` of the verdict: the text that was signed.
     """
     pairs = [(key["id"], key["key"]) for key in keys]
-    return cast(Verdict, json.loads(_native.verify(text, pairs, _time(at))))
+    return cast(VerifyReport, json.loads(_native.verify(text, pairs, _time(at))))
 
 
 def new_id() -> str:
@@ -133,14 +160,15 @@ def new_id() -> str:
     return _native.new_id()
 
 
+@unicode_only
 def parse_address(text: str) -> AddressReport:
-    """The parts of an address, and what is to be said about it. An invalid address has `valid` false."""
+    """The parts of an address, and its findings. An invalid address has `valid` false."""
     return cast(AddressReport, json.loads(_native.parse_address(text)))
 
 
-def redact(text: str | bytes) -> Redaction:
+def redact(text: str | bytes) -> RedactReport:
     """Replaces personal data in a text and in its envelopes by placeholders. A signed envelope with personal data is an error."""
-    return cast(Redaction, json.loads(_native.redact(text)))
+    return cast(RedactReport, json.loads(_native.redact(text)))
 
 
 def _time(at: datetime | str | None) -> str:
@@ -150,4 +178,5 @@ def _time(at: datetime | str | None) -> str:
         at = datetime.now(timezone.utc)
     if at.tzinfo is None:
         raise ValueError("a time needs a time zone: datetime.now(timezone.utc)")
-    return at.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # `strftime` does not fill up a year before 1000.
+    return at.astimezone(timezone.utc).replace(microsecond=0, tzinfo=None).isoformat() + "Z"

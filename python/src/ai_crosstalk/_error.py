@@ -39,6 +39,8 @@ class RelayError(CrosstalkError):
     """The HTTP status; `None` if no answer came."""
     retry_after: int | None
     """After how many seconds the relay may accept the same request."""
+    temporary: bool
+    """Whether another attempt may work."""
 
     def __init__(
         self,
@@ -50,7 +52,9 @@ class RelayError(CrosstalkError):
         *,
         status: int | None = None,
         retry_after: int | None = None,
+        temporary: bool = False,
     ) -> None:
         super().__init__(message, code, rule, help, line)
         self.status = status
         self.retry_after = retry_after
+        self.temporary = temporary

@@ -12,19 +12,19 @@ import math
 import random
 import ssl
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, Union, cast
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
-from ._envelope import build, parse
-from ._error import RelayError
-from ._forms import Acked, Blob, Inbox, InboxEntry, NewMessage, SendResult, StoredMessage, ThreadTree
+from ._envelope import build, unicode_only
+from ._error import CrosstalkError, RelayError
+from ._forms import Acknowledged, Attachment, InboxPage, InboxMessage, MessageInput, SendResult, RelayMessage, ThreadTree
 
 MAX_WAIT_SECONDS = 60
 """How long a relay waits for one request (HTP-014, HTP-038). A longer wait is several requests."""
 MAX_ACK_IDS = 500
-QUIET_SECONDS = 90.0
+QUIET_SECONDS = 75.0
 """How long a stream may be silent: a relay sends something every 30 seconds (HTP-033)."""
 MIN_BYTES_PER_SECOND = 64 << 10
 """An attachment gets more time than other requests: one second for each of these."""
@@ -32,8 +32,13 @@ MESSAGE_BYTES = 8 << 20
 PAGE_BYTES = 32 << 20
 THREAD_BYTES = 64 << 20
 ERROR_BYTES = 1 << 20
-FIRST_PAUSE_SECONDS = 0.1
-MAX_PAUSE_SECONDS = 5.0
+FIRST_PAUSE_SECONDS = 0.25
+MAX_PAUSE_SECONDS = 10.0
+MAX_STREAM_RETRY_AFTER_SECONDS = 300
+"""The longest `Retry-After` that counts for a stream that was open, which waits for its relay as long as it takes."""
+MAX_RETRY_AFTER_DIGITS = 6
+"""A longer time is no pause any more."""
+NO_RELAY = "Check that this is the URL of a relay, and whether a proxy stands before it."
 
 JSON = "application/json"
 
@@ -50,8 +55,6 @@ class Request:
     """The time that it may take besides the timeout of the client."""
     max_bytes: int = PAGE_BYTES
     """The largest answer."""
-    is_repeatable: bool = True
-    """Whether sending it twice has the effect of sending it once."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,6 @@ class Fault:
 
     reason: str
     is_timeout: bool = False
-    was_sent: bool = True
-    """Whether the relay may have got the request."""
     is_final: bool = False
     """Whether it would be the same later."""
 
@@ -101,17 +102,21 @@ class Endpoint:
 
     @classmethod
     def of(cls, url: str, token: str | None, timeout: float, retry_for: float) -> Endpoint:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{url!r} is not the URL of a relay; write https://HOST or http://127.0.0.1:8799")
-        if parts.username is not None or parts.query or parts.fragment:
-            raise ValueError("the URL of a relay has no user, query or fragment; pass the token as token=…")
+        parts = parts_of(url)
+        token = None if token is None else token.strip()
         if token is not None and not (token.isascii() and token.isprintable() and " " not in token and token):
-            raise ValueError("a token is one word of visible ASCII characters")
+            raise CrosstalkError(
+                "The token is empty or has characters that no token has.",
+                "E-PERM",
+                help="Pass the text that `crosstalk token create` printed, or no token.",
+            )
         if not timeout > 0 or not retry_for >= 0:
-            raise ValueError("timeout is more than 0 seconds, and retry_for at least 0")
+            raise CrosstalkError(
+                "`timeout` or `retry_for` is not a number of seconds.",
+                help="Pass a `timeout` of more than 0 seconds, and a `retry_for` of 0 or more.",
+            )
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        return cls(parts.scheme, parts.hostname, port, quote(parts.path.rstrip("/"), safe="/%"), token, timeout, retry_for)
+        return cls(parts.scheme, parts.hostname or "", port, quote(parts.path.rstrip("/"), safe="/%"), token, timeout, retry_for)
 
     @property
     def authority(self) -> str:
@@ -136,6 +141,22 @@ class Endpoint:
         return self.timeout + request.extra_seconds
 
 
+def parts_of(url: str) -> SplitResult:
+    """The parts of the URL of a relay."""
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable or parts.username is not None or parts.query or parts.fragment:
+        raise CrosstalkError(
+            "The URL of the relay is not an http or https URL without user name, query and fragment.",
+            "E-FORMAT",
+            help="Write the URL as in `http://127.0.0.1:8799`, and pass the secret as `token`.",
+        )
+    return parts
+
+
 class Closable(Protocol):
     """A connection."""
 
@@ -154,7 +175,7 @@ class Client(Generic[C]):
         token: str | None = None,
         *,
         timeout: float = 30.0,
-        retry_for: float = 10.0,
+        retry_for: float = 30.0,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self._endpoint = Endpoint.of(url, token, timeout, retry_for)
@@ -171,62 +192,68 @@ class Client(Generic[C]):
             self._idle.pop().close()
 
 
-def fault_of(fault: BaseException, is_timeout: bool, was_sent: bool) -> Fault:
+def fault_of(fault: BaseException, is_timeout: bool) -> Fault:
     """The fault that an exception is."""
     reason = str(fault) or ("timed out" if is_timeout else type(fault).__name__)
-    return Fault(reason, is_timeout, was_sent, isinstance(fault, ssl.SSLCertVerificationError))
+    return Fault(reason, is_timeout, isinstance(fault, ssl.SSLCertVerificationError))
 
 
 # Retries
 
 
-def is_temporary(answer: Answer) -> bool:
-    """Whether the same request may work later."""
-    if isinstance(answer, Fault):
-        return not answer.is_final
-    return answer.status in (408, 429) or answer.status >= 500
+def pause_of(longest: float) -> Pause:
+    """A pause of at most this length, shortened by chance so that clients do not come all at once."""
+    return Pause(longest * random.uniform(0.5, 1.0))
 
 
-def is_refused_whole(answer: Answer) -> bool:
-    """Whether the relay did nothing, so that any request can be sent again."""
-    if isinstance(answer, Fault):
-        return not answer.was_sent
-    return answer.status in (429, 503)
+@dataclass
+class Retries:
+    """When a request is sent again, and for how long."""
 
+    retry_for: float
+    first_pause: float = FIRST_PAUSE_SECONDS
+    failures: int = 0
+    give_up_at: float = math.inf
+    is_for_ever: bool = False
 
-def pause_after(failures: int, retry_after: int | None) -> float:
-    """How long to wait after some failures in a row: longer each time, at random, and not before `Retry-After`."""
-    backoff = min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * (1 << min(failures - 1, 16)))
-    return (retry_after or 0) + backoff * random.uniform(0.5, 1.0)
+    def reset(self) -> None:
+        """Forgets earlier failures."""
+        self.failures = 0
+
+    def pause_after(self, error: RelayError | None) -> Pause:
+        """The pause after an error, or after the end of a stream. An error after which there is no other attempt is raised."""
+        if error is not None and not error.temporary:
+            raise error
+        backoff = pause_of(min(self.first_pause * 2 ** min(self.failures, 16), MAX_PAUSE_SECONDS))
+        retry_after = (error.retry_after if error is not None else None) or 0
+        if self.is_for_ever:
+            retry_after = min(retry_after, MAX_STREAM_RETRY_AFTER_SECONDS)
+        pause = Pause(retry_after + backoff.seconds)
+        now = time.monotonic()
+        if self.failures == 0:
+            self.give_up_at = now + self.retry_for
+        self.failures += 1
+        if error is not None and not self.is_for_ever and now + pause.seconds > self.give_up_at:
+            raise error
+        return pause
 
 
 def attempt(request: Request, retry_for: float) -> Steps[Response]:
-    """Sends a request until it succeeds, as long as repeating is safe and `retry_for` seconds have not passed."""
-    failures = 0
-    give_up_at = math.inf
+    """Sends a request until it succeeds, fails for good, or the time is over. Every request here is safe to repeat."""
+    retries = Retries(retry_for)
     while True:
         answer = yield request
         assert answer is not None
         if isinstance(answer, Response) and answer.status < 300:
             return answer
-        failures += 1
-        error = error_of(answer)
-        now = time.monotonic()
-        if failures == 1:
-            give_up_at = now + retry_for
-        pause = pause_after(failures, error.retry_after)
-        if not is_temporary(answer) or not (request.is_repeatable or is_refused_whole(answer)):
-            raise error
-        if now + pause > give_up_at:
-            raise error
-        yield Pause(pause)
+        yield retries.pause_after(error_of(answer))
 
 
 # Answers
 
 
 def one_line(text: str) -> str:
-    """A text of somebody else, in one line of a bounded length, without control characters."""
+    """Untrusted text, in one line of a bounded length, without control characters."""
     words = " ".join(text[:500].split())
     return "".join(c if c.isprintable() else f"\\u{{{ord(c):X}}}" for c in words)
 
@@ -234,79 +261,100 @@ def one_line(text: str) -> str:
 def error_of(answer: Answer) -> RelayError:
     """The error that an answer is, or why there is none."""
     if isinstance(answer, Fault):
-        code = "E-TIMEOUT" if answer.is_timeout else "E-ROUTE"
-        help = "check the URL, and whether the relay runs: GET /readyz"
-        return RelayError(f"the relay gave no answer: {one_line(answer.reason)}", code, help=help)
-    retry_after = seconds_in(answer.headers.get("retry-after"))
+        if answer.is_timeout:
+            help = "Try again later, or ask the operator of the relay."
+            return RelayError("The relay did not answer in time.", "E-TIMEOUT", help=help, temporary=True)
+        help = "Check the URL, and that the relay runs (`crosstalk serve`)."
+        message = f"The relay cannot be reached: {one_line(answer.reason)}."
+        return RelayError(message, "E-ROUTE", help=help, temporary=not answer.is_final)
+    status = answer.status
+    temporary = status in (408, 429) or status >= 500
     fields = rejection_in(answer.body)
     if fields is None:
-        message = f"the relay answered with the status {answer.status}: {one_line(answer.body[:200].decode(errors='replace'))}"
-        return RelayError(message, status=answer.status, retry_after=retry_after)
+        is_redirection = status < 400
+        return RelayError(
+            "The relay redirects to another URL."
+            if is_redirection
+            else f"The server answered with status {status}, and not as a relay does.",
+            "E-PERM" if status in (401, 403) else "E-ROUTE",
+            help=NO_RELAY,
+            status=status,
+            retry_after=seconds_in(answer.headers.get("retry-after")),
+            temporary=temporary,
+        )
 
     def text(key: str) -> str | None:
         value = fields.get(key)
-        return one_line(value) if isinstance(value, str) else None
+        return one_line(value) or None if isinstance(value, str) else None
 
     line = fields.get("line")
     return RelayError(
-        text("what") or text("reason") or f"the relay answered with the status {answer.status}",
+        text("what") or text("detail") or f"The relay rejected the request with status {status}.",
         text("code"),
         text("rule"),
         text("help"),
-        line if isinstance(line, int) else None,
-        status=answer.status,
-        retry_after=retry_after,
+        line if type(line) is int else None,
+        status=status,
+        retry_after=seconds_in(answer.headers.get("retry-after", str(fields.get("retry_after")))),
+        # 504 says that the deadline of the message has passed, which no attempt changes.
+        temporary=temporary and status != 504,
     )
 
 
 def rejection_in(body: bytes) -> dict[str, Any] | None:
-    """The fields of a rejection, which is JSON or an ERROR envelope (HTP-004)."""
+    """The fields of a rejection (HTP-004)."""
     try:
-        answer = json.loads(body)
-        return cast("dict[str, Any]", answer["error"]) if isinstance(answer["error"], dict) else None
-    except (ValueError, KeyError, TypeError):
-        pass
-    for envelope in parse(body, "strict")["envelopes"]:
-        for block in envelope["meta"]:
-            if block["namespace"] == "error":
-                fields = {entry["key"].lower(): entry["value"] for entry in block["fields"]}
-                what, _, help = envelope["body"].partition("\nWhat to do:")
-                return {**fields, "what": what, "help": help.strip() or None}
-    return None
+        error = json.loads(body)["error"]
+        return cast("dict[str, Any]", error) if isinstance(error["code"], str) else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def seconds_in(value: str | None) -> int | None:
     """A `Retry-After` in seconds."""
-    return int(value) if value is not None and value.isascii() and value.isdigit() and len(value) < 7 else None
+    is_number = value is not None and value.isascii() and value.isdigit() and len(value) <= MAX_RETRY_AFTER_DIGITS
+    return int(value) if value is not None and is_number else None
 
 
-def json_in(response: Response) -> Any:
-    """The JSON of an answer."""
+Form = Mapping[str, Union[type, tuple[type, ...]]]
+
+
+def json_in(body: bytes, form: Form) -> Any:
+    """The JSON object of an answer, which has at least the fields of a form."""
     try:
-        return json.loads(response.body)
-    except ValueError as fault:
-        raise unreadable(response, f"it is not JSON ({fault})") from None
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        raise unreadable("The answer of the relay is not JSON.") from None
+    if not isinstance(value, dict) or not all(isinstance(value.get(key, ...), kind) for key, kind in form.items()):
+        raise unreadable("The answer of the relay lacks what it has to tell.")
+    return value
 
 
-def check_size(request: Request, size: int) -> None:
+def check_size(request: Request, status: int, size: int) -> None:
     """Rejects an answer that is too large."""
-    if size > request.max_bytes:
-        raise RelayError(f"the answer of the relay has more than {request.max_bytes} bytes", "E-TOO-LARGE")
+    max_bytes = request.max_bytes if status < 300 else ERROR_BYTES
+    if size > max_bytes:
+        message = f"The answer of the relay has more than {max_bytes} bytes."
+        raise RelayError(message, "E-TOO-LARGE", help="Ask for less at once.")
 
 
-def unreadable(response: Response, reason: str) -> RelayError:
-    return RelayError(
-        f"the answer of the relay (status {response.status}) can't be read: {reason}",
-        help="check that the URL is that of a relay",
-        status=response.status,
-    )
+def unreadable(message: str) -> RelayError:
+    return RelayError(message, "E-ROUTE", help=NO_RELAY)
 
 
 # Operations
 
 
 def segment(text: str) -> str:
-    return quote(text, safe="")
+    """A text as one segment of a path."""
+    try:
+        # Some servers take these for folders.
+        if text not in ("", ".", ".."):
+            return quote(text, safe="")
+    except UnicodeEncodeError:
+        pass  # Half of a surrogate pair.
+    help = "Pass an id of a message or thread, or the digest of an attachment."
+    raise CrosstalkError("The id or digest is not one that a relay gives.", "E-FORMAT", help=help)
 
 
 def get(path: str, query: Mapping[str, str | int | None] = {}, **options: Any) -> Request:
@@ -315,92 +363,128 @@ def get(path: str, query: Mapping[str, str | int | None] = {}, **options: Any) -
     return Request("GET", path, {"Accept": JSON}, **options)
 
 
-def fetch(request: Request, retry_for: float) -> Steps[Any]:
-    return json_in((yield from attempt(request, retry_for)))
+def fetch(request: Request, form: Form, retry_for: float) -> Steps[Any]:
+    response = yield from attempt(request, retry_for)
+    return json_in(response.body, form)
 
 
-def slice_of(until: float) -> int:
-    """How many seconds the next request may wait."""
-    return max(0, min(MAX_WAIT_SECONDS, math.ceil(until - time.monotonic())))
+class WaitTime:
+    """The time that a caller wants to wait, in parts that a relay grants.
+
+    A part can end early, because the relay stops; so the next one begins after a pause.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        if not 0 <= seconds < math.inf:
+            raise CrosstalkError("`wait` is not a number of seconds.", "E-FORMAT", help="Pass 0 or more seconds.")
+        self._until = time.monotonic() + seconds
+
+    def seconds_left(self) -> float:
+        return max(0.0, self._until - time.monotonic())
+
+    def next_seconds(self) -> int:
+        """How many seconds the next request may wait."""
+        return min(MAX_WAIT_SECONDS, math.ceil(self.seconds_left()))
+
+    def is_over(self) -> bool:
+        return self.next_seconds() == 0
 
 
-def send(message: NewMessage | str | bytes, wait: float, retry_for: float) -> Steps[SendResult]:
+@unicode_only
+def utf8(text: str) -> bytes:
+    return text.encode()
+
+
+def send(message: MessageInput | str | bytes, wait: float, retry_for: float) -> Steps[SendResult]:
     # `build` generates missing ids, so every attempt sends the same message. A text without an id is known by its digest
     # (HTP-012).
     text = build(message) if isinstance(message, Mapping) else message
-    body = text.encode() if isinstance(text, str) else text
-    until = time.monotonic() + wait
+    body = utf8(text) if isinstance(text, str) else text
+    waiting = WaitTime(wait)
+    accepted: SendResult | None = None
     while True:
-        seconds = slice_of(until)
+        seconds = waiting.next_seconds()
         headers = {"Content-Type": "text/plain; charset=utf-8", "Accept": JSON}
         if seconds > 0:
             headers["Prefer"] = f"wait={seconds}"
         request = Request("POST", "/crosstalk/receive", headers, body, seconds, MESSAGE_BYTES)
-        response = yield from attempt(request, retry_for)
-        result = cast(SendResult, json_in(response))
-        has_waited = "preference-applied" in response.headers
-        # Only some intents wait, and the relay says whether it did (HTP-014).
-        if result["answer"] is not None or not has_waited or time.monotonic() >= until:
-            return result
+        try:
+            # Once the relay has the message, nothing is tried for longer than the caller waits.
+            limit = retry_for if accepted is None else min(retry_for, waiting.seconds_left())
+            response = yield from attempt(request, limit)
+        except RelayError as error:
+            # The relay has the message: an interruption only makes the wait longer.
+            if accepted is None or not error.temporary:
+                raise
+            if waiting.is_over():
+                return accepted
+        else:
+            form: Form = {"ack": dict, "answer": (dict, type(None))}
+            accepted = cast(SendResult, json_in(response.body, form))
+            has_waited = "preference-applied" in response.headers
+            # Only some intents wait, and the relay says whether it did (HTP-014).
+            if accepted["answer"] is not None or not has_waited or waiting.is_over():
+                return accepted
+        yield pause_of(FIRST_PAUSE_SECONDS)
 
 
-def inbox(address: str, after: str | None, limit: int, wait: float, retry_for: float) -> Steps[Inbox]:
-    until = time.monotonic() + wait
+def inbox(address: str, after: str | None, limit: int, wait: float, retry_for: float) -> Steps[InboxPage]:
+    waiting = WaitTime(wait)
     while True:
-        seconds = slice_of(until)
+        seconds = waiting.next_seconds()
         query = {"for": address, "after": after, "limit": limit, "wait": seconds or None}
-        page: Inbox = yield from fetch(get("/crosstalk/inbox", query, extra_seconds=seconds), retry_for)
-        if page["messages"] or time.monotonic() >= until:
+        request = get("/crosstalk/inbox", query, extra_seconds=seconds)
+        page: InboxPage = yield from fetch(request, {"messages": list, "cursor": str}, retry_for)
+        if page["messages"] or waiting.is_over():
             return page
-        after = page["cursor"]
+        yield pause_of(FIRST_PAUSE_SECONDS)
 
 
-def acknowledge(address: str, ids: Sequence[str], state: str, retry_for: float) -> Steps[Acked]:
-    if isinstance(ids, str):
-        raise TypeError("ids is a list of message ids, not one text")
-    whole: Acked = {"changed": [], "unknown": []}
-    for start in range(0, len(ids), MAX_ACK_IDS):
-        some = list(ids[start : start + MAX_ACK_IDS])
-        body = json.dumps({"for": address, "ids": some, "state": state}).encode()
+def acknowledge(address: str, ids: str | Iterable[str], retry_for: float) -> Steps[Acknowledged]:
+    all_ids = [ids] if isinstance(ids, str) else list(ids)
+    whole: Acknowledged = {"changed": [], "unknown": []}
+    for start in range(0, len(all_ids), MAX_ACK_IDS):
+        body = json.dumps({"for": address, "ids": all_ids[start : start + MAX_ACK_IDS]}).encode()
         headers = {"Content-Type": JSON, "Accept": JSON}
-        # A failure that is reported twice counts as two attempts (HTP-036).
-        is_repeatable = state in ("read", "acknowledged")
-        request = Request("POST", "/crosstalk/ack", headers, body, is_repeatable=is_repeatable)
-        part: Acked = yield from fetch(request, retry_for)
+        request = Request("POST", "/crosstalk/ack", headers, body)
+        part: Acknowledged = yield from fetch(request, {"changed": list, "unknown": list}, retry_for)
         whole["changed"] += part["changed"]
         whole["unknown"] += part["unknown"]
     return whole
 
 
-def read(id: str, retry_for: float) -> Steps[StoredMessage]:
+def read(id: str, retry_for: float) -> Steps[RelayMessage]:
     request = get(f"/crosstalk/messages/{segment(id)}", max_bytes=MESSAGE_BYTES)
-    return cast(StoredMessage, (yield from fetch(request, retry_for)))
+    return cast(RelayMessage, (yield from fetch(request, {"id": str}, retry_for)))
 
 
 def thread(id: str, retry_for: float) -> Steps[ThreadTree]:
     request = get(f"/crosstalk/threads/{segment(id)}", max_bytes=THREAD_BYTES)
-    return cast(ThreadTree, (yield from fetch(request, retry_for)))
+    return cast(ThreadTree, (yield from fetch(request, {"thread": dict, "messages": list}, retry_for)))
 
 
 def digest_of(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def upload(data: bytes, retry_for: float) -> Steps[Blob]:
+def upload(data: bytes, retry_for: float) -> Steps[Attachment]:
     headers = {"Content-Type": "application/octet-stream", "Accept": JSON}
     seconds = len(data) / MIN_BYTES_PER_SECOND
     request = Request("PUT", f"/crosstalk/blobs/{segment(digest_of(data))}", headers, data, seconds)
-    return cast(Blob, (yield from fetch(request, retry_for)))
+    return cast(Attachment, (yield from fetch(request, {"digest": str, "size": int}, retry_for)))
 
 
 def download(digest: str, max_bytes: int, retry_for: float) -> Steps[bytes]:
+    if not isinstance(max_bytes, int) or max_bytes < 0:
+        raise CrosstalkError("`max_bytes` is not a number of bytes.", help="Pass a whole number of 0 or more.")
     seconds = max_bytes / MIN_BYTES_PER_SECOND
     # An error is JSON, whatever the limit for the attachment is.
     path = f"/crosstalk/blobs/{segment(digest)}"
     accept = {"Accept": "application/octet-stream, application/json"}
     response = yield from attempt(Request("GET", path, accept, None, seconds, max_bytes), retry_for)
     if digest_of(response.body) != digest:
-        raise unreadable(response, "its bytes do not have the digest that was asked for")
+        help = "Ask the sender to upload the attachment again."
+        raise RelayError("The bytes that the relay sent do not have this digest.", "E-FORMAT", help=help)
     return response.body
 
 
@@ -408,32 +492,20 @@ def download(digest: str, max_bytes: int, retry_for: float) -> Steps[bytes]:
 
 
 @dataclass
-class EventReader:
-    """Server-sent events out of bytes, however they are cut."""
+class Event:
+    """A server-sent event."""
 
-    rest: bytearray = field(default_factory=bytearray)
-    kind: str = ""
+    kind: str = "message"
     id: str | None = None
     data: list[str] = field(default_factory=list)
-    data_size: int = 0
+    retry: int | None = None
 
-    def events(self, chunk: bytes) -> list[tuple[str, str | None, str]]:
-        """The kind, the id and the data of each event that these bytes complete."""
-        self.rest += chunk
-        *lines, self.rest = self.rest.split(b"\n")
-        events = []
-        for raw in lines:
-            line = raw.decode(errors="replace").removesuffix("\r")
-            if line:
-                self._field(line)
-            elif self.data or self.id is not None:
-                events.append((self.kind or "message", self.id, "\n".join(self.data)))
-                self.kind, self.id, self.data, self.data_size = "", None, [], 0
-        if len(self.rest) + self.data_size > MESSAGE_BYTES:
-            raise RelayError("the relay sent an event that is too large", help="check that the URL is that of a relay")
-        return events
+    @property
+    def is_empty(self) -> bool:
+        return not self.data and self.id is None and self.retry is None
 
-    def _field(self, line: str) -> None:
+    def add(self, line: str) -> None:
+        """Adds a field."""
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if name == "event":
@@ -442,7 +514,40 @@ class EventReader:
             self.id = value
         elif name == "data":
             self.data.append(value)
-            self.data_size += len(value)
+        elif name == "retry" and value.isascii() and value.isdigit() and len(value) < 10:
+            self.retry = int(value)
+
+
+class EventReader:
+    """Server-sent events out of bytes, however they are cut."""
+
+    def __init__(self) -> None:
+        self._line: list[bytes] = []
+        """The parts of a line whose end has not come; they are joined once."""
+        self._event = Event()
+        self._size = 0
+
+    def events(self, chunk: bytes) -> list[Event]:
+        """The events that these bytes complete."""
+        events = []
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            self._size += len(end)
+            line = b"".join([*self._line, end]).decode(errors="replace").removesuffix("\r")
+            self._line.clear()
+            if line:
+                self._event.add(line)
+                continue
+            if not self._event.is_empty:
+                events.append(self._event)
+            self._event, self._size = Event(), 0
+        self._line.append(rest)
+        # An event of many short lines costs more than its bytes.
+        self._size += len(rest) + len(ends)
+        if self._size > MESSAGE_BYTES:
+            help = "Read this inbox page by page, with a small `limit`."
+            raise RelayError("The relay sent an event that is too large.", "E-TOO-LARGE", help=help)
+        return events
 
 
 class InboxFollower:
@@ -451,56 +556,40 @@ class InboxFollower:
     def __init__(self, address: str, after: str | None, retry_for: float) -> None:
         self.cursor = after
         self._address = address
-        self._retry_for = retry_for
-        self._failures = 0
-        self._give_up_at = math.inf
-        self._was_open = False
+        self._retries = Retries(retry_for)
 
     def request(self) -> Request:
         """The request that goes on after the last message that was given out."""
         self._events = EventReader()
-        query = {"for": self._address, "after": self.cursor}
-        request = get("/crosstalk/inbox", query)
-        return Request("GET", request.path, {"Accept": "text/event-stream"}, max_bytes=ERROR_BYTES)
+        path = get("/crosstalk/inbox", {"for": self._address, "after": self.cursor}).path
+        # The second is for a rejection.
+        return Request("GET", path, {"Accept": f"text/event-stream, {JSON};q=0.1"}, max_bytes=ERROR_BYTES)
 
     def opened(self, status: int, headers: Mapping[str, str]) -> bool:
         """Whether the relay answers with events."""
         is_open = status == 200 and headers.get("content-type", "").startswith("text/event-stream")
-        self._was_open |= is_open
+        if is_open:
+            # A stream that was never open may have the wrong URL. One that was open waits for its relay as long as it takes.
+            self._retries.is_for_ever = True
         return is_open
 
-    def messages(self, chunk: bytes) -> Iterator[InboxEntry]:
+    def messages(self, chunk: bytes) -> Iterator[InboxMessage]:
         """The messages that these bytes complete."""
-        for kind, id, data in self._events.events(chunk):
-            self._failures = 0
-            if kind != "message" or not data:
-                self.cursor = id or self.cursor
+        for event in self._events.events(chunk):
+            if event.retry is not None:
+                # A shorter pause than ours would be a flood.
+                self._retries.first_pause = max(event.retry / 1000, FIRST_PAUSE_SECONDS)
+            data = "\n".join(event.data)
+            if event.kind != "message" or not data:
+                self.cursor = event.id or self.cursor
                 continue
-            try:
-                message = cast(InboxEntry, json.loads(data))
-            except ValueError as fault:
-                raise RelayError(f"the relay sent an event that is not JSON ({fault})") from None
-            self.cursor = id or self.cursor
+            message = cast(InboxMessage, json_in(data.encode(), {"id": str}))
+            self._retries.reset()
+            self.cursor = event.id or self.cursor
             yield message
 
     def pause(self, answer: Answer | None) -> float:
-        """How long to wait before the next connection, after an answer without events or, with `None`, the end of one.
-
-        A rejection is final. A relay that never answered is given up after `retry_for` seconds; one that did is not.
-        """
-        self._failures += 1
-        if answer is None:
-            return pause_after(self._failures, None)
+        """How long to wait before the next connection, after an answer without events or, with `None`, the end of one."""
         if isinstance(answer, Response) and answer.status < 300:
-            raise unreadable(answer, "it is not a stream of events")
-        error = error_of(answer)
-        if not is_temporary(answer):
-            raise error
-        pause = pause_after(self._failures, error.retry_after)
-        if not self._was_open:
-            now = time.monotonic()
-            if self._failures == 1:
-                self._give_up_at = now + self._retry_for
-            if now + pause > self._give_up_at:
-                raise error
-        return pause
+            raise unreadable("The answer of the relay is not a stream of events.")
+        return self._retries.pause_after(None if answer is None else error_of(answer)).seconds

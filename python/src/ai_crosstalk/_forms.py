@@ -6,44 +6,43 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict, Union
 
 __all__ = [
-    "AckState",
-    "Acked",
+    "Acknowledged",
     "AddressFinding",
     "AddressReport",
     "Algorithm",
-    "Blob",
+    "Attachment",
     "Envelope",
     "Field",
     "Finding",
     "FindingCounts",
+    "GeneratedKey",
     "Header",
-    "Inbox",
-    "InboxEntry",
+    "InboxMessage",
+    "InboxPage",
     "Intent",
     "KeyChange",
-    "KeyPair",
     "LintReport",
+    "MessageInput",
     "MetaBlock",
-    "NewMessage",
     "ParseReport",
     "PersonalData",
     "Reading",
     "ReceivedEnvelope",
-    "Redaction",
+    "RedactReport",
+    "RelayMessage",
     "SendResult",
     "Severity",
-    "StoredMessage",
-    "Thread",
-    "ThreadNode",
+    "ThreadMessage",
+    "ThreadSummary",
     "ThreadTree",
     "TrustedKey",
     "Verdict",
+    "VerifyReport",
 ]
 
 Reading = Literal["strict", "paste"]
 Algorithm = Literal["ed25519", "secp256r1"]
 Severity = Literal["error", "warning", "repair", "note"]
-AckState = Literal["read", "acknowledged", "retrying", "failed"]
 
 
 class Finding(TypedDict):
@@ -129,7 +128,7 @@ class _NeededOfMessage(TypedDict):
     receiver: str
 
 
-class NewMessage(_NeededOfMessage, total=False):
+class MessageInput(_NeededOfMessage, total=False):
     """A message for `build` and `send`. Missing ids are generated."""
 
     version: Literal["v1"]
@@ -195,7 +194,7 @@ class AddressReport(TypedDict):
     diagnostics: list[AddressFinding]
 
 
-class KeyPair(TypedDict):
+class GeneratedKey(TypedDict):
     """A new key. `record` is its public part in one line, `did` its did:key id."""
 
     private_key_pem: str
@@ -218,13 +217,16 @@ class KeyChange(TypedDict):
     offered: str
 
 
-class Verdict(TypedDict):
+Verdict = Literal[
+    "verified", "first-contact", "unbound", "unsigned", "unknown-key", "damaged", "not-verified", "revoked"
+]
+
+
+class VerifyReport(TypedDict):
     """crosstalk.verify/1: the result of `verify` for one envelope. Act on `envelope`, the text that was signed."""
 
     schema: Literal["crosstalk.verify/1"]
-    verdict: Literal[
-        "verified", "first-contact", "unbound", "unsigned", "unknown-key", "damaged", "not-verified", "revoked"
-    ]
+    verdict: Verdict
     body: Literal["intact", "reflowed", "truncated", "altered", None]
     lines: list[int]
     after: int | None
@@ -258,7 +260,7 @@ class PersonalData(TypedDict):
     placeholder: str
 
 
-class Redaction(TypedDict):
+class RedactReport(TypedDict):
     """crosstalk.redact/1: the result of `redact`."""
 
     schema: Literal["crosstalk.redact/1"]
@@ -286,7 +288,7 @@ _Stored = TypedDict(
 _History = TypedDict("_History", {"history": list[str], "withheld": int}, total=False)
 
 
-class InboxEntry(_Stored, _History):
+class InboxMessage(_Stored, _History):
     """A message in an inbox."""
 
     state: str
@@ -298,25 +300,25 @@ class _Progress(TypedDict, total=False):
     attempt: int
 
 
-class StoredMessage(_Stored, _History, _Progress):
+class RelayMessage(_Stored, _History, _Progress):
     """A message that a relay has."""
 
 
-class Inbox(TypedDict):
+class InboxPage(TypedDict):
     """Messages of an inbox, the oldest first. `cursor` stands after the last one."""
 
-    messages: list[InboxEntry]
+    messages: list[InboxMessage]
     cursor: str
 
 
-class Acked(TypedDict):
+class Acknowledged(TypedDict):
     """Ids whose messages have the state now, and ids that are not in this inbox."""
 
     changed: list[str]
     unknown: list[str]
 
 
-class Thread(TypedDict):
+class ThreadSummary(TypedDict):
     """A conversation."""
 
     id: str
@@ -327,21 +329,21 @@ class Thread(TypedDict):
     updated_at: str
 
 
-class ThreadNode(StoredMessage):
+class ThreadMessage(RelayMessage):
     """A message of a thread with its answers."""
 
-    answers: list[ThreadNode]
+    answers: list[ThreadMessage]
 
 
 class ThreadTree(TypedDict):
     """A conversation as a tree. `more` says that it has more messages than fit into one answer."""
 
-    thread: Thread
-    messages: list[ThreadNode]
+    thread: ThreadSummary
+    messages: list[ThreadMessage]
     more: bool
 
 
-class Blob(TypedDict):
+class Attachment(TypedDict):
     """An attachment that a relay has."""
 
     digest: str

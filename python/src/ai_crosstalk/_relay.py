@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import http.client
+import io
 import selectors
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from . import _exchange as exchange
 from ._exchange import Answer, Client, Fault, InboxFollower, Pause, Request, Response, Steps
-from ._forms import AckState, Acked, Blob, Inbox, InboxEntry, NewMessage, SendResult, StoredMessage, ThreadTree
+from ._forms import Acknowledged, Attachment, InboxPage, InboxMessage, MessageInput, SendResult, RelayMessage, ThreadTree
 
 __all__ = ["InboxStream", "Relay"]
 
@@ -24,8 +25,8 @@ READ_BYTES = 64 << 10
 class Relay(Client[http.client.HTTPConnection]):
     """A client of one relay. Threads may share it.
 
-    A request that failed for now is repeated for up to `retry_for` seconds, with growing pauses and not before `Retry-After`,
-    if repeating is safe. `timeout` bounds each attempt, besides the time that it is told to wait.
+    `timeout` is how many seconds an attempt may take, besides the time that the relay is asked to wait; `retry_for` is for how
+    many seconds a request is tried again. `docs/guide/api.md` has the rules by which the client waits, repeats and reconnects.
     """
 
     def __enter__(self) -> Relay:
@@ -34,7 +35,7 @@ class Relay(Client[http.client.HTTPConnection]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def send(self, message: NewMessage | str | bytes, *, wait: float = 0) -> SendResult:
+    def send(self, message: MessageInput | str | bytes, *, wait: float = 0) -> SendResult:
         """Sends a message in the form of `build`, or an envelope as text. Returns the receipt, and the answer if one came.
 
         `wait` is for how many seconds to wait for the answer. A message without an id gets one before the first attempt, so that
@@ -42,18 +43,18 @@ class Relay(Client[http.client.HTTPConnection]):
         """
         return self._run(exchange.send(message, wait, self._endpoint.retry_for))
 
-    def inbox(self, address: str, *, after: str | None = None, limit: int = 100, wait: float = 0) -> Inbox:
+    def inbox(self, address: str, *, after: str | None = None, limit: int = 100, wait: float = 0) -> InboxPage:
         """Lists the messages of an address that are not acknowledged, the oldest first.
 
         `after` is the `cursor` of an earlier answer, `wait` for how many seconds to wait until there is a message.
         """
         return self._run(exchange.inbox(address, after, limit, wait, self._endpoint.retry_for))
 
-    def acknowledge(self, address: str, ids: Sequence[str], state: AckState = "acknowledged") -> Acked:
-        """Says how far an address is with messages of its inbox. The inbox no longer lists acknowledged ones."""
-        return self._run(exchange.acknowledge(address, ids, state, self._endpoint.retry_for))
+    def acknowledge(self, address: str, ids: str | Iterable[str]) -> Acknowledged:
+        """Takes messages out of the inbox of an address: they are done."""
+        return self._run(exchange.acknowledge(address, ids, self._endpoint.retry_for))
 
-    def read(self, id: str) -> StoredMessage:
+    def read(self, id: str) -> RelayMessage:
         """Reads one message."""
         return self._run(exchange.read(id, self._endpoint.retry_for))
 
@@ -61,7 +62,7 @@ class Relay(Client[http.client.HTTPConnection]):
         """Reads a conversation as a tree."""
         return self._run(exchange.thread(id, self._endpoint.retry_for))
 
-    def upload(self, data: bytes) -> Blob:
+    def upload(self, data: bytes) -> Attachment:
         """Uploads an attachment. Returns its digest, by which messages refer to it, and its size."""
         return self._run(exchange.upload(data, self._endpoint.retry_for))
 
@@ -93,13 +94,13 @@ class Relay(Client[http.client.HTTPConnection]):
     def _exchange(self, request: Request) -> Answer:
         deadline = time.monotonic() + self._endpoint.seconds(request)
         try:
-            connection = self._connection(request, deadline)
+            connection = self._connection(deadline)
         except OSError as fault:
-            return fault_of(fault, was_sent=False)
+            return fault_of(fault)
         is_done = False
         try:
             answer = self._begin(connection, request, deadline)
-            response = Response(answer.status, headers_of(answer), read_body(connection, answer, request, deadline))
+            response = Response(answer.status, headers_of(answer), read_body(answer, request))
             is_done = not answer.will_close
             return response
         except (OSError, http.client.HTTPException) as fault:
@@ -108,9 +109,9 @@ class Relay(Client[http.client.HTTPConnection]):
             # A connection with an unread answer can't be used again, also after KeyboardInterrupt.
             self._idle.append(connection) if is_done else connection.close()
 
-    def _connection(self, request: Request, deadline: float) -> http.client.HTTPConnection:
-        """An idle connection that is still open, or a new one. A request that is not safe to repeat gets a new one."""
-        while request.is_repeatable:
+    def _connection(self, deadline: float) -> http.client.HTTPConnection:
+        """An idle connection that is still open, or a new one."""
+        while True:
             try:
                 connection = self._idle.pop()
             except IndexError:
@@ -128,29 +129,86 @@ class Relay(Client[http.client.HTTPConnection]):
         else:
             connection = http.client.HTTPConnection(host, port, timeout=seconds)
         connection.connect()
+        connection.sock = cast(Any, TimedSocket(connection.sock, deadline))
         return connection
 
     def _begin(
         self, connection: http.client.HTTPConnection, request: Request, deadline: float
     ) -> http.client.HTTPResponse:
         """Sends a request and reads the head of the answer."""
-        set_timeout(connection, left(deadline))
+        set_deadline(connection, deadline)
         headers = {"Host": self._endpoint.authority, **self._endpoint.headers(request)}
         try:
             connection.request(request.method, self._endpoint.target(request), request.body, headers)
         except (BrokenPipeError, ConnectionResetError):
             pass  # The relay may have answered before it read everything.
-        set_timeout(connection, left(deadline))
         return connection.getresponse()
 
 
-class InboxStream(Iterator[InboxEntry]):
+class TimedSocket:
+    """A socket with a time limit for a whole exchange. That of the library would begin anew with each part that comes."""
+
+    def __init__(self, inner: socket.socket, deadline: float) -> None:
+        self.deadline = deadline
+        self._inner = inner
+        self._files = 0
+        self._is_closed = False
+
+    def sendall(self, data: bytes) -> None:
+        self._inner.settimeout(left(self.deadline))
+        self._inner.sendall(data)
+
+    def receive(self, buffer: memoryview) -> int:
+        self._inner.settimeout(left(self.deadline))
+        return self._inner.recv_into(buffer)
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """The bytes of one answer."""
+        self._files += 1
+        return io.BufferedReader(TimedFile(self))
+
+    def fileno(self) -> int:
+        return self._inner.fileno()
+
+    def shutdown(self, how: int) -> None:
+        self._inner.shutdown(how)
+
+    def close(self) -> None:
+        """Closes it when the last file is closed: the library closes it before it has read the answer."""
+        self._is_closed = True
+        self.release(0)
+
+    def release(self, files: int) -> None:
+        self._files -= files
+        if self._is_closed and self._files == 0:
+            self._inner.close()
+
+
+class TimedFile(io.RawIOBase):
+    """What comes from a socket."""
+
+    def __init__(self, source: TimedSocket) -> None:
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._source.receive(memoryview(buffer))
+
+    def close(self) -> None:
+        if not self.closed:
+            self._source.release(1)
+        super().close()
+
+
+class InboxStream(Iterator[InboxMessage]):
     """The messages of an inbox as they come. `close()`, also from another thread, ends it."""
 
     def __init__(self, relay: Relay, follower: InboxFollower) -> None:
         self._relay = relay
         self._follower = follower
-        self._socket: socket.socket | None = None
+        self._socket: TimedSocket | None = None
         self._closed = threading.Event()
         self._messages = self._follow()
 
@@ -162,7 +220,7 @@ class InboxStream(Iterator[InboxEntry]):
     def __iter__(self) -> InboxStream:
         return self
 
-    def __next__(self) -> InboxEntry:
+    def __next__(self) -> InboxMessage:
         return next(self._messages)
 
     def __enter__(self) -> InboxStream:
@@ -180,7 +238,7 @@ class InboxStream(Iterator[InboxEntry]):
             except OSError:
                 pass  # It is closed already.
 
-    def _follow(self) -> Iterator[InboxEntry]:
+    def _follow(self) -> Iterator[InboxMessage]:
         while not self._closed.is_set():
             answer: Answer | None = None
             connection: http.client.HTTPConnection | None = None
@@ -188,14 +246,17 @@ class InboxStream(Iterator[InboxEntry]):
                 request = self._follower.request()
                 deadline = time.monotonic() + self._relay._endpoint.seconds(request)
                 connection = self._relay._connect(deadline)
-                self._socket = connection.sock
+                self._socket = cast(TimedSocket, connection.sock)
                 response = self._relay._begin(connection, request, deadline)
                 if self._follower.opened(response.status, headers_of(response)):
-                    self._socket.settimeout(exchange.QUIET_SECONDS)
-                    while not self._closed.is_set() and (chunk := response.read1(READ_BYTES)):
+                    while not self._closed.is_set():
+                        self._socket.deadline = time.monotonic() + exchange.QUIET_SECONDS
+                        chunk = response.read1(READ_BYTES)
+                        if not chunk:
+                            break
                         yield from self._follower.messages(chunk)
                 else:
-                    body = read_body(connection, response, request, deadline)
+                    body = read_body(response, request)
                     answer = Response(response.status, headers_of(response), body)
             except (OSError, http.client.HTTPException) as fault:
                 answer = fault_of(fault)
@@ -223,31 +284,26 @@ def left(deadline: float) -> float:
     return seconds
 
 
-def set_timeout(connection: http.client.HTTPConnection, seconds: float) -> None:
-    if connection.sock is not None:
-        connection.sock.settimeout(seconds)
+def set_deadline(connection: http.client.HTTPConnection, deadline: float) -> None:
+    sock: TimedSocket | None = cast(Any, connection.sock)
+    if sock is not None:
+        sock.deadline = deadline
 
 
-def fault_of(fault: Exception, was_sent: bool = True) -> Fault:
-    return exchange.fault_of(fault, isinstance(fault, TimeoutError), was_sent)
+def fault_of(fault: Exception) -> Fault:
+    return exchange.fault_of(fault, isinstance(fault, TimeoutError))
 
 
 def headers_of(answer: http.client.HTTPResponse) -> dict[str, str]:
     return {name.lower(): value for name, value in answer.getheaders()}
 
 
-def read_body(
-    connection: http.client.HTTPConnection, answer: http.client.HTTPResponse, request: Request, deadline: float
-) -> bytes:
+def read_body(answer: http.client.HTTPResponse, request: Request) -> bytes:
     """Reads the whole body, at most as much as the request allows."""
     body = bytearray()
-    while True:
-        set_timeout(connection, left(deadline))
-        part = answer.read1(READ_BYTES)
-        if not part:
-            break
+    while part := answer.read1(READ_BYTES):
         body += part
-        exchange.check_size(request, len(body))
+        exchange.check_size(request, answer.status, len(body))
     if answer.length:
         raise http.client.IncompleteRead(bytes(body), answer.length)
     answer.close()

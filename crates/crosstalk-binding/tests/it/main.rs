@@ -7,7 +7,7 @@
 )]
 
 use crosstalk_binding::{
-    CrosstalkError, NamedKey, ReplyOptions, SignOptions, build, canonical, digest, format,
+    CrosstalkError, GeneratedKey, ReplyOptions, SignOptions, build, canonical, digest, format,
     generate_key, lint, migrate, new_id, parse, parse_address, parse_reading, public_key, redact,
     reply, sign, verify,
 };
@@ -149,7 +149,7 @@ fn texts_are_formatted_and_migrated() {
 
 #[test]
 fn lint_counts_the_findings() {
-    let report = read(&lint(&OLD.replace("user:", "User :")));
+    let report = read(&lint(OLD.replace("user:", "User :")));
     assert_eq!(report["schema"], "crosstalk.lint/1");
     assert_eq!(report["envelopes"], 1);
     let counted: u64 = report["counts"]
@@ -178,76 +178,138 @@ fn only_strict_envelopes_have_a_canonical_form() {
     );
 }
 
+const ALICE: &str = "alice@example.com";
+
+/// A key of an algorithm, and a message that it signed for [`ALICE`].
+fn signed_by(algorithm: Option<&str>) -> (GeneratedKey, String) {
+    let key = generate_key(algorithm).unwrap();
+    let signed = sign(REQUEST, &key.private_key_pem, options(ALICE)).unwrap();
+    (key, signed)
+}
+
+/// The report on a text, with public keys for their ids.
+fn report(keys: &[(&str, &str)], text: &str) -> Value {
+    let own = |(id, key): &(&str, &str)| ((*id).to_owned(), (*key).to_owned());
+    let keys: Vec<(String, String)> = keys.iter().map(own).collect();
+    read(&verify(text, &keys, now()).unwrap())
+}
+
 #[test]
-fn signed_messages_verify_with_the_key_of_their_id() {
+fn signed_message_verifies_with_the_key_of_its_id() {
     for algorithm in [None, Some("ed25519"), Some("secp256r1")] {
-        let key = generate_key(algorithm).unwrap();
-        let signed = sign(REQUEST, &key.private_key_pem, options("alice@example.com")).unwrap();
-        let report = |keys: &[(&str, &str)], text: &str| {
-            let keys: Vec<NamedKey> = keys
-                .iter()
-                .map(|(id, key)| NamedKey {
-                    id: (*id).to_owned(),
-                    key: public_key(key).unwrap(),
-                })
-                .collect();
-            read(&verify(text, &keys, now()).unwrap())
-        };
+        let (key, signed) = signed_by(algorithm);
         for given in [&key.record, &key.public_key_pem] {
-            let report = report(
-                &[("bob@example.com", given), ("alice@example.com", given)],
-                &signed,
-            );
+            let report = report(&[("bob@example.com", given), (ALICE, given)], &signed);
             assert_eq!(
-                (&report["verdict"], &report["trust"]),
-                (&json!("verified"), &json!("given")),
+                (&report["verdict"], &report["trust"], &report["schema"]),
+                (
+                    &json!("verified"),
+                    &json!("given"),
+                    &json!("crosstalk.verify/1")
+                ),
                 "{report}"
             );
-            assert_eq!(report["schema"], "crosstalk.verify/1");
         }
-        assert_eq!(
-            report(&[("bob@example.com", &key.record)], &signed)["verdict"],
-            "unknown-key"
-        );
-        let other = generate_key(algorithm).unwrap();
-        assert_eq!(
-            report(&[("alice@example.com", &other.record)], &signed)["verdict"],
-            "not-verified"
-        );
-        let both = [
-            ("alice@example.com", other.record.as_str()),
-            ("alice@example.com", &key.record),
-        ];
-        assert_eq!(report(&both, &signed)["verdict"], "verified");
-        let by_did = sign(REQUEST, &key.private_key_pem, options(&key.did)).unwrap();
-        assert_eq!(report(&[], &by_did)["trust"], "did");
-        let carried = SignOptions {
-            with_key: true,
-            ..options("alice@example.com")
-        };
-        let carried = sign(REQUEST, &key.private_key_pem, carried).unwrap();
-        assert_eq!(report(&[], &carried)["verdict"], "first-contact");
-        assert_eq!(report(&[], REQUEST)["verdict"], "unsigned");
-        assert_eq!(report(&[], "hello")["verdict"], "not-verified");
-        assert_eq!(
-            facts(sign(&signed, &key.private_key_pem, options("x@y.example"))).1,
-            Some("SIG-007")
-        );
-        let again = SignOptions {
-            replace: true,
-            ..options("alice@example.com")
-        };
-        assert_eq!(sign(&signed, &key.private_key_pem, again).unwrap(), signed);
-        let several = verify(&format!("{signed}{signed}"), &[], now());
-        assert_eq!(facts(several), (Some("E-FORMAT"), None, None));
     }
+}
+
+#[test]
+fn key_of_another_id_does_not_count() {
+    let (key, signed) = signed_by(None);
+    let report = report(&[("bob@example.com", &key.record)], &signed);
+    assert_eq!(report["verdict"], "unknown-key");
+}
+
+#[test]
+fn best_verdict_counts_for_several_keys_of_one_id() {
+    let (key, signed) = signed_by(None);
+    let (other, _) = signed_by(None);
+    let verdict = |keys: &[&str]| {
+        let keys: Vec<(&str, &str)> = keys.iter().map(|key| (ALICE, *key)).collect();
+        report(&keys, &signed)["verdict"].clone()
+    };
+    assert_eq!(verdict(&[&other.record]), "not-verified");
+    assert_eq!(verdict(&[&other.record, &key.record]), "verified");
+}
+
+#[test]
+fn id_that_is_the_key_needs_no_list() {
+    let (key, _) = signed_by(None);
+    let signed = sign(REQUEST, &key.private_key_pem, options(&key.did)).unwrap();
+    assert_eq!(report(&[], &signed)["trust"], "did");
+}
+
+#[test]
+fn key_in_the_message_is_a_first_contact() {
+    let (key, _) = signed_by(None);
+    let carried = SignOptions {
+        with_key: true,
+        ..options(ALICE)
+    };
+    let signed = sign(REQUEST, &key.private_key_pem, carried).unwrap();
+    assert_eq!(report(&[], &signed)["verdict"], "first-contact");
+}
+
+#[test]
+fn text_without_a_signature_or_a_message_gets_a_report() {
+    assert_eq!(report(&[], REQUEST)["verdict"], "unsigned");
+    assert_eq!(report(&[], "hello")["verdict"], "not-verified");
+}
+
+#[test]
+fn signature_is_replaced_only_on_request() {
+    let (key, signed) = signed_by(None);
+    let pem = &key.private_key_pem;
+    assert_eq!(facts(sign(&signed, pem, options(ALICE))).1, Some("SIG-007"));
+    let again = SignOptions {
+        replace: true,
+        ..options(ALICE)
+    };
+    assert_eq!(sign(&signed, pem, again).unwrap(), signed);
+}
+
+#[test]
+fn only_one_message_is_verified_at_a_time() {
+    let (_, signed) = signed_by(None);
+    let several = verify(format!("{signed}{signed}"), &[], now());
+    assert_eq!(facts(several), (Some("E-FORMAT"), None, None));
+}
+
+#[test]
+fn unusable_keys_are_rejected() {
+    let (key, signed) = signed_by(None);
     assert_eq!(
         facts(sign(REQUEST, "no key", options("a"))).1,
         Some("SIG-020")
     );
     assert!(generate_key(Some("rsa")).is_err_and(|e| e.help.contains("ed25519")));
-    let private = generate_key(None).unwrap().private_key_pem;
-    assert_eq!(facts(public_key(&private)).0, Some("E-PERM"));
+    assert!(sign(REQUEST, "no key", options(ALICE)).is_err_and(|e| e.help.contains("PKCS#8")));
+    // A private key in the place of a public one.
+    assert_eq!(facts(public_key(&key.private_key_pem)).0, Some("E-PERM"));
+    let keys = [(ALICE.to_owned(), key.private_key_pem)];
+    assert_eq!(facts(verify(&signed, &keys, now())).0, Some("E-PERM"));
+}
+
+#[test]
+fn bytes_that_are_no_text_get_a_report() {
+    let bytes = [REQUEST.as_bytes(), b"\xff\n"].concat();
+    let parsed = read(&parse(&bytes, Reading::Paste));
+    assert_eq!(parsed["errors"][0]["rule"], "ENV-001");
+    assert_eq!(read(&lint(&bytes))["counts"]["error"], 1);
+    let verdict = read(&verify(&bytes, &[], now()).unwrap());
+    assert_eq!(
+        (&verdict["verdict"], &verdict["rule"]),
+        (&json!("not-verified"), &json!("ENV-001"))
+    );
+}
+
+#[test]
+fn a_text_that_is_too_large_is_not_redacted() {
+    let filler = "x".repeat(64 << 20);
+    assert_eq!(
+        facts(redact(&format!("{REQUEST}{filler}"))).1,
+        Some("ENV-063")
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::service::home::{KeysAndTrust, block_of};
 use crate::service::passphrase::Passphrase;
 use crate::{clock, render};
 use clap::Args;
-use crosstalk_binding::{is_mended_by_signing, require_verified, signing_faults};
+use crosstalk_binding::{is_repaired_by_signing, require_verified, signing_faults};
 use crosstalk_envelope::registry::rule;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Diagnostic, Document, Reading, Scan, Timestamp};
@@ -107,7 +107,8 @@ impl Sign {
         if exit == Exit::SUCCESS {
             // The signed text may differ from the intended one, so the repairs are shown.
             let all = scan.documents.iter().flat_map(Document::diagnostics);
-            for finding in all.filter(|d| render::is_worth_telling(d) && !is_mended_by_signing(d)) {
+            for finding in all.filter(|d| render::is_worth_telling(d) && !is_repaired_by_signing(d))
+            {
                 console.talk(&carets.draw(finding))?;
             }
         }

@@ -133,7 +133,7 @@ impl VerifyRun<'_> {
         }
         if self.command.json {
             if scan.rejected.iter().any(|d| d.is_error()) {
-                let report = VerifyReport::refused(&scan.rejected);
+                let report = VerifyReport::unreadable(&scan.rejected);
                 self.command
                     .print(console, report, &scan.rejected, (&lines, input))?;
             }
