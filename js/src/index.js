@@ -126,6 +126,10 @@ export function verify(text, { keys = [], at } = {}) {
   return JSON.parse(call(core.verify, textOf(text, "the text"), JSON.stringify([...keys]), millis(at)));
 }
 
+export function primer(address, me) {
+  return call(core.primer, textOf(address, "the address"), textOf(me, "the name"));
+}
+
 export function newId() {
   return call(core.new_id);
 }
