@@ -305,6 +305,9 @@ export function verify(
   options?: { keys?: Iterable<{ id: string; key: string }>; at?: Date | string | number },
 ): VerifyReport;
 
+/** The text that teaches the assistant of an address the format, with the name of the person whom it answers. */
+export function primer(address: string, me: string): string;
+
 /** A new message or thread id, a ULID. */
 export function newId(): string;
 

@@ -169,6 +169,10 @@ export function verify(text, { keys = [], at } = {}) {
   return JSON.parse(call(core.verify, bytesOf(text, "the text"), pairs, millis(at)));
 }
 
+export function primer(address, me) {
+  return call(core.primer, textOf(address, "the address"), textOf(me, "the name"));
+}
+
 export function newId() {
   return call(core.new_id);
 }

@@ -94,6 +94,11 @@ export class RelayServer {
     return execFileSync(PROGRAM, [...words, ...this.#data], { env: scratchEnvironment(this.#folder), encoding: "utf8", stdio: "pipe" }).trim();
   }
 
+  /** The output of a command about tokens. */
+  tokens(...words) {
+    return execFileSync(PROGRAM, ["token", ...words, ...this.#data], { env: environment(), encoding: "utf8", stdio: "pipe" }).trim();
+  }
+
   async remove() {
     await this.stop("SIGKILL");
     rmSync(this.#folder, { recursive: true, force: true });

@@ -9,6 +9,7 @@
 mod binary;
 mod dist;
 mod ending;
+mod extension;
 mod fuzz;
 mod invocation;
 mod js;
@@ -103,6 +104,8 @@ fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
         }
         Task::Js => js::task(root),
         Task::JsTest { tier } => js::test(root, *tier),
+        Task::Extension => extension::task(root),
+        Task::ExtensionTest { tier } => extension::test(root, *tier),
         Task::Dist { profile } => dist::step(root, profile),
         Task::Python => python::build(root),
         Task::PythonTest { tier } => python::test(root, *tier),

@@ -25,6 +25,7 @@ const PROGRAMS: &[Program] = &[
     ("node", &["nodejs"]),
     ("npm", &["npm"]),
     ("chromium", &["chromium"]),
+    ("firefox-esr", &["firefox-esr"]),
 ];
 
 /// The servers that `cargo xtask bench peers` measures the relay beside. PostgreSQL's own programs are in no search path.

@@ -5,7 +5,7 @@ use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
 use crate::memory::Memory;
 use crate::parallel::{self, Job, Report};
-use crate::{dist, fuzz, js, layers, names, package, python, registry, spec, toolchain};
+use crate::{dist, extension, fuzz, js, layers, names, package, python, registry, spec, toolchain};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -100,6 +100,7 @@ const STEPS: &[Step] = &[
     }),
     Step::new("Python package", "cargo xtask python-test", python::test),
     Step::new("JavaScript package", "cargo xtask js-test", js::test),
+    Step::new("extension", "cargo xtask extension-test", extension::test),
     Step::new("fuzz", "cargo xtask fuzz 30", |root, _| {
         fuzz::step(root, FUZZ_SECONDS)
     })

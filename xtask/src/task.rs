@@ -54,6 +54,14 @@ const TASKS: &[(&str, &str)] = &[
         "build and test the npm package in Node, Deno, Bun and Chromium; --full restarts relays 50 times",
     ),
     (
+        "extension",
+        "build the browser extension in target/extension/{chromium,firefox}",
+    ),
+    (
+        "extension-test [--full]",
+        "build and test the browser extension in Chromium and Firefox; --full adds a chat of 40,000 messages",
+    ),
+    (
         "dist [--profile NAME]",
         "make the packages: program, tar.gz, .deb, bill of materials, checksums",
     ),
@@ -122,6 +130,13 @@ pub enum Task {
         /// With the long matrices or with a sample of each.
         tier: Tier,
     },
+    /// The browser extension.
+    Extension,
+    /// The tests of the browser extension.
+    ExtensionTest {
+        /// With the long matrices or with a sample of each.
+        tier: Tier,
+    },
     /// The packages.
     Dist {
         /// The profile of the build.
@@ -182,6 +197,11 @@ impl Task {
                 tier: Tier::Default,
             }),
             ["js-test", "--full"] => Ok(Self::JsTest { tier: Tier::Full }),
+            ["extension"] => Ok(Self::Extension),
+            ["extension-test"] => Ok(Self::ExtensionTest {
+                tier: Tier::Default,
+            }),
+            ["extension-test", "--full"] => Ok(Self::ExtensionTest { tier: Tier::Full }),
             ["bench", words @ ..] => Ok(Self::Bench {
                 words: words.iter().map(|w| (*w).to_owned()).collect(),
             }),

@@ -25,6 +25,7 @@ pub mod message;
 pub mod openapi;
 pub mod operation;
 pub mod outbound;
+pub mod pairing;
 pub mod poll;
 pub mod receive;
 pub mod schema;
@@ -84,6 +85,8 @@ list! {
     Tokens = token::TOKENS,
     MakeToken = token::MAKE_TOKEN,
     EndToken = token::END_TOKEN,
+    Pair = pairing::PAIR,
+    Unpair = pairing::UNPAIR,
     Receipt = audit::RECEIPT,
     Checkpoint = audit::CHECKPOINT,
     LogKey = audit::LOG_KEY,

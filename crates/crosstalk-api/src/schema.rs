@@ -119,6 +119,10 @@ kinds! {
     Name = {
         "type": "string", "minLength": 1, "maxLength": MAX_TOKEN_NAME_CHARS, "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$",
     };
+    /// A pairing code.
+    PairingCode = {
+        "type": "string", "minLength": 8, "maxLength": crate::pairing::MAX_CODE_CHARS, "pattern": ONE_LINE, "examples": ["7K3M-Q9XV"],
+    };
     /// The secret of a token.
     Secret = { "type": "string", "pattern": "^xt_[A-Za-z0-9_-]{43}$" };
     /// The result of the verification of a signature.

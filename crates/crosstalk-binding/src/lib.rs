@@ -26,7 +26,7 @@ pub use error::CrosstalkError;
 pub use key::{GeneratedKey, generate_key, public_key};
 pub use message::{
     ReplyOptions, build, canonical, digest, document_findings, format, lint, migrate,
-    migrated_text, new_id, parse, parse_reading, reply,
+    migrated_text, new_id, parse, parse_reading, primer, reply,
 };
 pub use redact::{RedactedText, redact, redact_text};
 pub use signature::{

@@ -8,8 +8,8 @@ use crosstalk_envelope::{
     Address, CoreHeader, Diagnostic, Document, ErrorCode, Intent, LineIndex, Migration, Migrator,
     Reading, Scan, id, lint as style_findings, scan, scan_bytes, sort_by_number,
 };
-use crosstalk_protocol::agent_user;
 use crosstalk_protocol::compose::infer_intent;
+use crosstalk_protocol::{Assistant, agent_user, primer_of};
 
 /// The reading that a word names.
 ///
@@ -94,6 +94,16 @@ pub fn reply(text: &str, body: &str, options: ReplyOptions<'_>) -> Result<String
         .core_if(CoreHeader::Context, options.context)
         .body(body);
     Ok(builder.build()?)
+}
+
+/// The text that teaches the assistant of an address the format, with the name of the person whom it answers.
+///
+/// ```
+/// use crosstalk_binding::primer;
+/// assert!(primer("CLAUDE", "ANN").contains("[[CLAUDE→ANN v1]]"));
+/// ```
+pub fn primer(address: &str, me: &str) -> String {
+    primer_of(Assistant::of_address(address), me)
 }
 
 /// Repairs the envelopes of a text and writes them well-formed, with a blank line between them, as `crosstalk fmt` does.

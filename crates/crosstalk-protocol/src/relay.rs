@@ -18,6 +18,7 @@ mod courier;
 mod delivery;
 mod hold;
 mod hop;
+mod pairing;
 mod pattern;
 mod peer;
 pub mod port;
@@ -44,6 +45,7 @@ pub use hold::{
     HeldMessage, Hold, HoldChoice, HoldDecided, HoldDecision, HoldReason, Ruling, ended,
 };
 pub use hop::{HOPS, Hop, HopFault, HopKey, add_hop, add_logged_hop, check_hop, hops_of};
+pub use pairing::{PAIRING_CODE_BYTES, PAIRING_SECONDS, pairing_code, pairing_digest};
 pub use pattern::{Pattern, PatternError};
 pub use peer::{KnownNames, Peer, Role, authority, is_human, is_system};
 pub use port::{

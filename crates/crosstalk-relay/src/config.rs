@@ -5,6 +5,7 @@ mod hold;
 mod reload;
 
 pub use check::ConfigError;
+pub(crate) use check::is_extension_origin;
 pub use hold::HoldEntry;
 pub use reload::Reload;
 
@@ -30,6 +31,8 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Certificate and key, for TLS without a proxy.
     pub tls: Option<Tls>,
+    /// Browser extensions that may call the relay.
+    pub extension: Extensions,
     /// The recipient of an ESCALATE that is not for a person already.
     pub escalate_to: Option<String>,
     /// How many seconds a REQUEST without a deadline waits for its answer; without it, for ever.
@@ -62,6 +65,14 @@ pub struct Config {
     /// Agents and what they can do.
     #[serde(rename = "agent")]
     pub agents: Vec<AgentEntry>,
+}
+
+/// Browser extensions that may call the relay (HTP-069).
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default, deny_unknown_fields)]
+pub struct Extensions {
+    /// Their origins, such as `chrome-extension://…` or `moz-extension://…`.
+    pub origins: Vec<String>,
 }
 
 /// Certificate and key of a server.
@@ -347,6 +358,7 @@ impl Default for Config {
             domains: Vec::new(),
             hosts: Vec::new(),
             tls: None,
+            extension: Extensions::default(),
             escalate_to: Some("human://localhost/queue".into()),
             answer_within: None,
             unknown: Unknown::default(),

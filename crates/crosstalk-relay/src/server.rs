@@ -14,6 +14,7 @@ mod blob;
 mod body;
 mod connection;
 mod consent;
+mod cors;
 mod courier;
 mod credential;
 mod directory;
@@ -131,7 +132,8 @@ impl HttpPolicy {
             HeaderValue::from_str(&text).ok().filter(|_| a_minute > 0)
         };
         Self {
-            gate: Gate::new(listen, std::iter::once(&config.name).chain(&config.hosts)),
+            gate: Gate::new(listen, std::iter::once(&config.name).chain(&config.hosts))
+                .with_extensions(&config.extension.origins),
             rate_limit: rate_limit(config.limits.requests_per_minute),
             local_rate_limit: rate_limit(config.limits.local_requests_per_minute),
             config,

@@ -131,6 +131,12 @@ pub fn verify(text: &[u8], keys: &str, at: f64) -> Thrown<String> {
     binding::verify(text, &keys, time(at)).map_err(thrown)
 }
 
+/// `crosstalk_binding::primer`.
+#[wasm_bindgen]
+pub fn primer(address: &str, me: &str) -> String {
+    binding::primer(address, me)
+}
+
 /// `crosstalk_binding::new_id`.
 #[wasm_bindgen]
 pub fn new_id() -> String {

@@ -1,4 +1,4 @@
-//! `crosstalk token`: creates, lists and revokes the tokens of a relay.
+//! `crosstalk token`: creates, lists and revokes the tokens of a relay, and pairs browser extensions.
 
 use crate::clock;
 use crate::console::{BOLD, Console};
@@ -10,11 +10,15 @@ use crate::schema::TOKENS;
 use crate::screen;
 use crate::service::relay::data::{DataArgument, private_file};
 use crate::service::relay::start::{NARROW_TOKEN, OPERATOR, count_active_tokens, new_token};
+use crate::service::workspace::Workspace;
 use anstyle::Style;
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_protocol::relay::{Pattern, Role, TokenRecord, is_human};
+use crosstalk_protocol::relay::{
+    PAIRING_CODE_BYTES, PAIRING_SECONDS, Pattern, Role, TokenRecord, is_human, pairing_code,
+    pairing_digest,
+};
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -25,10 +29,11 @@ group! {
     /// Works on the data folder of the relay, on the machine where it runs; a running relay uses the change at once. The
     /// relay keeps only a hash of each token.
     #[command(
-        after_help = "Examples:\n  crosstalk token create ann --role person --for 'human://acme.example/ann' --out ann.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d\n  crosstalk token list\n  crosstalk token revoke ci"
+        after_help = "Examples:\n  crosstalk token create ann --role person --for 'human://acme.example/ann' --out ann.token\n  crosstalk token create ci --role agent --for 'claude://code/*' --expires 90d\n  crosstalk token pair --courier 'chatgpt://*' --courier 'claude://*'\n  crosstalk token list\n  crosstalk token revoke ci"
     )]
     Token {
         Create(CreateToken),
+        Pair(PairBrowser),
         List(ListTokens),
         Revoke(RevokeToken),
     }
@@ -234,6 +239,84 @@ impl CreateToken {
             ));
         } else if self.data.data.is_none() {
             text.push_str(&format!(" It is for the relay in {}.", data.shown()));
+        }
+        console.tell(&text)
+    }
+}
+
+/// Pair a browser extension: print a code that gives it a token
+///
+/// The code is valid for five minutes and works once. Type it into the options page of the extension, together with the URL of
+/// the relay. The origin of the extension, which that page shows, has to be in `origins` of `[extension]` in the configuration of
+/// the relay.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  crosstalk token pair\n  crosstalk token pair --courier 'chatgpt://*' --courier 'claude://*'\n  crosstalk token pair laptop --for ANN --courier CHATGPT\n\nExit codes: 0 a code was made, 1 a token of this name exists, 2 wrong usage."
+)]
+struct PairBrowser {
+    /// The name of the token in lists and logs; without it, a new one
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: Option<String>,
+    /// For which addresses it speaks and reads; without it, for you as your settings name you
+    #[arg(long = "for", value_name = "ADDR", num_args = 1.., value_parser = pattern)]
+    addresses: Vec<String>,
+    /// To which chats it may carry messages of others: an address, or the beginning of some and `*`; may be given again
+    #[arg(long, value_name = "PATTERN", num_args = 1.., value_parser = pattern)]
+    courier: Vec<String>,
+    #[command(flatten)]
+    data: DataArgument,
+}
+
+impl PairBrowser {
+    fn run(self, console: &mut Console) -> Result<(), Failure> {
+        let addresses = match self.addresses.is_empty() {
+            false => self.addresses,
+            true => vec![Workspace::open(console)?.config.sender()?],
+        };
+        let data = self.data.folder()?;
+        data.require()?;
+        let mut store = data.open()?;
+        let is_first = store.tokens()?.is_empty();
+        let random = || {
+            let mut bytes = [0; PAIRING_CODE_BYTES];
+            let filled = getrandom::fill(&mut bytes).map(|()| bytes);
+            filled.map_err(|e| Failure::failed(format!("the system gives no random numbers: {e}")))
+        };
+        let code = pairing_code(random()?);
+        let hash = pairing_digest(&code)
+            .ok_or_else(|| Failure::failed("the code that was made can't be read"))?;
+        let name = match self.name {
+            Some(name) => name,
+            // Half of a code is enough for a name.
+            None => format!("browser-{}", pairing_code(random()?).to_ascii_lowercase()),
+        };
+        let now = clock::now();
+        let (token, _) = new_token(name, Role::Person, addresses)?;
+        let token = TokenRecord {
+            hash,
+            courier: self.courier,
+            created_at: now,
+            expires_at: Some(Timestamp::from_millis(
+                now.as_millis() + PAIRING_SECONDS * 1000,
+            )),
+            ..token
+        };
+        if !store.add_token(&token, OPERATOR)? {
+            let name = &token.name;
+            return Err(Failure::failed(format!("a token `{name}` exists, or existed: a revoked token keeps its name, which is in the audit log")).help("choose \
+                 another name"));
+        }
+        console.data(format!("{code}\n"))?;
+        console.flush()?;
+        let name = escape(&token.name);
+        let mut text = format!(
+            "The code is valid for five minutes and works once. Type it into the options page of the browser extension, and add the \
+             origin that the page shows to `origins` of [extension] in the configuration of the relay. The token is called `{name}`; \
+             `{}` revokes it.",
+            self.data.command(&format!("token revoke {name}"))
+        );
+        if is_first {
+            text.push_str(" It is the first token: from now on, every client needs one.");
         }
         console.tell(&text)
     }

@@ -78,6 +78,9 @@ fn started() -> (Relay, String, Value) {
         "Prefer",
         prefer,
     );
+    // It would revoke the token of all other requests.
+    let pair = document["paths"]["/crosstalk/pair"].as_object_mut();
+    pair.unwrap().remove("delete").unwrap();
     (relay, token, document)
 }
 

@@ -26,6 +26,16 @@ impl ConfigError {
     }
 }
 
+/// Whether a text is the origin of a browser extension: a scheme of extensions and an id. An ordinary page never has one.
+pub(crate) fn is_extension_origin(origin: &str) -> bool {
+    let rest = origin.split_once("-extension://");
+    let Some((browser, id)) = rest else {
+        return false;
+    };
+    let is_id = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    matches!(browser, "chrome" | "moz" | "safari-web") && !id.is_empty() && id.chars().all(is_id)
+}
+
 impl Config {
     /// Reads a configuration, and checks that everything in it can be used.
     ///
@@ -61,6 +71,16 @@ impl Config {
             ));
         }
         self.check_retention()?;
+        for origin in &self.extension.origins {
+            if !is_extension_origin(origin) {
+                return Err(ConfigError::new(
+                    format!(
+                        "`origins` of [extension] has `{origin}`, which is not the origin of a browser extension"
+                    ),
+                    "copy it from the options page of the extension: chrome-extension://… or moz-extension://…",
+                ));
+            }
+        }
         for route in &self.routes {
             self.check_route(route)?;
         }

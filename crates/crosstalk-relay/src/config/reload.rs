@@ -33,6 +33,7 @@ impl Config {
             domains: _,
             hosts: _,
             tls: _,
+            extension: _,
             escalate_to: _,
             answer_within: _,
             unknown: _,
@@ -81,6 +82,7 @@ impl Config {
         take!("domains", domains);
         take!("hosts", hosts);
         take!("tls", tls);
+        take!("extension", extension);
         take!("escalate_to", escalate_to);
         take!("answer_within", answer_within);
         take!("unknown", unknown);

@@ -1,5 +1,6 @@
 //! Credentials: identifies the caller of a request by its token, as the person at this machine, or as a stranger.
 
+use super::cors::is_from_extension;
 use super::response::HttpError;
 use crate::core::registry::Registered;
 use crate::rate::RateKey;
@@ -68,9 +69,10 @@ impl Credentials {
         }
     }
 
-    /// Whether a request comes from the machine that the relay alone listens on.
+    /// Whether a request comes from the machine that the relay alone listens on, and not from a browser extension, which needs a
+    /// token.
     pub(super) fn is_local_request(&self, headers: &HeaderMap) -> bool {
-        self.is_loopback && !is_forwarded(headers)
+        self.is_loopback && !is_forwarded(headers) && !is_from_extension(headers)
     }
 
     /// Whether no caller could be authenticated.

@@ -15,6 +15,8 @@ pub(super) struct Gate {
     own: Vec<String>,
     /// Where pages of the relay may come from under these: its port, and those that were configured.
     pages: Vec<Authority>,
+    /// The origins of browser extensions that the operator listed (HTP-069).
+    extensions: Vec<String>,
     port: u16,
 }
 
@@ -35,8 +37,25 @@ impl Gate {
             names: names.into_iter().map(|n| n.host).collect(),
             own,
             pages,
+            extensions: Vec::new(),
             port: listen.port(),
         }
+    }
+
+    /// The same gate, which lets browser extensions with these origins through.
+    pub(super) fn with_extensions(mut self, origins: &[String]) -> Self {
+        self.extensions = origins.to_vec();
+        self
+    }
+
+    /// Whether the only origin is that of a listed extension.
+    fn is_extension(&self, headers: &HeaderMap) -> bool {
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let (Some(origin), None) = (origins.next(), origins.next()) else {
+            return false;
+        };
+        let mut listed = self.extensions.iter();
+        listed.any(|o| o.as_bytes() == origin.as_bytes())
     }
 
     /// Lets a request through, or says why not. `here` is the address of this side of the connection.
@@ -64,6 +83,9 @@ impl Gate {
                 "The `Host` of the request is none of the names of this relay.",
                 "use one of its names, or ask the relay operator to add this one to `hosts` in the configuration.",
             ));
+        }
+        if self.is_extension(headers) {
+            return Ok(());
         }
         let is_foreign = |value: &str| !self.is_origin(value, &host);
         let mut origins = headers.get_all(ORIGIN).iter();

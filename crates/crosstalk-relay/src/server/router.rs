@@ -6,8 +6,8 @@ use super::connection::Connection;
 use super::credential::{self, Caller};
 use super::response::{HttpError, LoggedRejection, Response};
 use super::{
-    Server, approval, audit, blob, consent, courier, directory, inbox, media, message, operation,
-    poll, query, receive, thread, token,
+    Server, approval, audit, blob, consent, cors, courier, directory, inbox, media, message,
+    operation, poll, query, receive, thread, token,
 };
 use crate::core::Access;
 use crate::core::registry::Registered;
@@ -229,6 +229,8 @@ fn route(endpoint: &'static Endpoint) -> MethodRouter<Arc<Server>> {
         EndpointId::Tokens => guard(endpoint, token::list),
         EndpointId::MakeToken => guard(endpoint, token::make),
         EndpointId::EndToken => guard(endpoint, token::end),
+        EndpointId::Pair => guard(endpoint, token::pair),
+        EndpointId::Unpair => guard(endpoint, token::unpair),
         EndpointId::Receipt => guard(endpoint, audit::receipt),
         EndpointId::Checkpoint => guard(endpoint, audit::checkpoint),
         EndpointId::LogKey => guard(endpoint, audit::key),
@@ -327,6 +329,7 @@ pub(super) async fn respond(
         parts.headers.contains_key(EXPECT),
         media::prefers_json(&parts.headers),
     );
+    let extension = cors::listed_origin(&server.policy(), &parts.headers);
     let exchange = Arc::new(Exchange {
         body: Mutex::new(body),
         connection: Arc::clone(connection),
@@ -339,11 +342,18 @@ pub(super) async fn respond(
             parts.extensions.insert(Arc::clone(&exchange));
             let request =
                 Request::from_parts(parts, Body::new(ExchangeBody(Arc::clone(&exchange))));
-            let answered = router.call(request).await;
-            let deferred = exchange.deferred().take();
-            match deferred {
-                Some((call, request)) => receive::receive(call, request).await.into_response(),
-                None => answered.unwrap_or_else(|never| match never {}),
+            if extension.is_some() && cors::is_preflight(&request) {
+                match connection.check(&server.policy().gate, &request) {
+                    Ok(()) => cors::allow(),
+                    Err(fault) => fault.into_response(),
+                }
+            } else {
+                let answered = router.call(request).await;
+                let deferred = exchange.deferred().take();
+                match deferred {
+                    Some((call, request)) => receive::receive(call, request).await.into_response(),
+                    None => answered.unwrap_or_else(|never| match never {}),
+                }
             }
         }
         Err(fault) => fault.into_response(),
@@ -369,6 +379,9 @@ pub(super) async fn respond(
     if let Some(rate_limit) = rate_limit {
         let name = HeaderName::from_static("ratelimit-policy");
         answer.headers_mut().insert(name, rate_limit.clone());
+    }
+    if let Some(origin) = extension {
+        cors::share(&mut answer, origin);
     }
     let status = answer.status().as_u16();
     server.relay.metrics().answer(status);

@@ -1,15 +1,17 @@
-//! Tokens: the operator creates, lists and revokes them.
+//! Tokens: the operator creates, lists and revokes them; a browser extension gets one for a pairing code.
 
 use super::query::{self, TEXT};
 use super::response::{self, HttpError, Json, Response};
 use super::router::{Accepts, Call, Segment};
 use super::view::token_of;
+use crate::rate::RateKey;
+use crosstalk_api::pairing::{MAX_CODE_CHARS, PairingRequest};
 use crosstalk_api::schema::MAX_TOKEN_NAME_CHARS;
 use crosstalk_api::token::{MAX_TOKEN_ADDRESSES, NewToken, TokenView, Tokens};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Timestamp, base64};
 use crosstalk_protocol::relay::port::{RegistryChange, TokenRecord};
-use crosstalk_protocol::relay::{Pattern, Role, is_human};
+use crosstalk_protocol::relay::{Pattern, Role, is_human, pairing_digest};
 use http::StatusCode;
 
 pub(super) async fn list(call: Call, _: Accepts) -> Result<Json<Tokens>, HttpError> {
@@ -44,6 +46,63 @@ pub(super) async fn end(call: Call, Segment(name): Segment) -> Result<Response, 
     let at = call.server.relay.now();
     let by = call.caller.peer.name.clone();
     let revoke = RegistryChange::RevokeToken { name, by, at };
+    if !call.server.relay.store().change_registry(revoke).await? {
+        return Err(HttpError::missing("such token"));
+    }
+    Ok(response::empty(StatusCode::NO_CONTENT))
+}
+
+/// How many codes an address of the network may try in a minute. A code has 40 random bits and lives for five minutes.
+const PAIRINGS_PER_MINUTE: u32 = 10;
+
+/// Gives a token for a pairing code (HTP-069). The code is looked up by its hash, so that the time of the answer tells nothing
+/// about other codes.
+pub(super) async fn pair(
+    call: Call,
+    Json(wanted): Json<PairingRequest>,
+) -> Result<(StatusCode, Json<TokenView>), HttpError> {
+    let server = &call.server;
+    let key = ("pairing", RateKey::peer(call.connection.from.ip()));
+    let now = std::time::Instant::now();
+    let tried = server.rate_limiter.acquire(&key, PAIRINGS_PER_MINUTE, now);
+    tried.map_err(HttpError::too_often)?;
+    let unknown = || {
+        HttpError::forbidden(
+            "The pairing code is unknown, was used before, or has expired.",
+            "ask the relay operator for a new one (`crosstalk token pair --data DIR`); it is valid for five minutes.",
+        )
+    };
+    let code = (wanted.code.len() <= MAX_CODE_CHARS).then(|| pairing_digest(&wanted.code));
+    let code = code.flatten().ok_or_else(unknown)?;
+    let secret = secret()?;
+    let hash = Digest::of(secret.as_bytes());
+    let at = server.relay.now();
+    let change = RegistryChange::Pair {
+        code,
+        secret: hash,
+        at,
+    };
+    if !server.relay.store().change_registry(change).await? {
+        return Err(unknown());
+    }
+    let tokens = server.relay.read_registry().await?.tokens;
+    let token = tokens.into_iter().find(|t| t.hash == hash);
+    let mut made = token_of(token.ok_or_else(unknown)?);
+    made.token = Some(secret);
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+/// Revokes the token of the request.
+pub(super) async fn unpair(call: Call) -> Result<Response, HttpError> {
+    let RateKey::Token(_) = call.caller.rate_key else {
+        return Err(HttpError::missing("token in this request"));
+    };
+    let name = call.caller.peer.name.clone();
+    let revoke = RegistryChange::RevokeToken {
+        by: name.clone(),
+        name,
+        at: call.server.relay.now(),
+    };
     if !call.server.relay.store().change_registry(revoke).await? {
         return Err(HttpError::missing("such token"));
     }

@@ -15,6 +15,7 @@ mod listener;
 mod message;
 mod name;
 mod operation;
+mod pairing;
 mod poll;
 mod reading;
 mod receive;

@@ -3,7 +3,7 @@
 use super::{MemoryRelay, State};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::port::{
-    Registry, RegistryChange, RegistrySnapshot, RegistryVersion, StoreFuture, TokenRecord,
+    PAIRED, Registry, RegistryChange, RegistrySnapshot, RegistryVersion, StoreFuture, TokenRecord,
 };
 use crosstalk_protocol::store::party;
 
@@ -33,6 +33,17 @@ impl Registry for MemoryRelay {
                     state.registry_changes += 1;
                 }
                 is_new
+            }
+            RegistryChange::Pair { code, secret, at } => {
+                let mut tokens = state.tokens.values_mut();
+                let Some(token) = tokens.find(|t| t.hash == code && t.can_pair(at)) else {
+                    return false;
+                };
+                *token = token.clone().paired(secret, at);
+                let event = token.clone();
+                state.append(&event.created(PAIRED), None);
+                state.registry_changes += 1;
+                true
             }
             RegistryChange::RevokeToken { name, by, at } => {
                 let is_revoked = state.revoke_token(&name, at);

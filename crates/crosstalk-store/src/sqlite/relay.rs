@@ -22,7 +22,7 @@ pub(super) mod retire;
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::relay::port::{InboxEntry, InboxQuery, MaintenanceResult, Upload};
+use crosstalk_protocol::relay::port::{InboxEntry, InboxQuery, MaintenanceResult, PAIRED, Upload};
 use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, Agent, Attempt, DeadLetter, Delivery, DeliveryState, DueDelivery,
     DuePoll, Errand, FilledSearch, HandedOut, IndexProgress, Lease, PollState, Retention,
@@ -336,6 +336,26 @@ impl SqliteStore {
     /// All tokens, by name.
     pub fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
         self.read(keep::tokens)
+    }
+
+    /// Gives the token that waits under the hash of a pairing code its secret, and writes it into the log. False if there is
+    /// none, or it was revoked or has expired; nothing is changed then.
+    pub(crate) fn pair_token(
+        &mut self,
+        code: Digest,
+        secret: Digest,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.write(|db| {
+            let mut tokens = keep::tokens(db)?.into_iter();
+            let Some(token) = tokens.find(|t| t.hash == code && t.can_pair(at)) else {
+                return Ok(false);
+            };
+            let token = token.paired(secret, at);
+            keep::replace_token(db, code, &token)?;
+            super::log::append(db, &token.created(PAIRED))?;
+            Ok(true)
+        })
     }
 
     /// Revokes a token, and writes into the log (AUD-003) who did. False if there is none of this name, or it was revoked

@@ -94,8 +94,8 @@ pub(super) fn needs_flood(defect: Defect) -> bool {
 #[rustfmt::skip]
 pub(super) const TABLE: &[(Defect, &[&str])] = &[
     (Defect::AcksEverything, &["CON-030", "CON-032", "CON-034", "HTP-001", "HTP-003", "HTP-004", "HTP-006", "HTP-010", "HTP-011", "HTP-012", "HTP-013", "HTP-014", "HTP-015", "HTP-016", "HTP-020", "HTP-021", "HTP-022", "HTP-023", "HTP-024", "HTP-025", "HTP-026", "HTP-027", "HTP-028", "HTP-029", "HTP-030", "HTP-031", "HTP-032", "HTP-033", "HTP-034", "HTP-035", "HTP-036", "HTP-037", "HTP-040", "HTP-041", "HTP-042", "HTP-045", "HTP-046", "HTP-047", "HTP-048", "HTP-049", "HTP-061", "HTP-071", "HTP-072", "HTP-073"]),
-    (Defect::JsonErrors, &["CON-030", "CON-032", "HTP-001", "HTP-002", "HTP-003", "HTP-004", "HTP-005", "HTP-006", "HTP-011", "HTP-013", "HTP-015", "HTP-020", "HTP-021", "HTP-022", "HTP-023", "HTP-024", "HTP-025", "HTP-026", "HTP-028", "HTP-030", "HTP-034", "HTP-038", "HTP-046", "HTP-050", "HTP-060", "HTP-061", "HTP-062", "HTP-063", "HTP-067", "HTP-073"]),
-    (Defect::ErrorsAre200, &["CON-030", "CON-032", "HTP-001", "HTP-002", "HTP-003", "HTP-004", "HTP-005", "HTP-006", "HTP-007", "HTP-011", "HTP-013", "HTP-015", "HTP-020", "HTP-021", "HTP-022", "HTP-023", "HTP-024", "HTP-025", "HTP-026", "HTP-028", "HTP-030", "HTP-034", "HTP-038", "HTP-046", "HTP-048", "HTP-049", "HTP-050", "HTP-051", "HTP-060", "HTP-061", "HTP-062", "HTP-063", "HTP-067", "HTP-073"]),
+    (Defect::JsonErrors, &["CON-030", "CON-032", "HTP-001", "HTP-002", "HTP-003", "HTP-004", "HTP-005", "HTP-006", "HTP-011", "HTP-013", "HTP-015", "HTP-020", "HTP-021", "HTP-022", "HTP-023", "HTP-024", "HTP-025", "HTP-026", "HTP-028", "HTP-030", "HTP-034", "HTP-038", "HTP-046", "HTP-050", "HTP-060", "HTP-061", "HTP-062", "HTP-063", "HTP-067", "HTP-069", "HTP-073"]),
+    (Defect::ErrorsAre200, &["CON-030", "CON-032", "HTP-001", "HTP-002", "HTP-003", "HTP-004", "HTP-005", "HTP-006", "HTP-007", "HTP-011", "HTP-013", "HTP-015", "HTP-020", "HTP-021", "HTP-022", "HTP-023", "HTP-024", "HTP-025", "HTP-026", "HTP-028", "HTP-030", "HTP-034", "HTP-038", "HTP-046", "HTP-048", "HTP-049", "HTP-050", "HTP-051", "HTP-060", "HTP-061", "HTP-062", "HTP-063", "HTP-067", "HTP-069", "HTP-073"]),
     (Defect::LooseErrors, &["CON-030", "CON-032", "HTP-001", "HTP-003", "HTP-004", "HTP-006", "HTP-013", "HTP-015", "HTP-020", "HTP-021", "HTP-022", "HTP-023", "HTP-024", "HTP-025", "HTP-026", "HTP-028", "HTP-030", "HTP-046", "HTP-061", "HTP-073"]),
     (Defect::NoPlace, &["HTP-003", "HTP-004"]),
     (Defect::NeverSystem, &["HTP-006"]),
@@ -147,7 +147,7 @@ pub(super) const TABLE: &[(Defect, &[&str])] = &[
     (Defect::NoChallenge, &["HTP-060", "HTP-063"]),
     (Defect::AnybodySpeaks, &["HTP-061"]),
     (Defect::AnyHost, &["HTP-062"]),
-    (Defect::AnyOrigin, &["HTP-062"]),
+    (Defect::AnyOrigin, &["HTP-062", "HTP-069"]),
     (Defect::TokensStay, &["HTP-063"]),
     (Defect::MonitorsRead, &["HTP-067"]),
     (Defect::NoRetryAfter, &["HTP-064"]),

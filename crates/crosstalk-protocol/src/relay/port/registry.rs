@@ -46,6 +46,16 @@ pub enum RegistryChange {
         /// The caller that created it.
         by: String,
     },
+    /// Gives the token that waits under the hash of a pairing code its secret, without an end, and writes it into the log
+    /// (HTP-069), unless there is none, or it was revoked or has expired.
+    Pair {
+        /// The hash of the code.
+        code: Digest,
+        /// The hash of the secret.
+        secret: Digest,
+        /// When.
+        at: Timestamp,
+    },
     /// Revokes a token, and writes it into the log (AUD-003), unless there is none of this name, or it was revoked before.
     RevokeToken {
         /// Its name.
@@ -117,6 +127,9 @@ pub struct BlobUse {
 /// What an attachment counts at least, in bytes: a file takes up a block of the disk.
 pub const BLOB_BYTES_LEAST: u64 = 4096;
 
+/// Who created a token, in the log, if that was the owner of a pairing code.
+pub const PAIRED: &str = "pairing";
+
 /// A token as it is kept: not the secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRecord {
@@ -159,6 +172,22 @@ impl TokenRecord {
             detail: Some(detail),
             ..Event::new(EventKind::Granted, self.created_at)
         }
+    }
+
+    /// The same token once its pairing code was used: with its secret, and without an end.
+    #[must_use]
+    pub fn paired(self, secret: Digest, at: Timestamp) -> Self {
+        Self {
+            hash: secret,
+            created_at: at,
+            expires_at: None,
+            ..self
+        }
+    }
+
+    /// Whether its pairing code can be used now.
+    pub fn can_pair(&self, at: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_some_and(|end| end > at)
     }
 
     /// What the log says about the revocation of a token that no REVOKE asked for (AUD-003).

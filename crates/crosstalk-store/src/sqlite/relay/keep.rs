@@ -42,6 +42,18 @@ pub(super) fn add_token(db: &Connection, token: &TokenRecord) -> SqlResult<bool>
     Ok(added > 0)
 }
 
+/// Puts a token in the place of the one with this hash; name, role and addresses stay.
+pub(super) fn replace_token(db: &Connection, hash: Digest, token: &TokenRecord) -> SqlResult<()> {
+    let sql = "UPDATE token SET hash = ?2, created_at = ?3, expires_at = ?4 WHERE hash = ?1";
+    let values = params![
+        hash.0,
+        token.hash.0,
+        token.created_at.as_millis(),
+        token.expires_at.map(|t| t.as_millis()),
+    ];
+    db.run(sql, values).map(drop)
+}
+
 pub(super) fn tokens(db: &Connection) -> SqlResult<Vec<TokenRecord>> {
     let sql = "SELECT * FROM token ORDER BY name";
     db.all(sql, [], |row| {

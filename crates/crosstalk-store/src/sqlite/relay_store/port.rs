@@ -257,6 +257,12 @@ impl Registry for SqliteRelay {
         let shared = std::sync::Arc::clone(&self.shared);
         self.write(move |store| match change {
             RegistryChange::AddToken { token, by } => store.add_token(&token, &by),
+            RegistryChange::Pair { code, secret, at } => {
+                let is_paired = store.pair_token(code, secret, at)?;
+                // The number of tokens is the same, so this is what makes a new version.
+                shared.declarations.fetch_add(1, Ordering::Release);
+                Ok(is_paired)
+            }
             RegistryChange::RevokeToken { name, by, at } => store.revoke_token(&name, &by, at),
             RegistryChange::NoteUses(uses) => {
                 store.note_token_uses(&uses).map(|()| !uses.is_empty())

@@ -68,6 +68,25 @@ pub(crate) fn tokens_are_kept_and_revoked(store: &mut Relay) {
     // It makes no new version.
     let news = wait_for(store.port().registry(Some(version))).unwrap();
     assert_eq!(news, None);
+    // A pairing code is used once, before it expires.
+    let mut waiting = token("browser", Role::Person, Some(400));
+    waiting.hash = Digest::of(b"code");
+    assert!(add(store, &waiting));
+    let version = store.registry().version;
+    let pair = |code: &[u8], seconds| RegistryChange::Pair {
+        code: Digest::of(code),
+        secret: Digest::of(b"paired"),
+        at: at(seconds),
+    };
+    assert!(!store.change_registry(pair(b"code", 400)), "too late");
+    assert!(!store.change_registry(pair(b"other", 399)), "another code");
+    assert!(store.change_registry(pair(b"code", 399)));
+    assert!(!store.change_registry(pair(b"code", 399)), "twice");
+    let registry = store.registry();
+    assert_ne!(registry.version, version);
+    let paired = registry.tokens.iter().find(|t| t.name == "browser");
+    let expected = waiting.paired(Digest::of(b"paired"), at(399));
+    assert_eq!(paired, Some(&expected));
     // One secret is one token.
     let mut copy = token("copy", Role::Admin, None);
     copy.hash = tokens[1].hash;

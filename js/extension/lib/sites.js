@@ -1,0 +1,90 @@
+// The sites that the person added: their permission, their name in envelopes, and the script beside their pages.
+
+import { browser, load, update } from "./storage.js";
+
+// From the root: Firefox takes other paths from the page that asks.
+const SCRIPT = "/content/main.js";
+
+/** Names of the chats that most people use. Nothing else depends on them. */
+const NAMES = {
+  "chatgpt.com": "CHATGPT",
+  "chat.openai.com": "CHATGPT",
+  "claude.ai": "CLAUDE",
+  "gemini.google.com": "GEMINI",
+};
+
+/** The origin of a URL that the extension may be used on; null for others. */
+export function siteOf(url) {
+  let at;
+  try {
+    at = new URL(url);
+  } catch {
+    return null;
+  }
+  const isLocal = at.protocol === "http:" && ["localhost", "127.0.0.1"].includes(at.hostname);
+  return at.protocol === "https:" || isLocal ? at.origin : null;
+}
+
+/** The name of a chat in envelopes. */
+export function nameOf(origin, sites) {
+  const known = sites.find((site) => site.origin === origin)?.name;
+  if (known) return known;
+  const { hostname } = new URL(origin);
+  const [first] = hostname.replace(/^(www|chat|app)\./, "").split(".");
+  return NAMES[hostname] ?? (/^\d+$/.test(first) ? "CHAT" : first.toUpperCase());
+}
+
+/** The pattern of a site: patterns have no ports, so a site on another port is asked for again when its page loads. */
+export function patternOf(origin) {
+  const { protocol, hostname } = new URL(origin);
+  return `${protocol}//${hostname}/*`;
+}
+
+/** Adds a site. It has to be called from a click: the browser asks for the permission. */
+export async function addSite(origin) {
+  const origins = [patternOf(origin)];
+  const isGranted = await browser.permissions.request({ origins });
+  if (!isGranted) return false;
+  await update("sites", (sites) => {
+    if (sites.some((site) => site.origin === origin)) return sites;
+    return [...sites, { origin, name: nameOf(origin, sites) }];
+  });
+  await register();
+  return true;
+}
+
+export async function removeSite(origin) {
+  const sites = await update("sites", (all) => all.filter((site) => site.origin !== origin));
+  await register();
+  const pattern = patternOf(origin);
+  if (!sites.some((site) => patternOf(site.origin) === pattern)) {
+    await browser.permissions.remove({ origins: [pattern] }).catch(() => {});
+  }
+}
+
+export async function nameSite(origin, name) {
+  await update("sites", (sites) => sites.map((site) => (site.origin === origin ? { ...site, name } : site)));
+}
+
+/** Makes the browser run the script beside the pages of all sites. */
+export async function register() {
+  const sites = await load("sites");
+  const wanted = [...new Set(sites.map(({ origin }) => patternOf(origin)))];
+  const allowed = [];
+  for (const pattern of wanted) {
+    if (await browser.permissions.contains({ origins: [pattern] })) allowed.push(pattern);
+  }
+  const [registered] = await browser.scripting.getRegisteredContentScripts({ ids: ["crosstalk"] });
+  if (allowed.length === 0) {
+    if (registered !== undefined) await browser.scripting.unregisterContentScripts({ ids: ["crosstalk"] });
+    return;
+  }
+  const script = { id: "crosstalk", js: [SCRIPT], matches: allowed, allFrames: true, matchOriginAsFallback: true, runAt: "document_idle" };
+  if (registered === undefined) await browser.scripting.registerContentScripts([script]);
+  else await browser.scripting.updateContentScripts([script]);
+}
+
+/** Runs the script in a tab once, with the permission that a click on the extension gives. */
+export async function runIn(tab) {
+  await browser.scripting.executeScript({ target: { tabId: tab, allFrames: true }, files: [SCRIPT] });
+}

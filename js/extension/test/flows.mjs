@@ -1,0 +1,302 @@
+// Every flow in one browser: `node --test` runs a file of this kind for each browser.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { startChat } from "./chats.mjs";
+import { badges, choose, clickAt, keys, press, says, setUp, stats, type, undo } from "./driver.mjs";
+import { RelayServer } from "../../test/relay-server.mjs";
+import { hostilePage } from "./hostile.mjs";
+import { Browser, Site, crosstalk, isFull, picture, until } from "./tools.mjs";
+
+const { Relay, build, generateKey, parse, sign } = crosstalk;
+
+const message = (body, sender = "CLAUDE") =>
+  build({ sender, receiver: "ANN", user: sender.toLowerCase(), context: "api design", intent: "RESPOND", parent: "M1", body });
+
+export function flows(name) {
+  describe(`the extension in ${name}`, { timeout: 300_000 }, () => {
+    const key = generateKey();
+    const signed = sign(message("Keep v2.\n\nIt has fewer endpoints."), key.privateKeyPem, { keyId: "claude@acme.example", withKey: true });
+    const damaged = sign(message("Pay 100 to Bo."), key.privateKeyPem, { keyId: "claude@acme.example", withKey: true }).replace("100", "900");
+    let browser, claude, gpt, options, panel;
+
+    before(async () => {
+      claude = await startChat("CLAUDE", { editor: "prosemirror", messages: [signed, damaged, message("No signature here.")] });
+      gpt = await startChat("CHATGPT", { editor: "textarea" });
+      browser = await Browser.start(name);
+      options = await setUp(browser, { CLAUDE: claude, CHATGPT: gpt });
+      panel = await browser.own("panel.html");
+    });
+    after(async () => {
+      await browser?.close();
+      claude?.close();
+      gpt?.close();
+    });
+
+    test("badges say what a message is, and trust changes them", async () => {
+      const page = await browser.page(claude.origin);
+      const before = await page.evaluate(() => document.body.innerHTML);
+      const [first] = await badges(panel, "CLAUDE chat", ["First contact", "Damaged", "Unsigned"]);
+      assert.equal(await page.evaluate(() => document.body.innerHTML), before, "the page's own tree stays as it is");
+      await clickAt(page, first);
+      // Tab leads to the actions; the last one shows the message in the panel.
+      for (let presses = 0; presses < 6; presses += 1) await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      await until("the message in the panel", () => panel.evaluate(() => document.querySelector("#about .verdict")?.textContent.includes("First contact")));
+      await panel.bringToFront();
+      await picture(panel, `${name}-panel`);
+      await press(panel, "Trust this key");
+      await page.bringToFront();
+      await badges(panel, "CLAUDE chat", ["Verified", "Damaged", "Unsigned"]);
+      await picture(page, `${name}-badges`);
+      // Badges come again when the page renders its messages anew.
+      await page.evaluate(() => {
+        const log = document.querySelector("#log");
+        const copy = log.cloneNode(true);
+        log.replaceWith(copy);
+      });
+      await badges(panel, "CLAUDE chat", ["Verified", "Damaged", "Unsigned"]);
+      await page.close();
+    });
+
+    test("messages are found while they stream, in shadow trees, and in frames", async () => {
+      const page = await browser.page(`${gpt.origin}/textarea`);
+      await page.evaluate((text) => window.addMessage(text, { streams: true }), message("streamed"));
+      await badges(panel, "CHATGPT chat", ["Unsigned"]);
+      await page.evaluate((text) => window.addMessage(text, { shadow: true }), message("in a shadow"));
+      await badges(panel, "CHATGPT chat", ["Unsigned", "Unsigned"]);
+      // A frame of the same site has badges of its own.
+      await page.evaluate((text) => {
+        const frame = document.createElement("iframe");
+        frame.src = "/contenteditable";
+        frame.width = "700";
+        frame.height = "300";
+        frame.addEventListener("load", () => frame.contentWindow.addMessage(text));
+        document.body.prepend(frame);
+      }, message("in a frame"));
+      await until("the badge in the frame", () =>
+        panel.evaluate(async () => {
+          const api = globalThis.browser ?? globalThis.chrome;
+          const { id } = (await api.tabs.query({})).find(({ title }) => title === "CHATGPT chat");
+          const frames = await api.scripting.executeScript({ target: { tabId: id, allFrames: true }, func: () => location.href });
+          const inner = frames.find(({ frameId }) => frameId !== 0);
+          if (inner === undefined) return false;
+          const { badges: found } = await api.tabs.sendMessage(id, { type: "stats" }, { frameId: inner.frameId });
+          return found.length === 1 && found[0].text.endsWith("Unsigned");
+        }),
+      );
+      await page.evaluate(() => document.querySelector("iframe").remove());
+      // Hidden text gets no badge.
+      await page.evaluate((text) => {
+        window.addMessage(text);
+        document.querySelector("#log").lastChild.className = "hidden";
+      }, message("hidden"));
+      await page.evaluate((text) => window.addMessage(text), message("cut off").slice(0, -20));
+      await badges(panel, "CHATGPT chat", ["Unsigned", "Unsigned", "Damaged"]);
+      await page.close();
+    });
+
+    for (const editor of ["textarea", "contenteditable", "prosemirror", "lexical"]) {
+      test(`a message goes into ${editor} exactly, and undo takes it away`, async () => {
+        const page = await browser.page(`${gpt.origin}/${editor}`);
+        await choose(panel, "#chat", "CHATGPT");
+        await type(panel, "#to", "CHATGPT");
+        await type(panel, "#context", "spacing");
+        const body = "First line\n\n    indented code <b>&amp;</b>\n\nLast “line” 🙂";
+        await type(panel, "#body", body);
+        await press(panel, "Put into chat");
+        await says(panel, "is in the input");
+        const text = await page.evaluate(() => window.readEditor());
+        const { envelopes } = parse(text.slice(text.lastIndexOf("```\n[[")));
+        assert.equal(envelopes.length, 1, text);
+        assert.equal(envelopes[0].body, body);
+        assert.deepEqual(envelopes[0].repairs.map(({ rule }) => rule), ["PST-001"], "only the fence was taken away");
+        assert.equal(text.includes("AI Crosstalk:"), true, "the primer comes first");
+        assert.equal(await page.evaluate(() => window.sent), undefined, "nothing was sent");
+        await undo(browser, page);
+        await until("an empty input", async () => (await page.evaluate(() => window.readEditor())).trim() === "");
+        await page.close();
+      });
+    }
+
+    test("ask both, compare, carry an answer", async () => {
+      const [one, other] = [await browser.page(claude.origin), await browser.page(gpt.origin)];
+      await press(panel, "Carry");
+      await choose(panel, "#one", "CLAUDE");
+      await choose(panel, "#other", "CHATGPT");
+      await type(panel, "#ask-context", "which endpoint");
+      await type(panel, "#question", "Which endpoint should stay?");
+      await press(panel, "Ask both");
+      await says(panel, "The question is in both chats.");
+      for (const page of [one, other]) {
+        assert.equal(await page.evaluate(() => window.sent), undefined);
+        await page.bringToFront();
+        await page.click("#send");
+      }
+      await panel.bringToFront();
+      await press(panel, "Threads");
+      await press(panel, "Show");
+      await until("both answers in one thread", () =>
+        panel.evaluate(() => {
+          const texts = [...document.querySelectorAll("#thread-list .card h3")].map(({ textContent }) => textContent);
+          return texts.includes("CLAUDE → ANN") && texts.includes("CHATGPT → ANN") && texts.length === 4;
+        }),
+      );
+      await picture(panel, `${name}-thread`, { x: 0, y: 0, width: 520, height: 900 });
+      await press(panel, "Carry");
+      await choose(panel, "#from", "CLAUDE");
+      await choose(panel, "#into", "CHATGPT");
+      await type(panel, "#words", "What do you think?");
+      await press(panel, "Carry", { root: "#carry" });
+      await says(panel, "is in the input of CHATGPT");
+      const forward = await other.evaluate(() => window.readEditor());
+      const [envelope] = parse(forward).envelopes;
+      assert.match(envelope.body, /^What do you think\?\n\nCLAUDE wrote about “which endpoint” \(unsigned\):\n\n\| CLAUDE says: keep v2\.\n\|\n\| It has fewer endpoints\.$/);
+      assert.equal(forward.includes("AI Crosstalk:"), false, "this chat knows the format already");
+      await one.close();
+      await other.close();
+    });
+
+    test("shortcuts open the panel with the answer, and can be changed", async () => {
+      const page = await browser.page(claude.origin);
+      // The own question below the answer is not taken for one.
+      await page.evaluate((text) => window.addMessage(text), message("my own question", "ANN"));
+      await until("the own message", async () => (await stats(panel, "CLAUDE chat")).found === 4);
+      await page.bringToFront();
+      await keys(page, "Alt+Shift+KeyR");
+      await until("the reply", () => panel.evaluate(() => document.querySelector("#about")?.textContent.includes("No signature here.")));
+      await page.bringToFront();
+      await keys(page, "Alt+Shift+KeyC");
+      await until("an empty message", () => panel.evaluate(() => document.querySelector("#compose-title").textContent === "Write a message"));
+      await options.bringToFront();
+      await options.focus("#reply-keys");
+      await keys(options, "Alt+Shift+KeyY");
+      await says(options, "Saved.");
+      await page.bringToFront();
+      await keys(page, "Alt+Shift+KeyR");
+      await keys(page, "Alt+Shift+KeyY");
+      await until("the reply by the new keys", () => panel.evaluate(() => document.querySelector("#compose-title").textContent === "Reply"));
+      await choose(panel, "#chat", "CLAUDE");
+      await type(panel, "#body", "Thank you.");
+      await press(panel, "Put into chat");
+      await says(panel, "is in the input");
+      const [envelope] = parse(await page.evaluate(() => window.readEditor())).envelopes.slice(-1);
+      assert.equal(envelope.receiver, "CLAUDE");
+      assert.equal(envelope.body, "Thank you.");
+      await page.close();
+    });
+
+    test("a paired relay: deliveries go into the chat, answers return, the token is revoked", async (context) => {
+      const config = `[extension]\norigins = ["${browser.origin}"]\n[[route]]\nto = "chatgpt://*"\nby = "copy_paste"\n`;
+      const relay = await RelayServer.start(context, config);
+      const bot = new Relay(relay.url, { token: relay.createToken("bot", "agent", "BOT") });
+      const question = { sender: "BOT", receiver: "chatgpt://team/api", user: "bot", context: "endpoints", intent: "REQUEST", body: "Which endpoint stays?" };
+      await bot.send(question);
+      const code = relay.tokens("pair", "browser", "--for", "ANN", "--courier", "chatgpt://*", "claude://*");
+      assert.match(code, /^[0-9A-Z]{4}-[0-9A-Z]{4}$/);
+      // Under this name the extension has no permission for the host: the relay has to let it in.
+      await type(options, "#url", relay.url.replace("127.0.0.1", "localhost"));
+      await type(options, "#code", "0000-0000");
+      await press(options, "Pair");
+      await says(options, "The pairing code is unknown");
+      await type(options, "#code", code.toLowerCase());
+      await press(options, "Pair");
+      await says(options, "Paired.");
+      assert.match(await options.evaluate(() => document.querySelector("#relay-state").textContent), /as browser, for ANN\. It carries to chatgpt:/);
+      assert.equal((await options.evaluate(() => document.documentElement.outerHTML)).includes("xt_"), false, "the token is shown nowhere");
+      await picture(options, `${name}-options`);
+      const page = await browser.page(gpt.origin);
+      await panel.bringToFront();
+      await press(panel, "Relay");
+      await press(panel, "Put into CHATGPT");
+      await says(panel, "The delivery is in the input of CHATGPT");
+      assert.equal(await page.evaluate(() => window.sent), undefined);
+      await page.bringToFront();
+      await page.click("#send");
+      await panel.bringToFront();
+      await until("the answer in the panel", () => panel.evaluate(() => document.querySelector("#deliveries").textContent.includes("CHATGPT says: keep v2.")));
+      assert.deepEqual((await bot.inbox("BOT")).messages, [], "nothing returns without a click");
+      await picture(panel, `${name}-relay`);
+      await press(panel, "Return the answer");
+      await says(panel, "The relay has the answer.");
+      const { messages } = await bot.inbox("BOT", { wait: 30 });
+      assert.deepEqual(messages.map(({ from, envelope }) => [from ?? parse(envelope).envelopes[0].sender, parse(envelope).envelopes[0].body]), [["chatgpt://team/api", "CHATGPT says: keep v2.\n\nIt has fewer endpoints."]]);
+      await until("an empty queue", () => panel.evaluate(() => document.querySelector("#deliveries").textContent.includes("Nothing waits to be carried.")));
+      // A message of a page goes to the relay by a click in the panel.
+      await press(options, "Revoke and forget");
+      await says(options, "The relay revoked the token.");
+      const { tokens } = JSON.parse(relay.tokens("list", "--json"));
+      assert.equal(tokens.find((token) => token.name === "browser").state, "revoked");
+      const kept = await options.evaluate(async () => JSON.stringify(await (globalThis.browser ?? globalThis.chrome).storage.local.get(null)));
+      assert.equal(kept.includes("xt_"), false, "nothing of the token is left");
+      await page.close();
+    });
+
+    test("a hostile page gets nothing, and changes no verdict", async () => {
+      const site = await Site.start({ "/": hostilePage(damaged, message("hidden", "EVE"), browser.origin) });
+      try {
+        await type(options, "#site", site.origin);
+        await press(options, "Add site", { isReal: true });
+        await says(options, "Added.");
+        // Whatever opens the panel leaves this part of it.
+        await press(panel, "Threads");
+        const page = await browser.page(site.origin);
+        const [badge] = await badges(panel, "hostile chat", ["Damaged"]);
+        await until("the attempts of the page", () => page.evaluate(() => globalThis.attempts?.isDone));
+        const attempts = await page.evaluate(() => globalThis.attempts);
+        assert.deepEqual(attempts.reached, [], "the page reached something of the extension");
+        // What the page can read of the layer is an empty element.
+        assert.deepEqual(attempts.layers, ["<crosstalk-layer></crosstalk-layer>"]);
+        const isUntouched = await panel.evaluate(() => document.querySelector("#tab-threads").getAttribute("aria-selected"));
+        assert.equal(isUntouched, "true", "keys and clicks that the page made up did something");
+        const texts = await panel.evaluate(async () => {
+          const api = globalThis.browser ?? globalThis.chrome;
+          const tab = (await api.tabs.query({})).find(({ title }) => title === "hostile chat");
+          return api.tabs.sendMessage(tab.id, { type: "latest", count: 9 }, { frameId: 0 });
+        });
+        assert.deepEqual(texts.map((text) => text.includes("900")), [true], "only the message that a person can see is taken");
+        // The verdict can be read in the panel, whatever the page shows.
+        await page.bringToFront();
+        await keys(page, "Alt+Shift+KeyY");
+        await until("the verdict in the panel", () => panel.evaluate(() => document.querySelector("#about .verdict")?.textContent.startsWith("✗ Damaged")));
+        assert.ok(badge.width > 20);
+        const { maxMs, slices, over5 } = await stats(panel, "hostile chat");
+        console.log(`${name}: on the page that changes without end, ${slices} slices of work, the longest ${maxMs.toFixed(1)} ms, ${over5} over 5 ms`);
+        assert.deepEqual(site.requests.filter((request) => !/^GET \/(favicon\.ico)?$/.test(request)), [], "nothing was sent");
+        await page.close();
+      } finally {
+        site.close();
+      }
+    });
+
+    test("slices of work stay short on a long chat", async () => {
+      const page = await browser.page(gpt.origin);
+      const many = isFull ? 40_000 : 10_000;
+      await page.evaluate((text, many) => {
+        const log = document.querySelector("#log");
+        const part = document.createDocumentFragment();
+        for (let count = 0; count < many; count += 1) {
+          const block = document.createElement("pre");
+          block.textContent = count % 2 === 0 ? `Some words, number ${count}` : text;
+          part.append(block);
+        }
+        log.append(part);
+      }, message("one of many"), many);
+      await until("all messages", async () => (await stats(panel, "CHATGPT chat"))?.found >= many / 2);
+      const { slices, maxMs, over5, found, sum } = await stats(panel, "CHATGPT chat");
+      // How often the machine itself interrupts a loop that ends after 2.5 ms.
+      const [longest, late] = await page.evaluate(() => {
+        const took = Array.from({ length: 60 }, () => {
+          const began = performance.now();
+          while (performance.now() - began < 2.5);
+          return performance.now() - began;
+        });
+        return [Math.max(...took), took.filter((ms) => ms > 5).length];
+      });
+      console.log(`${name}: of 60 empty loops of 2.5 ms, ${late} took over 5 ms, the longest ${longest.toFixed(1)} ms`);
+      console.log(`${name}: ${found} of ${many} messages have envelopes; ${slices} slices of work of ${(sum / slices).toFixed(1)} ms on average, the longest ${maxMs.toFixed(1)} ms, ${over5} over 5 ms`);
+      assert.ok(slices > 5, "the work was divided");
+      await page.close();
+    });
+  });
+}

@@ -1,0 +1,166 @@
+// Real Chromium and Firefox with the extension, and pages of our own that behave as known chats do.
+
+import { createServer } from "node:http";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const path = (name) => fileURLToPath(new URL(name, import.meta.url));
+
+export const BUILT = process.env.CROSSTALK_EXTENSION ?? path("../../../target/extension");
+export const TOOLS = process.env.CROSSTALK_NPM ?? path("../../../target/tools/extension");
+export const PICTURES = process.env.CROSSTALK_PICTURES;
+export const isFull = process.env.CROSSTALK_TEST_FULL !== undefined;
+const require = createRequire(join(TOOLS, "package.json"));
+const puppeteer = require("puppeteer-core");
+export const axeSource = () => readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+export const crosstalk = await import(pathToFileURL(path("../../dist/index.js")));
+
+/** A condition that does not come about within this time never does. */
+const LIMIT_MS = Number(process.env.CROSSTALK_LIMIT ?? 60) * 1000;
+
+/** Waits until a condition holds, and returns its value. */
+export async function until(what, condition) {
+  const end = Date.now() + LIMIT_MS;
+  let trouble = "";
+  for (;;) {
+    const value = await Promise.resolve(condition()).catch((error) => {
+      trouble = `: ${error.message}`;
+    });
+    if (value) return value;
+    if (Date.now() > end) throw new Error(`waited in vain for ${typeof what === "function" ? await what() : what}${trouble}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** A folder with the extension as it is built, except that the test pages are allowed: nobody can answer the question of the browser. */
+function copyOf(browser) {
+  const folder = mkdtempSync(join(tmpdir(), "crosstalk-extension-"));
+  cpSync(join(BUILT, browser), folder, { recursive: true });
+  const file = join(folder, "manifest.json");
+  const manifest = JSON.parse(readFileSync(file, "utf8"));
+  manifest.host_permissions = ["http://127.0.0.1/*"];
+  writeFileSync(file, JSON.stringify(manifest));
+  return folder;
+}
+
+const FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync --disable-features=LocalNetworkAccessChecks";
+const FIREFOX_ID = "11111111-2222-3333-4444-555555555555";
+
+/** A browser with the extension. */
+export class Browser {
+  static async start(name) {
+    const made = new Browser();
+    made.name = name;
+    made.folder = name === "chromium" ? copyOf(name) : join(BUILT, name);
+    made.isCopy = name === "chromium";
+    made.browser = await puppeteer.launch(
+      name === "chromium"
+        ? { executablePath: process.env.CROSSTALK_CHROMIUM ?? "/usr/bin/chromium", headless: true, enableExtensions: true, args: FLAGS.split(" "), protocolTimeout: 120_000 }
+        : {
+            browser: "firefox",
+            executablePath: "/usr/bin/firefox-esr",
+            headless: true,
+            args: ["--remote-allow-system-access"],
+            protocolTimeout: 120_000,
+            extraPrefsFirefox: {
+              // Otherwise nobody could answer the question for the permission of a site.
+              "extensions.webextOptionalPermissionPrompts": false,
+              "extensions.webextensions.uuids": JSON.stringify({ "crosstalk@ai-crosstalk.example": FIREFOX_ID }),
+              "dom.events.testing.asyncClipboard": true,
+              // The pages stream in the background, too.
+              "dom.min_background_timeout_value": 4,
+              "dom.min_background_timeout_value_without_budget_throttling": 4,
+              "dom.timeout.enable_budget_timer_throttling": false,
+              "datareporting.policy.dataSubmissionEnabled": false,
+              "network.captive-portal-service.enabled": false,
+              "network.connectivity-service.enabled": false,
+            },
+          },
+    );
+    const id = await made.browser.installExtension(made.folder);
+    made.origin = name === "chromium" ? `chrome-extension://${id}` : `moz-extension://${FIREFOX_ID}`;
+    return made;
+  }
+
+  /** A page of the extension itself, in a tab. */
+  async own(name) {
+    const page = await this.browser.newPage();
+    await page.setViewport({ width: 520, height: 900 });
+    const going = page.goto(`${this.origin}/pages/${name}`, { timeout: 60_000 });
+    // The driver of Firefox does not see the end of the load of a page of an extension.
+    if (this.name === "chromium") await going;
+    else going.catch(() => {});
+    await until(`the page ${name}`, () => page.evaluate((wanted) => location.href.includes(wanted) && document.readyState === "complete" && globalThis.crosstalkPageIsReady === true, name.split("?")[0]));
+    return page;
+  }
+
+  async page(url) {
+    const page = await this.browser.newPage();
+    await page.setViewport({ width: 900, height: 1400 });
+    await page.goto(url);
+    return page;
+  }
+
+  async close() {
+    await this.browser.close();
+    if (this.isCopy) rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Runs a function in a page of the extension, which may use its modules. */
+export function inside(page, run, ...values) {
+  return page.evaluate(run, ...values);
+}
+
+/** Bundles the editors that the pages use; once for all tests. */
+export async function editors() {
+  const esbuild = require("esbuild");
+  const folder = mkdtempSync(join(TOOLS, "pages-"));
+  const entry = join(folder, "editors.js");
+  cpSync(path("editors.js"), entry);
+  const { outputFiles } = await esbuild.build({ entryPoints: [entry], bundle: true, write: false, format: "iife", nodePaths: [join(TOOLS, "node_modules")] });
+  rmSync(folder, { recursive: true, force: true });
+  return outputFiles[0].text;
+}
+
+/** A server of pages, on a port of its own: a site. `pages` are texts, or functions, by their path. */
+export class Site {
+  static async start(pages) {
+    const site = new Site();
+    site.requests = [];
+    site.server = createServer((request, response) => {
+      const { pathname } = new URL(request.url, "http://localhost");
+      site.requests.push(`${request.method} ${request.url}`);
+      const page = pages[pathname];
+      if (page === undefined) return response.writeHead(404).end();
+      const { text, type = "text/html; charset=utf-8", csp } = typeof page === "string" ? { text: page } : page;
+      response.setHeader("content-type", type);
+      if (csp) response.setHeader("content-security-policy", csp);
+      response.end(text);
+      return undefined;
+    });
+    await new Promise((resolve) => site.server.listen(0, "127.0.0.1", resolve));
+    site.origin = `http://127.0.0.1:${site.server.address().port}`;
+    return site;
+  }
+
+  close() {
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+}
+
+export function escapeHtml(text) {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+/** Keeps a picture of a page, where a folder for it is named. */
+export async function picture(page, name, clip) {
+  if (!PICTURES) return;
+  if (!existsSync(PICTURES)) mkdirSync(PICTURES, { recursive: true });
+  await page.bringToFront();
+  await page.screenshot({ path: join(PICTURES, `${name}.png`), ...(clip && { clip }) });
+}
