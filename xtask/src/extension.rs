@@ -83,7 +83,7 @@ pub fn test(root: &Path, tier: Tier) -> Result<Ending, Failure> {
             &shown(&target(root).join("extension")),
         )
         .env(
-            "CROSSTALK_PROGRAM",
+            "CROSSTALK_BINARY",
             &shown(&target(root).join("debug/crosstalk")),
         );
     if tier == Tier::Full {

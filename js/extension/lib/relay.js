@@ -163,7 +163,7 @@ export async function returnAnswer(id, to) {
   const intent = envelope.intent?.meaning;
   const options = { from: to, user: envelope.user ?? undefined, ...(["ACK", "NACK", "RESPOND"].includes(intent) && { intent }) };
   const text = isSigned ? errand.answer : reply(errand.envelope, envelope.body, options);
-  await new Relay(url, { token, attempts: 2 }).send(text);
+  await new Relay(url, { token, retryFor: 5 }).send(text);
   await report(id, to, { state: "carried" });
 }
 
@@ -182,5 +182,5 @@ export async function report(id, to, { state, reason }) {
 /** Hands an admitted message in at the relay. */
 export async function sendToRelay(text) {
   const { url, token } = await paired();
-  await new Relay(url, { token, attempts: 2 }).send(text);
+  await new Relay(url, { token, retryFor: 5 }).send(text);
 }
