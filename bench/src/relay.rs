@@ -6,7 +6,7 @@
 pub mod batch;
 mod cost;
 mod cpu;
-mod disk;
+pub mod disk;
 mod flood;
 pub mod floor;
 pub mod letter;

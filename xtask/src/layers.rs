@@ -1,6 +1,6 @@
 //! The direction of dependencies: inward only.
 //!
-//! `envelope ← protocol ← api ← { relay, conform } ← cli`, `protocol ← { store, dns, mcp, email } ← cli`,
+//! `envelope ← protocol ← { api ← conform, { api, mcp } ← relay } ← cli`, `protocol ← { store, dns, mcp, email } ← cli`,
 //! `protocol ← binding ← { cli, python, wasm }`.
 //! The relay and the MCP server know the ports only, so no adapter depends on another one.
 //!
@@ -43,6 +43,14 @@ const BINDING: &[&str] = &[
 ];
 const API: &[&str] = &["crosstalk-envelope", "crosstalk-protocol", "crosstalk-api"];
 
+/// A relay serves the tools of an agent, too.
+const RELAY: &[&str] = &[
+    "crosstalk-envelope",
+    "crosstalk-protocol",
+    "crosstalk-api",
+    "crosstalk-mcp",
+];
+
 /// Every crate of the workspace. A crate that is not here fails the check.
 const TABLE: &[(&str, Reach)] = &[
     ("crosstalk-envelope", Reach::Inward(&[])),
@@ -51,7 +59,7 @@ const TABLE: &[(&str, Reach)] = &[
     ("crosstalk-api", Reach::Inward(PROTOCOL)),
     ("crosstalk-store", Reach::Inward(PROTOCOL)),
     ("crosstalk-dns", Reach::Inward(PROTOCOL)),
-    ("crosstalk-relay", Reach::Inward(API)),
+    ("crosstalk-relay", Reach::Inward(RELAY)),
     ("crosstalk-conform", Reach::Inward(API)),
     ("crosstalk-mcp", Reach::Inward(PROTOCOL)),
     ("crosstalk-email", Reach::Inward(PROTOCOL)),

@@ -15,6 +15,7 @@ mod invocation;
 mod js;
 mod layers;
 mod lines;
+mod mcp_client;
 mod memory;
 mod names;
 mod package;

@@ -14,10 +14,17 @@ struct Program {
     requirement: &'static str,
 }
 
-const PROGRAMS: &[Program] = &[Program {
-    name: "schemathesis",
-    requirement: "schemathesis>=4.32,<5",
-}];
+const PROGRAMS: &[Program] = &[
+    Program {
+        name: "schemathesis",
+        requirement: "schemathesis>=4.32,<5",
+    },
+    // The official client of the Model Context Protocol.
+    Program {
+        name: "mcp",
+        requirement: "mcp>=2.3,<3",
+    },
+];
 
 /// The program that builds the package, and the one that checks its types.
 const PACKAGING: &[Program] = &[

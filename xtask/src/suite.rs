@@ -5,7 +5,10 @@ use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
 use crate::memory::Memory;
 use crate::parallel::{self, Job, Report};
-use crate::{dist, extension, fuzz, js, layers, names, package, python, registry, spec, toolchain};
+use crate::{
+    dist, extension, fuzz, js, layers, mcp_client, names, package, python, registry, spec,
+    toolchain,
+};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -79,6 +82,9 @@ const STEPS: &[Step] = &[
     ),
     Step::new("Python programs", "cargo xtask test", |root, _| {
         python::step(root)
+    }),
+    Step::new("MCP clients", "cargo xtask test", |root, _| {
+        mcp_client::step(root)
     }),
     Step::new(
         "build of tests",

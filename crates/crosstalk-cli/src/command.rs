@@ -51,6 +51,7 @@ mod inbox;
 mod key;
 mod lint;
 mod listen;
+mod mcp;
 mod migrate;
 mod name;
 mod parse;
@@ -62,6 +63,7 @@ mod relay;
 mod restore;
 mod send;
 mod serve;
+mod setup;
 mod show;
 mod sign;
 pub(crate) mod start;
@@ -115,6 +117,9 @@ commands! {
     Export(archive::Export),
     Import(import::Import),
     Forget(archive::Forget),
+    Setup(setup::SetupCommand),
+    Mcp(mcp::Mcp),
+    Agents(mcp::AgentsCommand),
     Listen(listen::Listen),
     Carry(carry::Carry),
     Approve(approve::Approve),

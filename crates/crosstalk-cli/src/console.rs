@@ -73,6 +73,8 @@ pub(crate) struct Console {
     out_columns: Option<usize>,
     err_columns: Option<usize>,
     profile: Option<String>,
+    /// Nothing is written: the streams belong to a protocol.
+    is_muted: bool,
 }
 
 impl Console {
@@ -95,6 +97,15 @@ impl Console {
             out,
             err,
             profile,
+            is_muted: false,
+        }
+    }
+
+    /// One that writes nothing, for work on behalf of a client that owns the streams.
+    pub(crate) fn muted(profile: Option<String>) -> Self {
+        Self {
+            is_muted: true,
+            ..Self::new(Color::Never, profile)
         }
     }
 
@@ -115,6 +126,9 @@ impl Console {
 
     /// Writes data to stdout, byte for byte.
     pub(crate) fn data(&mut self, data: impl AsRef<[u8]>) -> Result<(), Failure> {
+        if self.is_muted {
+            return Ok(());
+        }
         self.out
             .write_all(data.as_ref())
             .map_err(Failure::of_output)
@@ -141,6 +155,9 @@ impl Console {
     /// Writes text for people to stdout; its styles are dropped where they don't belong, and lines that are too wide for
     /// the terminal are broken.
     pub(crate) fn show(&mut self, text: &str) -> Result<(), Failure> {
+        if self.is_muted {
+            return Ok(());
+        }
         let text = fitted(text, self.out_columns);
         AutoStream::new(&mut self.out, self.out_color)
             .write_all(text.as_bytes())
@@ -149,6 +166,9 @@ impl Console {
 
     /// Writes text for people to stderr, as [`Self::show`] does to stdout.
     pub(crate) fn talk(&mut self, text: &str) -> Result<(), Failure> {
+        if self.is_muted {
+            return Ok(());
+        }
         let text = fitted(text, self.err_columns);
         AutoStream::new(&mut self.err, self.err_color)
             .write_all(text.as_bytes())
@@ -182,7 +202,7 @@ impl Console {
 
     /// Whether a person can be asked: they see the question on stderr and type the answer.
     pub(crate) fn can_ask(&self) -> bool {
-        std::io::stdin().is_terminal() && self.err.is_terminal()
+        !self.is_muted && std::io::stdin().is_terminal() && self.err.is_terminal()
     }
 
     /// Asks a person for a line, which comes without the spaces around it. Nothing if nobody can be asked, or the input

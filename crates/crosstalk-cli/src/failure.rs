@@ -9,7 +9,7 @@ use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{ErrorCode, Explanation, KeyError};
 use crosstalk_protocol::bundle::BundleError;
 use crosstalk_protocol::store::{StoreError, StoreFault};
-use crosstalk_store::{ConfigFileError, HomeError, KeyFileError, TrustStoreError};
+use crosstalk_store::{ConfigFileError, DiskError, HomeError, KeyFileError, TrustStoreError};
 use std::fmt::{self, Write as _};
 use std::io;
 use std::path::Path;
@@ -119,6 +119,14 @@ impl Failure {
 
     pub(crate) const fn is_usage(&self) -> bool {
         matches!(self.kind, FailureKind::Usage)
+    }
+
+    /// What happened and what to do, without the exit code.
+    pub(crate) fn into_explanation(self) -> Explanation {
+        match self.kind {
+            FailureKind::Io(_) => Explanation::fact(self.to_string()),
+            _ => self.explanation,
+        }
     }
 
     /// The error of the system behind it, if there is one.
@@ -257,4 +265,4 @@ macro_rules! failed_from {
     )+};
 }
 
-failed_from!(HomeError, ConfigFileError, SetupError);
+failed_from!(HomeError, ConfigFileError, SetupError, DiskError);

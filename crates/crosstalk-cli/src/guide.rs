@@ -5,7 +5,7 @@ use crate::shell;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Commands by purpose, in the order of `crosstalk --help`. Each command for people is in one group.
-const GROUPS: [(&str, &[&str]); 8] = [
+const GROUPS: [(&str, &[&str]); 9] = [
     (
         "Conversations",
         &[
@@ -19,6 +19,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
             "prompt",
         ],
     ),
+    ("AI clients", &["setup", "mcp", "agents"]),
     ("Consent and personal data", &["consent", "redact"]),
     ("Keys and signatures", &["key", "sign", "verify", "trust"]),
     (

@@ -1,5 +1,6 @@
 //! The output of the conversation commands for programs. The doc comments become the descriptions of the JSON Schemas.
 
+mod agent;
 mod audit;
 mod email;
 mod poll;
@@ -7,6 +8,7 @@ mod relay;
 mod settings;
 mod signing;
 
+pub(crate) use agent::*;
 pub(crate) use audit::*;
 pub(crate) use email::*;
 pub(crate) use poll::*;

@@ -72,6 +72,8 @@ forms! {
     Poll(POLL = crosstalk_protocol::poll::POLL_SCHEMA) => of::<report::PollReport>;
     /// crosstalk.config/1: of `config show --json`
     Config(CONFIG = "crosstalk.config/1") => of::<report::ConfigReport>;
+    /// crosstalk.agents/1: of `agents --json`
+    Agents(AGENTS = "crosstalk.agents/1") => of::<report::AgentsReport>;
     /// crosstalk.names/1: of `name --json`
     Names(NAMES = "crosstalk.names/1") => of::<report::NamesReport>;
     /// crosstalk.resolve/1: of `address resolve --json`

@@ -8,15 +8,18 @@
 //! reply      the answer to a message     recipient whom a typed name means
 //! intake     verified, threaded, kept
 //! relocate   another question for an answer that was filed with the wrong one
+//! agent      agents on this machine, and what they send and read
 //! consent    consent of messages in and out
 //! poll       a poll that is kept here, with its answers
 //! relay      one's own relay on disk, and others over the network
+//! setup      settings of MCP clients, changed in one place
 //! home       keys and trust on disk      passphrase  what opens a key, never an argument
 //! signing    signed texts, checked       dns       asking domains, on request
 //! clipboard  copying and pasting         editor    a text that a person writes
 //! audit_bundle  the files that an auditor checks
 //! ```
 
+pub(crate) mod agent;
 pub(crate) mod audit_bundle;
 pub(crate) mod clipboard;
 pub(crate) mod compose;
@@ -35,5 +38,6 @@ pub(crate) mod relay;
 pub(crate) mod relocate;
 pub(crate) mod reply;
 pub(crate) mod settings;
+pub(crate) mod setup;
 pub(crate) mod signing;
 pub(crate) mod workspace;

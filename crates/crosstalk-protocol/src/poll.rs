@@ -22,7 +22,7 @@ mod quorum;
 mod report;
 
 pub use ballot::may_be_ballot;
-pub use call::{OPTIONS, PollCall, PollKind, TieRule, is_secret, range};
+pub use call::{OPTIONS, PollCall, PollKind, TieRule, answer_hint, is_secret, range};
 pub use choice::BallotChoice;
 pub use collation::{
     Agreement, CallView, CollatedQuorum, Collation, Corrected, CountedBallot, NotCounted,

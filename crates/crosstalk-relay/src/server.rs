@@ -22,6 +22,7 @@ mod gate;
 mod history;
 mod housekeeping;
 mod inbox;
+mod mcp;
 mod media;
 mod message;
 mod operation;

@@ -14,6 +14,7 @@
 //! made for their owner alone, and a private key that others can read is rejected. Windows has no such modes: there
 //! the folder of the user's profile is what keeps others out.
 
+mod agent;
 mod backup;
 mod config;
 mod disk;
@@ -28,6 +29,7 @@ mod permission;
 mod sqlite;
 mod trust;
 
+pub use agent::{AgentFacts, AgentFolder, HeldAgent};
 pub use backup::{Imported, import};
 pub use config::{ConfigFile, ConfigFileError};
 pub use facts::{KeyFacts, KeyRetirement, KeyRevocation, KeyRotation};

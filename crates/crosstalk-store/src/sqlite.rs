@@ -481,6 +481,24 @@ impl SqliteStore {
         self.read(|db| query::knows(db, address))
     }
 
+    /// The messages to an address after a position, the oldest first: it is their receiver, or one of those whom they ask.
+    pub fn addressed(
+        &self,
+        address: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Listing<Record>, StoreError> {
+        self.read(|db| query::addressed(db, address, after, limit))
+    }
+
+    /// A number that another process changes with everything that it stores.
+    pub fn data_version(&self) -> Result<i64, StoreError> {
+        let version = self
+            .db
+            .pragma_query_value(None, "data_version", |row| row.get(0));
+        version.map_err(|e| fault::at(&self.path, &e))
+    }
+
     /// How many characters of an id are enough to name it here, at least eight of them.
     pub fn shortest(&self, id: &str) -> Result<usize, StoreError> {
         self.read(|db| reference::shortest(db, id))

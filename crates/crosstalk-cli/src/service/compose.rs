@@ -6,6 +6,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{is_piped, shown_path, typed_text};
+use crate::report::HandedReport;
 use crate::service::consent::Renewal;
 use crate::service::deliver::SendOptions;
 use crate::service::editor::{self, Composed, Draft};
@@ -20,11 +21,11 @@ use crosstalk_envelope::meta::{ConsentKind, ConsentValue};
 use crosstalk_envelope::{Builder, CoreHeader, ErrorCode, Intent, IntentField, Timestamp};
 use crosstalk_protocol::compose::{NO_CONTEXT, context_of, infer_intent, is_thanks, session_text};
 use crosstalk_protocol::consent::{Pii, scopes};
-use crosstalk_protocol::intent_hint;
 use crosstalk_protocol::poll::PollCall;
 use crosstalk_protocol::redact::{self, RedactionRules};
 use crosstalk_protocol::relay::Priority;
 use crosstalk_protocol::store::{Record, ReferenceMatch, is_same_party};
+use crosstalk_protocol::{agent_user, intent_hint};
 use std::path::{Path, PathBuf};
 
 /// The key by which an answer to a poll is corrected.
@@ -93,6 +94,9 @@ pub(crate) struct Content {
     /// Replace mail addresses, phone numbers and the like before it is sent
     #[arg(long)]
     redact: bool,
+    /// The text is meant as it is: a single `-` is no stdin
+    #[arg(skip)]
+    is_literal: bool,
 }
 
 /// How urgent a message is, as the command line takes it.
@@ -128,6 +132,16 @@ pub(crate) struct OutgoingMessage {
 }
 
 impl OutgoingMessage {
+    /// Keeps it and hands it to its relay, without a word to a person.
+    pub(crate) fn post(
+        self,
+        console: &mut Console,
+        workspace: &Workspace,
+        delivery: &SendOptions,
+    ) -> Result<Vec<(Record, Option<HandedReport>)>, Failure> {
+        delivery.post(console, workspace, &self.builders, &self.files)
+    }
+
     /// Sends it. If that fails, the draft is kept, so that nothing is lost.
     pub(crate) fn dispatch(
         self,
@@ -150,6 +164,35 @@ impl OutgoingMessage {
 }
 
 impl Content {
+    /// What an agent writes. Nothing in it is a command to this program.
+    pub(crate) fn of_agent(address: &str, text: &str) -> Self {
+        Self {
+            body: Some(text.to_owned()),
+            from: Some(address.to_owned()),
+            user: Some(agent_user(address)),
+            is_literal: true,
+            ..Self::default()
+        }
+    }
+
+    /// The same with an intent.
+    pub(crate) fn with_intent(mut self, intent: Option<&str>) -> Self {
+        self.intent = intent.map(str::to_owned);
+        self
+    }
+
+    /// The same with a subject.
+    pub(crate) fn with_context(mut self, context: Option<&str>) -> Self {
+        self.context = context.map(str::to_owned);
+        self
+    }
+
+    /// The same as a poll of several.
+    pub(crate) fn with_poll(mut self, meta: Vec<String>, further: Vec<String>) -> Self {
+        (self.meta, self.target) = (meta, further);
+        self
+    }
+
     /// The sender.
     pub(crate) fn sender(&self, config: &Settings) -> Result<String, Failure> {
         sender_or_own(config, self.from.as_deref())
@@ -479,6 +522,7 @@ impl Content {
         answered: Option<&Record>,
     ) -> Result<(String, Option<Draft>), Failure> {
         match self.text.as_deref().or(self.body.as_deref()) {
+            Some(text) if self.is_literal => Ok((require_text(text.to_owned())?, None)),
             Some(text) => Ok((require_text(typed_text(console, text)?)?, None)),
             None => {
                 // The pipe holds the text; an empty pipe holds none.

@@ -18,6 +18,7 @@ use crate::report::{
     UnsentReport,
 };
 use crate::schema::{SENT, SENT_MANY};
+use crate::service::agent;
 use crate::service::clipboard::{Choice, ClipboardError, Copied};
 use crate::service::consent::{self, ConsentStatement};
 use crate::service::home::{Opened, block_of};
@@ -90,6 +91,9 @@ pub(crate) struct SendOptions {
     /// Print JSON of the form crosstalk.sent/1; for several receivers crosstalk.sent-many/1
     #[arg(long)]
     pub(crate) json: bool,
+    /// An agent sends it: nobody carries it, and what is for the person of this store goes to their inbox
+    #[arg(skip)]
+    is_agent: bool,
 }
 
 /// A message that is built and signed, and not kept yet.
@@ -105,6 +109,8 @@ pub(crate) struct SignedMessage {
     chats: Vec<String>,
     has_primer: bool,
     is_fenced: bool,
+    /// Whether an agent on this machine reads it here.
+    is_read_here: bool,
 }
 
 /// A message that is kept, and on its way.
@@ -118,11 +124,42 @@ struct SentMessage {
 
 impl SentMessage {
     fn is_by_hand(&self) -> bool {
-        self.sealed.remote.is_none()
+        self.sealed.is_by_hand()
     }
 }
 
 impl SendOptions {
+    /// How the message of an agent leaves: unsigned, because the keys are the person's.
+    pub(crate) fn of_agent() -> Self {
+        Self {
+            no_sign: true,
+            is_agent: true,
+            ..Self::default().without_copy()
+        }
+    }
+
+    /// Keeps messages and hands them to their relays, without a word to a person.
+    pub(crate) fn post(
+        &self,
+        console: &mut Console,
+        workspace: &Workspace,
+        builders: &[Builder],
+        files: &[Attached],
+    ) -> Result<Vec<(Record, Option<HandedReport>)>, Failure> {
+        let sealed = self.prepare(console, workspace, builders)?;
+        let mut store = workspace.store(console)?;
+        let mut posted = Vec::new();
+        for one in sealed {
+            let sent = self.keep(console, workspace, &mut store, one)?;
+            let remote = sent.sealed.remote.as_ref();
+            let parcel = self.parcel(&sent, files);
+            let handed = remote.map(|remote| parcel.hand_quietly(console, workspace, remote));
+            let handed = handed.transpose()?.map(|(handed, _)| handed);
+            posted.push((sent.record, handed));
+        }
+        Ok(posted)
+    }
+
     /// Sends a message on its way. What it warns about has been told before.
     pub(crate) fn dispatch(
         &self,
@@ -143,8 +180,7 @@ impl SendOptions {
         files: &[Attached],
     ) -> Result<Exit, Failure> {
         let sealed = self.prepare(console, workspace, builders)?;
-        let is_by_hand = |one: &SignedMessage| one.remote.is_none();
-        if !files.is_empty() && sealed.iter().any(is_by_hand) {
+        if !files.is_empty() && sealed.iter().any(SignedMessage::is_by_hand) {
             console
                 .talk("The files are named with their digests; give them to the chat as well.\n")?;
         }
@@ -167,7 +203,11 @@ impl SendOptions {
             let receiver = Document::parse(&text, Reading::Strict)
                 .receiver()
                 .to_owned();
-            let remote = self.by.choose(&workspace.config, &receiver)?;
+            let is_to_person = self.is_agent && workspace.mine()?.has(&receiver);
+            let remote = match is_to_person {
+                true => None,
+                false => self.by.choose(&workspace.config, &receiver)?,
+            };
             built.push((text, receiver, remote));
         }
         tell_findings(console, built.iter().map(|(text, ..)| text.as_str()))?;
@@ -187,8 +227,13 @@ impl SendOptions {
             };
             let document = Document::parse(&text, Reading::Strict);
             let chats = chats(&document, &mine);
-            let has_primer =
-                remote.is_none() && self.has_primer(workspace, &store, &document, &chats)?;
+            let mut is_read_here = remote.is_none();
+            for chat in &chats {
+                is_read_here = is_read_here && agent::is_known(workspace, chat)?;
+            }
+            let has_primer = remote.is_none()
+                && !is_read_here
+                && self.has_primer(workspace, &store, &document, &chats)?;
             drop(document);
             sealed.push(SignedMessage {
                 text,
@@ -199,6 +244,7 @@ impl SendOptions {
                 chats,
                 has_primer,
                 is_fenced,
+                is_read_here,
             });
         }
         Ok(sealed)
@@ -254,6 +300,10 @@ impl SendOptions {
             let id_shown = styled(BOLD, &id);
             console.talk(&format!("Kept as {id_shown} in thread {thread}{to}.\n"))?;
             consent::tell(console, &one.revoked)?;
+            if one.sealed.is_read_here {
+                let agent = escape(&one.sealed.receiver);
+                console.talk(&format!("{agent} gets it here, with its next check.\n"))?;
+            }
             names.push(id);
         }
         drop(store);
@@ -326,7 +376,7 @@ impl SendOptions {
         sealed: SignedMessage,
     ) -> Result<SentMessage, Failure> {
         let kept = (sealed.text.as_str(), sealed.key.as_ref());
-        let (outcome, revoked) = keep(console, workspace, store, kept, sealed.at)?;
+        let (outcome, revoked) = keep_as(console, workspace, store, kept, (sealed.at, self.way()))?;
         let StoreOutcome::Filed { id, .. } = outcome else {
             return Err(Failure::failed(
                 "the message was not kept, because another message has its id",
@@ -442,6 +492,14 @@ impl SendOptions {
         wanted || (workspace.config.sign() && !self.no_sign)
     }
 
+    /// How the store takes it: what an agent sends to the person of the store is a message to them.
+    const fn way(&self) -> Way {
+        match self.is_agent {
+            true => Way::Relayed,
+            false => Way::Sent,
+        }
+    }
+
     /// Whether the primer goes along.
     fn has_primer(
         &self,
@@ -546,6 +604,11 @@ impl SendOptions {
 }
 
 impl SignedMessage {
+    /// Whether a person carries it.
+    fn is_by_hand(&self) -> bool {
+        self.remote.is_none() && !self.is_read_here
+    }
+
     /// The reader of the primer.
     fn assistant(&self) -> Assistant {
         match self.chats.as_slice() {
@@ -598,8 +661,25 @@ pub(crate) fn keep(
     (text, key): (&str, Option<&PublicKey>),
     at: Timestamp,
 ) -> Result<(StoreOutcome, RevocationResult), Failure> {
+    keep_as(console, workspace, store, (text, key), (at, Way::Sent))
+}
+
+fn keep_as(
+    console: &mut Console,
+    workspace: &Workspace,
+    store: &mut SqliteStore,
+    (text, key): (&str, Option<&PublicKey>),
+    (at, way): (Timestamp, Way),
+) -> Result<(StoreOutcome, RevocationResult), Failure> {
     let document = Document::parse(text, Reading::Strict);
-    let (arrival, admitted) = arrival(&document, key, at);
+    let mine = workspace.mine()?;
+    let targets = document.envelope().routing().target_list();
+    let mut parties = targets.iter().map(ToString::to_string);
+    let is_to_person = mine.has(document.receiver()) || parties.any(|party| mine.has(&party));
+    let (arrival, admitted) = match way == Way::Relayed && is_to_person {
+        true => arrival_by(&document, key, (at, way), &mine),
+        false => arrival(&document, key, at),
+    };
     let proof = Proof::own(admitted.verdict(), workspace.mine()?.has(document.sender()));
     let policy = workspace.config.consent();
     let said = ConsentStatement::of(&admitted, proof, &policy, at);
@@ -613,6 +693,15 @@ pub(crate) fn arrival(
     key: Option<&PublicKey>,
     at: Timestamp,
 ) -> (Arrival, Admitted) {
+    arrival_by(document, key, (at, Way::Sent), &Mine::default())
+}
+
+fn arrival_by(
+    document: &Document<'_>,
+    key: Option<&PublicKey>,
+    (at, way): (Timestamp, Way),
+    mine: &Mine,
+) -> (Arrival, Admitted) {
     let question = VerifyContext {
         key,
         ..VerifyContext::at(at)
@@ -620,8 +709,8 @@ pub(crate) fn arrival(
     let verdict = verify(document, &Trust::default(), &question);
     let receipt = ArrivalContext {
         at,
-        way: Way::Sent,
-        mine: &Mine::default(),
+        way,
+        mine,
         generated: ReceivedIds {
             thread: id::new_ulid(),
             message: id::new_ulid(),

@@ -7,7 +7,9 @@ use crate::service::workspace::Workspace;
 use crate::{clock, view};
 use crosstalk_envelope::name::SYSTEM;
 use crosstalk_envelope::{Document, Intent, Timestamp};
-use crosstalk_protocol::poll::{Collation, Paper, Why, collate, is_result};
+use crosstalk_protocol::poll::{
+    Collation, OPTIONS, Paper, PollKind, Why, answer_hint, collate, is_result,
+};
 use crosstalk_protocol::store::{Record, Side, Way, is_same_party};
 use crosstalk_store::SqliteStore;
 
@@ -166,4 +168,35 @@ impl KeptPoll {
         let deadline = collation.call().deadline;
         self.closed_at().is_some() || deadline.is_some_and(|end| end <= clock::now())
     }
+}
+
+/// The type of a poll with these options, and its question with a word on how to answer.
+pub(crate) fn question(question: &str, options: &[String]) -> Result<(PollKind, String), Failure> {
+    let mut known: Vec<&str> = Vec::new();
+    for option in options.iter().map(|option| option.trim()) {
+        if option.is_empty() || known.contains(&option) {
+            return Err(
+                Failure::usage("an option is empty, or given twice").help("give each option once")
+            );
+        }
+        known.push(option);
+    }
+    let kind = match options.len() {
+        0 => PollKind::Open,
+        1 => {
+            return Err(Failure::usage("one option is no choice").help("give another, or none"));
+        }
+        n if n > OPTIONS => {
+            return Err(
+                Failure::usage(format!("a poll has at most {OPTIONS} options"))
+                    .help("leave some out"),
+            );
+        }
+        _ => PollKind::Plurality,
+    };
+    let text = match answer_hint(&kind, options) {
+        Some(hint) => format!("{}\n\n{hint}", question.trim_end()),
+        None => question.to_owned(),
+    };
+    Ok((kind, text))
 }

@@ -41,6 +41,15 @@ pub(crate) fn answer(
     message.dispatch(console, workspace, delivery)
 }
 
+/// Where the answer to a message goes: where its sender wants it. Answers to a poll are for who asked; elsewhere goes the result.
+pub(crate) fn answers_go_to(answered: &Record) -> String {
+    let document = answered.document();
+    let is_poll = answered.meaning == Some(Intent::Poll);
+    let reply_to = document.envelope().routing().reply_to;
+    let reply_to = reply_to.filter(|_| !is_poll);
+    reply_to.map_or(answered.sender.clone(), |a| a.as_str().to_owned())
+}
+
 /// Sender and receiver: the one who was asked answers; after a message of one's own, the sender stays; and into a
 /// conversation of others one speaks in one's own name.
 fn sides(
@@ -52,9 +61,7 @@ fn sides(
     let routing = document.envelope().routing();
     let is_poll = answered.meaning == Some(Intent::Poll);
     let mine = workspace.mine()?;
-    // Answers to a poll are for who asked; elsewhere goes the result.
-    let reply_to = routing.reply_to.filter(|_| !is_poll);
-    let back = reply_to.map_or(answered.sender.clone(), |a| a.as_str().to_owned());
+    let back = answers_go_to(answered);
     let targets = routing.target_list();
     let own = targets.iter().find(|t| mine.has(t));
     // It was fetched from the inbox of another address.

@@ -23,6 +23,7 @@ mod help;
 mod hint;
 mod hostile;
 mod key;
+mod mcp;
 mod misaddressed;
 mod mistake;
 #[cfg(unix)]

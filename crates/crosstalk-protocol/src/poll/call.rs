@@ -326,3 +326,22 @@ pub fn range(text: &str) -> Option<(u64, u64)> {
     let (least, most) = (number(least)?, number(most)?);
     (least < most).then_some((least, most))
 }
+
+/// How somebody answers who does not know ballots.
+pub fn answer_hint(kind: &PollKind, options: &[String]) -> Option<String> {
+    let all = options.join(" | ");
+    let (first, second) = (options.first()?, options.get(1).or(options.first())?);
+    Some(match kind {
+        PollKind::Approval => format!(
+            "Begin your answer with the options that you approve of, as `{first} | {second}`, out of: {all}"
+        ),
+        PollKind::Ranked => format!(
+            "Begin your answer with the options from the best to the worst, as `{first} > {second}`, out of: {all}"
+        ),
+        PollKind::Score => format!(
+            "Begin your answer with points for the options, as `{first}=5 | {second}=3`, out of: {all}"
+        ),
+        PollKind::Open => return None,
+        _ => format!("Begin your answer with one of these, as it is written here: {all}"),
+    })
+}

@@ -392,14 +392,24 @@ pub(super) async fn ack(call: Call, Json(ack): Json<Ack>) -> Result<Json<Acked>,
     check_reader(&call, &ack.r#for)?;
     let relay = &call.server.relay;
     let address = relay.rules().routes.named(&ack.r#for).to_owned();
+    let changed = settle(relay, &address, ack.ids.clone(), state).await?;
+    Ok(acked(changed, ack.ids))
+}
+
+/// Records that messages have reached the recipient behind an address. Returns those that changed.
+pub(super) async fn settle(
+    relay: &Relay,
+    address: &str,
+    ids: Vec<String>,
+    state: DeliveryState,
+) -> Result<Vec<String>, StoreError> {
     // Senders were notified only about messages that failed before.
-    let in_hand = in_hand(relay, &address, &ack.ids, 1).await?;
+    let in_hand = in_hand(relay, address, &ids, 1).await?;
     let change = MailboxChange {
         settled: settled(relay, &in_hand),
-        ..MailboxChange::reach(&address, ack.ids.clone(), state, relay.now())
+        ..MailboxChange::reach(address, ids, state, relay.now())
     };
-    let changed = relay.store().change_mailbox(change).await?;
-    Ok(acked(changed, ack.ids))
+    relay.store().change_mailbox(change).await
 }
 
 /// Which messages changed, and which are not on their way to the address.

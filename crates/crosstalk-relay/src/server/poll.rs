@@ -66,7 +66,11 @@ async fn sees(server: &Server, access: &Access, record: &Record) -> Result<bool,
 }
 
 /// The poll with an id, if the caller may read it.
-async fn find(server: &Server, access: &Access, id: &str) -> Result<PollStatus, HttpError> {
+pub(super) async fn find(
+    server: &Server,
+    access: &Access,
+    id: &str,
+) -> Result<PollStatus, HttpError> {
     let found = server.relay.poll(id).await?;
     let standing = found.ok_or_else(missing)?;
     match sees(server, access, &standing.record).await? {

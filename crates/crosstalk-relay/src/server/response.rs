@@ -10,6 +10,7 @@ use axum::extract::{FromRequest, Request};
 use axum::response::IntoResponse;
 use crosstalk_api::error::{ErrorAnswer, ErrorFields};
 use crosstalk_api::receive::{Accepted, RECEIVE_SCHEMA};
+use crosstalk_envelope::Explanation;
 use crosstalk_envelope::json::message_of;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Rejection;
@@ -51,6 +52,11 @@ impl HttpError {
     /// A rejection with the status of its code.
     pub(super) fn new(code: ErrorCode, what: impl Into<String>, help: impl Into<String>) -> Self {
         Rejection::new(code, what, help).into()
+    }
+
+    /// What happened and what to do, for an answer that is not HTTP.
+    pub(super) fn into_explanation(self) -> Explanation {
+        Explanation::new(self.refusal.what, self.refusal.help)
     }
 
     /// A parameter or a body that is not as it should be.

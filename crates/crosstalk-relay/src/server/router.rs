@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::credential::{self, Caller};
 use super::response::{HttpError, LoggedRejection, Response};
 use super::{
-    Server, approval, audit, blob, consent, cors, courier, directory, inbox, media, message,
+    Server, approval, audit, blob, consent, cors, courier, directory, inbox, mcp, media, message,
     operation, poll, query, receive, thread, token,
 };
 use crate::core::Access;
@@ -194,8 +194,24 @@ pub(super) fn router(server: Arc<Server>) -> Router {
         }
         router = router.route(&path.replace("{}", "{segment}"), methods);
     }
+    router = router.route(MCP, mcp_route());
     let missing = || ready(HttpError::missing("such path"));
     router.fallback(missing).with_state(server)
+}
+
+/// The path of the MCP server. Its requests are JSON-RPC, which the table of endpoints does not describe.
+const MCP: &str = "/mcp";
+
+fn mcp_route() -> MethodRouter<Arc<Server>> {
+    let guarded = |handler| Guarded {
+        requirement: Requirement::Known,
+        index: ENDPOINTS.len(),
+        handler,
+    };
+    let methods = MethodFilter::POST
+        .or(MethodFilter::GET)
+        .or(MethodFilter::DELETE);
+    on(methods, guarded(mcp::handle))
 }
 
 /// The handler of an endpoint.
@@ -248,7 +264,7 @@ fn route(endpoint: &'static Endpoint) -> MethodRouter<Arc<Server>> {
 /// A handler behind the checks of its endpoint.
 #[derive(Clone)]
 struct Guarded<H> {
-    endpoint: &'static Endpoint,
+    requirement: Requirement,
     /// The place of the endpoint in [`ENDPOINTS`].
     index: usize,
     handler: H,
@@ -267,7 +283,7 @@ fn guard<T: 'static, H: Handler<T, Arc<Server>>>(
     };
     let index = ENDPOINTS.iter().position(|e| e.id == endpoint.id);
     let guarded = Guarded {
-        endpoint,
+        requirement: endpoint.requirement,
         index: index.unwrap_or(ENDPOINTS.len()),
         handler,
     };
@@ -279,7 +295,7 @@ impl<T: 'static, H: Handler<T, Arc<Server>>> Handler<(T,), Arc<Server>> for Guar
 
     fn call(self, request: Request, server: Arc<Server>) -> Self::Future {
         Box::pin(async move {
-            let known = match self.endpoint.requirement {
+            let known = match self.requirement {
                 Requirement::Open => None,
                 _ => Some(server.relay.registry().await),
             };
@@ -300,7 +316,7 @@ impl<H> Guarded<H> {
         request: &Request,
     ) -> Result<(), HttpError> {
         let exchange = Exchange::of(request.extensions())?;
-        let (connection, requirement) = (&exchange.connection, self.endpoint.requirement);
+        let (connection, requirement) = (&exchange.connection, self.requirement);
         let _ = exchange.endpoint.set(self.index);
         let caller = match known {
             None => server.credentials.stranger_from(connection.from.ip()),

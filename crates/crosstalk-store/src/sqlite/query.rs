@@ -3,7 +3,7 @@
 use crosstalk_envelope::{Document, Intent, Reading};
 use crosstalk_protocol::store::{
     AnsweredQuestion, AskedMessage, FailedAnswer, Field, Listing, OpenQuestion, Page, Record,
-    Search, Side, Term, Thread, ThreadFilter, Wait, Way, party,
+    Search, Side, Term, Thread, ThreadFilter, Wait, Way, is_same_party, party,
 };
 use rusqlite::{Connection, Params, Row, params};
 
@@ -69,6 +69,37 @@ pub(super) fn messages(
     let after = after.map_or(0, number);
     let asked = params![thread, after, one_more(limit)];
     list(db, &sql, asked, record, limit)
+}
+
+/// The rows that are looked at for one page.
+const ADDRESSED_ROWS: i64 = 5_000;
+
+pub(super) fn addressed(
+    db: &Connection,
+    address: &str,
+    after: u64,
+    limit: usize,
+) -> SqlResult<Listing<Record>> {
+    let sql = format!(
+        "{RECORD}, m.targets FROM party p INDEXED BY party_last CROSS JOIN message m ON m.thread = p.thread AND m.seq > ?2 \
+         JOIN intake i ON i.seq = m.seq WHERE p.party = ?1 AND p.last_seq > ?2 ORDER BY m.seq LIMIT ?3"
+    );
+    let mut find = db.prepare_cached(&sql)?;
+    let mut rows = find.query(params![party(address), number(after), ADDRESSED_ROWS])?;
+    let mut items = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (receiver, targets): (String, Option<String>) =
+            (row.get("receiver")?, row.get("targets")?);
+        let mut asked = targets.as_deref().unwrap_or_default().lines();
+        let is_asked = asked.any(|one| is_same_party(one, address));
+        if is_asked || is_same_party(&receiver, address) {
+            items.push(record(row)?);
+        }
+        if items.len() > limit {
+            break;
+        }
+    }
+    Ok(cut(items, limit))
 }
 
 pub(super) fn inbox(db: &Connection, page: Page) -> SqlResult<Listing<Record>> {

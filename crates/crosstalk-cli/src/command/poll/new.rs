@@ -13,7 +13,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use crosstalk_envelope::{Builder, ErrorCode, Timestamp};
 use crosstalk_protocol::compose::{context_of, session_text};
-use crosstalk_protocol::poll::{OPTIONS, PollKind, Quorum, range};
+use crosstalk_protocol::poll::{OPTIONS, PollKind, Quorum, answer_hint, range};
 use crosstalk_protocol::store::is_same_party;
 
 /// Ask several the same question
@@ -77,25 +77,6 @@ pub(super) struct NewPoll {
 fn kinds() -> impl TypedValueParser<Value = PollKind> {
     let words = PollKind::ALL.map(|(_, word, about)| PossibleValue::new(word).help(about));
     PossibleValuesParser::new(words).map(|word| PollKind::parse(&word))
-}
-
-/// How somebody answers who does not know ballots.
-fn hint(kind: &PollKind, options: &[String]) -> Option<String> {
-    let all = options.join(" | ");
-    let (first, second) = (options.first()?, options.get(1).or(options.first())?);
-    Some(match kind {
-        PollKind::Approval => format!(
-            "Begin your answer with the options that you approve of, as `{first} | {second}`, out of: {all}"
-        ),
-        PollKind::Ranked => format!(
-            "Begin your answer with the options from the best to the worst, as `{first} > {second}`, out of: {all}"
-        ),
-        PollKind::Score => format!(
-            "Begin your answer with points for the options, as `{first}=5 | {second}=3`, out of: {all}"
-        ),
-        PollKind::Open => return None,
-        _ => format!("Begin your answer with one of these, as it is written here: {all}"),
-    })
 }
 
 /// The characters that separate options in a ballot, so that no option can have them in it.
@@ -175,7 +156,7 @@ impl NewPoll {
         let mut text = self.question(console)?;
         let context = self.context.clone().or_else(|| config.context());
         let context = context.unwrap_or_else(|| context_of(&text));
-        if let Some(hint) = hint(&kind, &self.options) {
+        if let Some(hint) = answer_hint(&kind, &self.options) {
             text = format!("{}\n\n{hint}", text.trim_end());
         }
         let thread = workspace.new_id();

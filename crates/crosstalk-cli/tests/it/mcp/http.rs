@@ -1,0 +1,263 @@
+//! Agents at a relay: over HTTP with their tokens, and over stdio with a relay in their settings.
+
+use super::client::Client;
+use super::real::{inspect, python, said};
+use crate::run::Home;
+use crosstalk_testing::relay::Relay;
+use serde_json::{Value, json};
+
+const API: &str = "claude://code/api";
+const WEB: &str = "codex://code/web";
+const PERSON: &str = "human://kalle";
+
+/// A relay with a token for each address.
+struct House {
+    relay: Relay,
+    url: String,
+    api: String,
+    web: String,
+    person: String,
+    any: String,
+}
+
+fn house(config: &str) -> House {
+    let relay = Relay::of(env!("CARGO_BIN_EXE_crosstalk"))
+        .config(config)
+        .start();
+    let mut admin: Option<String> = None;
+    let mut token = |name: &str, role: &str, address: &str| {
+        let mut connection = relay.connect();
+        if let Some(admin) = &admin {
+            connection = connection.header("Authorization", &format!("Bearer {admin}"));
+        }
+        let wish = json!({"name": name, "role": role, "addresses": [address]});
+        let made = connection
+            .post_json("/crosstalk/tokens", &wish.to_string())
+            .unwrap();
+        assert!(matches!(made.status, 200 | 201), "{}", made.text());
+        let made: Value = serde_json::from_slice(&made.body).unwrap();
+        let secret = made["token"].as_str().unwrap().to_owned();
+        admin.get_or_insert_with(|| secret.clone());
+        secret
+    };
+    // The first one is that of the operator.
+    token("admin", "admin", "*");
+    House {
+        api: token("api", "agent", API),
+        web: token("web", "agent", WEB),
+        person: token("kalle", "person", PERSON),
+        any: token("any", "agent", "gemini://*"),
+        url: format!("http://{}/mcp", relay.address()),
+        relay,
+    }
+}
+
+impl House {
+    /// Calls a tool over HTTP: the status, and the answer.
+    fn request(&self, token: &str, headers: &[(&str, &str)], body: &Value) -> (u16, Value) {
+        self.request_at("/mcp", token, headers, body)
+    }
+
+    fn request_at(
+        &self,
+        path: &str,
+        token: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> (u16, Value) {
+        let mut connection = self
+            .relay
+            .connect()
+            .header("Accept", "application/json, text/event-stream")
+            .header("MCP-Protocol-Version", "2025-11-25");
+        if !token.is_empty() {
+            connection = connection.header("Authorization", &format!("Bearer {token}"));
+        }
+        for (name, value) in headers {
+            connection = connection.header(name, value);
+        }
+        let answer = connection.post_json(path, &body.to_string()).unwrap();
+        let text = answer.text();
+        let json = text
+            .lines()
+            .find_map(|l| l.strip_prefix("data: "))
+            .unwrap_or(&text);
+        (
+            answer.status,
+            serde_json::from_str(json).unwrap_or(Value::String(text.clone())),
+        )
+    }
+
+    fn call(&self, token: &str, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let (status, answer) = self.request(token, &[], &body);
+        assert_eq!(status, 200, "{answer}");
+        answer["result"].clone()
+    }
+}
+
+#[test]
+fn agents_exchange_messages_over_http() {
+    let house = house("");
+    let output = python()
+        .args(["http", &house.url, &house.api, &house.web, API, WEB])
+        .output()
+        .unwrap();
+    let said = said(&output);
+    assert!(output.status.success(), "{said}\n{}", house.relay.log());
+    assert!(
+        said.contains("legacy 2025-11-25") && said.contains("auto 2026-07-28"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_inspector_uses_a_relay_without_tokens() {
+    let relay = Relay::of(env!("CARGO_BIN_EXE_crosstalk")).start();
+    let home = Home::new("mcp-http-inspector");
+    let url = format!("http://{}/mcp?as={API}", relay.address());
+    let server = [url.as_str(), "--transport", "http"];
+    let listed = inspect(&home, &server, &["--method", "tools/list"]);
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 6, "{listed}");
+    let call = ["--method", "tools/call", "--tool-name", "check"];
+    let checked = inspect(&home, &server, &call);
+    assert_eq!(checked["structuredContent"]["more"], false, "{checked}");
+}
+
+#[test]
+fn only_the_token_says_who_calls() {
+    let house = house("");
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    assert_eq!(house.request(&house.api, &[], &list).0, 200);
+    assert_eq!(house.request("", &[], &list).0, 401);
+    assert_eq!(house.request("wrong", &[], &list).0, 401);
+    // A token for many addresses, or for a person, is for no agent.
+    assert_eq!(house.request(&house.any, &[], &list).0, 403);
+    assert_eq!(house.request(&house.person, &[], &list).0, 403);
+    for (token, address, status) in [
+        (&house.any, "gemini://app/1", 200),
+        (&house.any, "claude://code/api", 403),
+        (&house.api, "codex://code/web", 403),
+        (&house.person, "human://kalle", 403),
+        (&house.any, "gemini://*", 403),
+    ] {
+        let path = format!("/mcp?as={address}");
+        let (given, answer) = house.request_at(&path, token, &[], &list);
+        assert_eq!(given, status, "{address}: {answer}");
+    }
+    for (name, value) in [
+        ("Origin", "https://evil.example"),
+        ("Origin", "null"),
+        ("Sec-Fetch-Site", "cross-site"),
+    ] {
+        assert_eq!(
+            house.request(&house.api, &[(name, value)], &list).0,
+            403,
+            "{name}"
+        );
+    }
+    let mut raw = house.relay.connect();
+    let text = list.to_string();
+    raw.send(
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: evil.example\r\nAuthorization: Bearer {}\r\nAccept: application/json, text/event-stream\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{text}",
+            house.api,
+            text.len()
+        )
+        .as_bytes(),
+    )
+    .unwrap();
+    assert_eq!(raw.answer().unwrap().status, 403);
+    // A body larger than any message is not read.
+    let large = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"x": "x".repeat(3 << 20)}});
+    assert_eq!(house.request(&house.api, &[], &large).0, 413);
+    // One agent does not read the mail of another.
+    let sent = house.call(
+        &house.api,
+        "send",
+        json!({"to": "agent://other", "text": "For another one."}),
+    );
+    let id = &sent["structuredContent"]["id"];
+    let denied = house.call(&house.web, "read", json!({"id": id}));
+    assert_eq!(denied["isError"], true, "{denied}");
+}
+
+#[test]
+fn the_label_says_what_a_person_approved() {
+    let house = house(
+        "[[hold]]\nwhy = \"agents ask agents\"\nfrom = [\"claude://*\"]\ndeciders = [\"human://kalle\"]\n",
+    );
+    let sent = house.call(&house.api, "send", json!({"to": WEB, "text": "Deploy?"}));
+    assert!(
+        sent["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("approve"),
+        "{sent}"
+    );
+    let id = sent["structuredContent"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        house.call(&house.web, "check", json!({}))["structuredContent"]["messages"],
+        json!([])
+    );
+    let mut person = house
+        .relay
+        .connect()
+        .header("Authorization", &format!("Bearer {}", house.person));
+    let held = person.get(&format!("/crosstalk/approvals/{id}")).unwrap();
+    let held: Value = serde_json::from_slice(&held.body).unwrap();
+    let decision = json!({"digest": held["digest"], "raw": held["raw"]});
+    let decided = person
+        .post_json(&format!("/crosstalk/approvals/{id}"), &decision.to_string())
+        .unwrap();
+    assert_eq!(decided.status, 200, "{}", decided.text());
+    let got = house.call(&house.web, "check", json!({"wait_seconds": 60}));
+    let message = &got["structuredContent"]["messages"][0];
+    assert_eq!(message["verification"], "unsigned, approved", "{got}");
+    // What the person is asked waits in the inbox of the person at the relay.
+    let asked = house.call(
+        &house.web,
+        "ask_human",
+        json!({"question": "Really?", "wait_seconds": 0}),
+    );
+    assert_eq!(asked["structuredContent"]["answer"], Value::Null, "{asked}");
+    let inbox = person.get("/crosstalk/inbox?for=human://kalle").unwrap();
+    assert!(inbox.text().contains("Really?"), "{}", inbox.text());
+}
+
+#[test]
+fn agents_of_two_machines_meet_at_a_relay() {
+    let house = house("");
+    let url = format!("http://{}", house.relay.address());
+    let machine = |name: &str, token: &str| {
+        let home = Home::new(name);
+        let file = home.path("token");
+        std::fs::write(&file, token).unwrap();
+        let file = file.to_str().unwrap();
+        let ended = home.run(&["relay", "add", &url, "--token-file", file], "");
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        home
+    };
+    let (one, other) = (
+        machine("mcp-relay-api", &house.api),
+        machine("mcp-relay-web", &house.web),
+    );
+    let mut api = Client::new(&one, "claude-code", "api");
+    let mut web = Client::new(&other, "codex", "web");
+    let waiting = web.begin("check", json!({"wait_seconds": 300}));
+    let sent = api.call("send", json!({"to": WEB, "text": "Which port?"}));
+    let got = web.answer(waiting)["result"]["structuredContent"].clone();
+    assert_eq!(got["messages"][0]["id"], sent["id"], "{got}");
+    web.call("reply", json!({"id": sent["id"], "text": "8080"}));
+    let got = api.call("check", json!({"wait_seconds": 300}));
+    assert_eq!(got["messages"][0]["intent"], "RESPOND", "{got}");
+    // The person of the other machine has nothing to carry.
+    let inbox: Value = serde_json::from_str(&other.run(&["inbox", "--json"], "").out).unwrap();
+    assert_eq!(inbox["messages"], json!([]), "{inbox}");
+    // An agent that the token is not for is told so.
+    let mut stranger = Client::new(&one, "gemini", "api");
+    let refused = stranger.try_call("send", json!({"to": WEB, "text": "Hi"}));
+    assert_eq!(refused["isError"], true, "{refused}");
+}

@@ -1,0 +1,27 @@
+//! The MCP server: six tools, resources and prompts by which an agent exchanges messages.
+//!
+//! ```text
+//! MCP client ── rmcp ── AgentServer ── PortSource ──> AgentPort     send, check, read, reply, poll, ask_human
+//!                            │
+//!                            └── shown, fenced      words of others reach the model as data
+//! ```
+//!
+//! The crate knows what an agent may ask ([`AgentPort`]), and no store and no relay: the command line and the relay give the
+//! port. Everything that another party wrote leaves this crate through [`fenced`], labelled with its sender and with the
+//! verification of its signature.
+
+mod fence;
+mod port;
+mod prompt;
+mod resource;
+mod server;
+mod tool;
+
+pub use fence::{fenced, one_line, shown};
+pub use port::{
+    AgentMessage, AgentPort, AgentThread, ChangeWatch, McpCaller, MessageDraft, News, PollDraft,
+    PollProgress, PortFuture, PortSource, PostedMessage, verification_label,
+};
+pub use rmcp;
+pub use server::{AgentServer, serve_stdio};
+pub use tool::tools;
