@@ -1803,7 +1803,7 @@ pub mod rule {
     /// All of them, in the order of the registry.
     pub static ALL: &[Rule] = &TABLE;
 
-    static TABLE: [Rule; 364] = [
+    static TABLE: [Rule; 368] = [
         Rule { id: "ENV-001", code: Some(ErrorCode::Format), title: "An envelope is UTF-8; a reader drops one leading byte order mark", help: "save the text as UTF-8", drops: false },
         Rule { id: "ENV-002", code: None, title: "A reader splits at LF or CRLF, normalizes each line to NFC and removes spaces and tabs at its end", help: "", drops: false },
         Rule { id: "ENV-003", code: Some(ErrorCode::Format), title: "An envelope has no control characters except TAB, LF and CRLF, no DEL, no U+2028, no U+2029", help: "remove the character; a line ends with LF or CRLF", drops: false },
@@ -2168,6 +2168,10 @@ pub mod rule {
         Rule { id: "MAI-032", code: None, title: "The first of the References names the thread", help: "", drops: false },
         Rule { id: "MAI-033", code: None, title: "A mail without an envelope has an id that its Message-ID and its date give", help: "", drops: false },
         Rule { id: "MAI-040", code: None, title: "The subject is [AI Crosstalk] <context> - <intent>, on one line", help: "", drops: false },
+        Rule { id: "MAI-050", code: None, title: "Message-ID and Reply-To of a mail for a message have a reply token, the same each time", help: "", drops: false },
+        Rule { id: "MAI-051", code: None, title: "A reply token is bound to message, thread, recipient and time by HMAC-SHA256", help: "", drops: false },
+        Rule { id: "MAI-052", code: None, title: "A token of another form, for something else or after its time is rejected", help: "", drops: false },
+        Rule { id: "MAI-053", code: None, title: "Reply-To and return path are mailbox+ID.TOKEN@domain", help: "", drops: false },
     ];
 
     /// ENV-001: An envelope is UTF-8; a reader drops one leading byte order mark.
