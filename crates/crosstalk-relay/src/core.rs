@@ -271,7 +271,7 @@ impl Relay {
     }
 
     /// The trust data now.
-    pub(crate) fn trust(&self) -> Arc<Trust> {
+    pub fn trust(&self) -> Arc<Trust> {
         self.shared.trust_snapshot.now()
     }
 

@@ -26,6 +26,9 @@ pub struct Email {
     /// Days after which an answer to a mail is not accepted any more.
     #[serde(default = "reply_days")]
     pub reply_days: u32,
+    /// The name that the operator's own mail server writes into Authentication-Results: its results are believed where the
+    /// relay can't make its own, for mail that comes by LMTP or IMAP. That server has to remove such fields of others.
+    pub trust_results: Option<String>,
     /// The mail server that sends mail.
     pub out: Option<SmarthostAccount>,
     /// Mail that another mail server hands over (LMTP).
