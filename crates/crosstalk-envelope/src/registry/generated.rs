@@ -649,6 +649,18 @@ pub static NAMESPACES: &[Namespace] = &[
                 values: &[],
                 hop: false,
             },
+            MetaKey {
+                name: "From",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            MetaKey {
+                name: "Authentication",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
         ],
     },
     Namespace {
@@ -1803,7 +1815,7 @@ pub mod rule {
     /// All of them, in the order of the registry.
     pub static ALL: &[Rule] = &TABLE;
 
-    static TABLE: [Rule; 368] = [
+    static TABLE: [Rule; 380] = [
         Rule { id: "ENV-001", code: Some(ErrorCode::Format), title: "An envelope is UTF-8; a reader drops one leading byte order mark", help: "save the text as UTF-8", drops: false },
         Rule { id: "ENV-002", code: None, title: "A reader splits at LF or CRLF, normalizes each line to NFC and removes spaces and tabs at its end", help: "", drops: false },
         Rule { id: "ENV-003", code: Some(ErrorCode::Format), title: "An envelope has no control characters except TAB, LF and CRLF, no DEL, no U+2028, no U+2029", help: "remove the character; a line ends with LF or CRLF", drops: false },
@@ -2172,6 +2184,18 @@ pub mod rule {
         Rule { id: "MAI-051", code: None, title: "A reply token is bound to message, thread, recipient and time by HMAC-SHA256", help: "", drops: false },
         Rule { id: "MAI-052", code: None, title: "A token of another form, for something else or after its time is rejected", help: "", drops: false },
         Rule { id: "MAI-053", code: None, title: "Reply-To and return path are mailbox+ID.TOKEN@domain", help: "", drops: false },
+        Rule { id: "MAI-060", code: None, title: "A gateway drops, reports, rejects or accepts a mail by one table", help: "", drops: false },
+        Rule { id: "MAI-061", code: None, title: "A mail speaks for the recipient that was asked or for an aligned From, and for nobody else", help: "", drops: false },
+        Rule { id: "MAI-062", code: None, title: "A reply becomes a RESPOND to the message that it answers", help: "", drops: false },
+        Rule { id: "MAI-063", code: None, title: "A gateway hands strict documents to its relay; a wrong signature waits for a person", help: "", drops: false },
+        Rule { id: "MAI-064", code: None, title: "A gateway checks SPF, DKIM and DMARC, or takes the results of a server that the operator named", help: "", drops: false },
+        Rule { id: "MAI-065", code: None, title: "A gateway adds meta: email and changes nothing else", help: "", drops: false },
+        Rule { id: "MAI-066", code: None, title: "A bounce with a reply token becomes an ERROR to the sender of the message", help: "", drops: false },
+        Rule { id: "MAI-070", code: None, title: "A gateway answers 250 when the messages of a mail are durable", help: "", drops: false },
+        Rule { id: "MAI-071", code: None, title: "A gateway accepts its own addresses alone", help: "", drops: false },
+        Rule { id: "MAI-072", code: None, title: "A gateway forgets what came before TLS", help: "", drops: false },
+        Rule { id: "MAI-073", code: None, title: "A gateway bounds what a mail client may do", help: "", drops: false },
+        Rule { id: "MAI-074", code: None, title: "Only CR LF, a dot, CR LF ends a mail", help: "", drops: false },
     ];
 
     /// ENV-001: An envelope is UTF-8; a reader drops one leading byte order mark.
