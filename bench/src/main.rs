@@ -10,6 +10,7 @@
 
 mod conversation;
 mod import;
+mod mail;
 mod measure;
 mod relay;
 mod store;
@@ -27,7 +28,7 @@ use subject::{ENVELOPE, envelope_of, read_envelope, read_json, read_mail, scan_l
 const ROUND: Duration = Duration::from_millis(4);
 
 /// The benches, by the names that choose one.
-const BENCHES: [&str; 7] = [
+const BENCHES: [&str; 8] = [
     "envelope",
     "trust",
     "conversation",
@@ -35,6 +36,7 @@ const BENCHES: [&str; 7] = [
     "store",
     "relay",
     "peers",
+    "mail",
 ];
 
 fn main() -> ExitCode {
@@ -80,6 +82,7 @@ fn bench(name: &str, is_quick: bool, part: Option<&str>) -> Result<()> {
         "conversation" => conversation::run(),
         "import" => return import::run(is_quick),
         "store" => return store::run(is_quick),
+        "mail" => return mail::run(&relay::own_program()?, is_quick),
         "peers" => return relay::beside_peers(is_quick),
         _ => return relay::run(is_quick, part),
     }

@@ -32,6 +32,8 @@ const FOR_TESTS: &[(&str, &str)] = &[
     ("crosstalk-python", "crosstalk-conformance"),
     ("crosstalk-relay", "crosstalk-store"),
     ("crosstalk-relay", "crosstalk-dns"),
+    ("crosstalk-gateway", "crosstalk-store"),
+    ("crosstalk-gateway", "crosstalk-dns"),
 ];
 
 const CORE: &[&str] = &["crosstalk-envelope"];
@@ -40,6 +42,13 @@ const BINDING: &[&str] = &[
     "crosstalk-envelope",
     "crosstalk-protocol",
     "crosstalk-binding",
+];
+const GATEWAY: &[&str] = &[
+    "crosstalk-envelope",
+    "crosstalk-protocol",
+    "crosstalk-api",
+    "crosstalk-email",
+    "crosstalk-relay",
 ];
 const API: &[&str] = &["crosstalk-envelope", "crosstalk-protocol", "crosstalk-api"];
 const RELAY: &[&str] = &[
@@ -61,6 +70,7 @@ const TABLE: &[(&str, Reach)] = &[
     ("crosstalk-conform", Reach::Inward(API)),
     ("crosstalk-mcp", Reach::Inward(PROTOCOL)),
     ("crosstalk-email", Reach::Inward(PROTOCOL)),
+    ("crosstalk-gateway", Reach::Inward(GATEWAY)),
     (
         "crosstalk-cli",
         Reach::Inward(&[
@@ -74,6 +84,7 @@ const TABLE: &[(&str, Reach)] = &[
             "crosstalk-conform",
             "crosstalk-mcp",
             "crosstalk-email",
+            "crosstalk-gateway",
         ]),
     ),
     ("crosstalk-python", Reach::Inward(BINDING)),
