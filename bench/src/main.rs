@@ -11,6 +11,7 @@
 mod conversation;
 mod import;
 mod mcp;
+mod mail;
 mod measure;
 mod relay;
 mod store;
@@ -28,7 +29,7 @@ use subject::{ENVELOPE, envelope_of, read_envelope, read_json, read_mail, scan_l
 const ROUND: Duration = Duration::from_millis(4);
 
 /// The benches, by the names that choose one.
-const BENCHES: [&str; 8] = [
+const BENCHES: [&str; 9] = [
     "envelope",
     "trust",
     "conversation",
@@ -37,6 +38,7 @@ const BENCHES: [&str; 8] = [
     "relay",
     "mcp",
     "peers",
+    "mail",
 ];
 
 fn main() -> ExitCode {
@@ -83,6 +85,7 @@ fn bench(name: &str, is_quick: bool, part: Option<&str>) -> Result<()> {
         "import" => return import::run(is_quick),
         "store" => return store::run(is_quick),
         "mcp" => return mcp::run(is_quick),
+        "mail" => return mail::run(&relay::own_program()?, is_quick),
         "peers" => return relay::beside_peers(is_quick),
         _ => return relay::run(is_quick, part),
     }

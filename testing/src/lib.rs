@@ -11,10 +11,14 @@
 
 #[cfg(target_os = "linux")]
 pub mod disk;
+#[cfg(unix)]
+pub mod dovecot;
 pub mod folder;
 pub mod http;
 pub mod knot;
 pub mod loopback;
+#[cfg(unix)]
+pub mod postfix;
 mod program;
 pub mod relay;
 pub mod tier;

@@ -1,6 +1,6 @@
 //! The direction of dependencies: inward only.
 //!
-//! `envelope ← protocol ← { api ← conform, { api, mcp } ← relay } ← cli`, `protocol ← { store, dns, mcp, email } ← cli`,
+//! `envelope ← protocol ← { api ← conform, { api, email, mcp } ← relay ← gateway } ← cli`, `protocol ← { store, dns, mcp } ← cli`,
 //! `protocol ← binding ← { cli, python, wasm }`.
 //! The relay and the MCP server know the ports only, so no adapter depends on another one.
 //!
@@ -32,6 +32,8 @@ const FOR_TESTS: &[(&str, &str)] = &[
     ("crosstalk-python", "crosstalk-conformance"),
     ("crosstalk-relay", "crosstalk-store"),
     ("crosstalk-relay", "crosstalk-dns"),
+    ("crosstalk-gateway", "crosstalk-store"),
+    ("crosstalk-gateway", "crosstalk-dns"),
 ];
 
 const CORE: &[&str] = &["crosstalk-envelope"];
@@ -41,13 +43,20 @@ const BINDING: &[&str] = &[
     "crosstalk-protocol",
     "crosstalk-binding",
 ];
+const GATEWAY: &[&str] = &[
+    "crosstalk-envelope",
+    "crosstalk-protocol",
+    "crosstalk-api",
+    "crosstalk-email",
+    "crosstalk-relay",
+];
 const API: &[&str] = &["crosstalk-envelope", "crosstalk-protocol", "crosstalk-api"];
-
 /// A relay serves the tools of an agent, too.
 const RELAY: &[&str] = &[
     "crosstalk-envelope",
     "crosstalk-protocol",
     "crosstalk-api",
+    "crosstalk-email",
     "crosstalk-mcp",
 ];
 
@@ -63,6 +72,7 @@ const TABLE: &[(&str, Reach)] = &[
     ("crosstalk-conform", Reach::Inward(API)),
     ("crosstalk-mcp", Reach::Inward(PROTOCOL)),
     ("crosstalk-email", Reach::Inward(PROTOCOL)),
+    ("crosstalk-gateway", Reach::Inward(GATEWAY)),
     (
         "crosstalk-cli",
         Reach::Inward(&[
@@ -76,6 +86,7 @@ const TABLE: &[(&str, Reach)] = &[
             "crosstalk-conform",
             "crosstalk-mcp",
             "crosstalk-email",
+            "crosstalk-gateway",
         ]),
     ),
     ("crosstalk-python", Reach::Inward(BINDING)),

@@ -11,6 +11,8 @@ type Program = (&'static str, &'static [&'static str]);
 const PROGRAMS: &[Program] = &[
     ("vi", &["vim-tiny"]),
     ("knotd", &["knot", "knot-dnsutils"]),
+    ("dovecot", &["dovecot-imapd", "dovecot-lmtpd"]),
+    ("swaks", &["swaks"]),
     ("openssl", &["openssl"]),
     ("Xvfb", &["xvfb", "xauth"]),
     ("xclip", &["xclip"]),

@@ -5,17 +5,22 @@
 //!                                                                     └── scan (paste reading) ── verify ──> Admitted
 //! read_mail ──> MailReading: envelope, reply, bounce, auto or rejected
 //!
+//! decide    ──> MailDecision: accept, bounced, drop, later, reject
+//!
 //! MailId, thread_place ──  Message-ID ↔ message, In-Reply-To ↔ parent, References ↔ thread
 //! mail_subject         ──  [AI Crosstalk] <context> - <intent>
+//! make_token, check_token, GatewayAddress ── the proof, in Reply-To and Message-ID, that an answer comes from who got the mail
 //! ```
 //!
 //! Nothing here does I/O, and nothing panics on input. A mail is untrusted data: everything is bounded by [`limit`].
-//! Implements MAI-001 to MAI-040.
+//! Implements MAI-001 to MAI-053.
 
 mod authentication;
 mod automatic;
 mod bounce;
+mod decision;
 mod flowed;
+mod gateway_address;
 mod head;
 mod html;
 pub mod limit;
@@ -25,9 +30,16 @@ mod read;
 mod reply;
 mod subject;
 mod threading;
+mod token;
 
-pub use authentication::{MailAuthentication, SenderCheck};
+pub use authentication::{MailAuthentication, SenderCheck, trusted_results};
 pub use bounce::Bounce;
+pub use decision::{
+    AskedQuestion, MailDecision, MailFacts, MailMessage, MailSpeaker, TokenEvidence, decide,
+    is_same_mailbox, mailbox_of,
+};
+pub use gateway_address::{GatewayAddress, is_mail_domain, is_mailbox};
 pub use read::{MailError, MailKind, MailReading, MailSender, read_mail};
 pub use subject::{SUBJECT_TAG, context_of_subject, mail_subject};
 pub use threading::{MailId, ThreadPlace, id_of_mail, ids_of_field, references, thread_place};
+pub use token::{ReplyKey, TokenError, TokenScope, check_token, make_token};

@@ -52,6 +52,8 @@ pub struct MailReading {
     pub envelopes: Vec<Admitted>,
     /// Who sent it, by its own words; none unless there is exactly one.
     pub from: Option<MailSender>,
+    /// The addresses of To, Cc, Delivered-To and X-Original-To: whom it was for, by its own words.
+    pub recipients: Vec<String>,
     /// The subject.
     pub subject: String,
     /// When it was sent, by its own words.
@@ -202,6 +204,7 @@ fn read_head(head: &[u8], fields: &HeadFields) -> MailReading {
         cut: String::new(),
         envelopes: Vec::new(),
         from: parsed.as_ref().and_then(|message| sender(message.from()?)),
+        recipients: recipients(fields),
         subject: parsed
             .as_ref()
             .and_then(|message| message.subject())
@@ -221,6 +224,14 @@ fn read_head(head: &[u8], fields: &HeadFields) -> MailReading {
     }
 }
 
+/// The only address of From in a head.
+pub(crate) fn sender_of_head(head: &[u8]) -> Option<MailSender> {
+    let mut with_end = head.get(..limit::HEAD_BYTES).unwrap_or(head).to_vec();
+    with_end.extend_from_slice(b"\r\n");
+    let parsed = MessageParser::default().parse_headers(&with_end)?;
+    sender(parsed.from()?)
+}
+
 /// The only address of From.
 fn sender(from: &Address<'_>) -> Option<MailSender> {
     let mut all = from.iter();
@@ -237,6 +248,19 @@ fn sender(from: &Address<'_>) -> Option<MailSender> {
         address: only.address.as_deref()?.trim().to_owned(),
         name: name.map(str::to_owned),
     })
+}
+
+/// The most addresses of a head that are looked at.
+const MAX_RECIPIENTS: usize = 100;
+
+/// The addresses of the fields that say whom a mail was for. Only those of the gateway are looked for among them, so that
+/// quoting does not have to be undone.
+fn recipients(fields: &HeadFields) -> Vec<String> {
+    let names = ["delivered-to", "x-original-to", "to", "cc"];
+    let values = names.iter().flat_map(|name| fields.all(name));
+    let pieces = values.flat_map(|value| value.split([',', ';', ' ', '<', '>', '"', '\t']));
+    let addresses = pieces.filter(|piece| piece.contains('@') && piece.len() <= 320);
+    addresses.take(MAX_RECIPIENTS).map(str::to_owned).collect()
 }
 
 /// Why a mail must not be acted on, whatever it says.

@@ -171,7 +171,7 @@ pub fn ids_of_field(value: &str) -> Vec<String> {
     message_ids(value)
 }
 
-fn is_domain(domain: &str) -> bool {
+pub(crate) fn is_domain(domain: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()
             && label.len() <= 63

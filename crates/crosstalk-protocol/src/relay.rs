@@ -34,7 +34,7 @@ pub use accept::{
     PendingParties, PlannedEvent, PlannedOutcome, PlannedPlace, PollFacts, ReportedDelivery,
     SessionFacts, Surroundings, id_conflict, is_accepted_after_close, plan_accept,
 };
-pub use admit::{Admission, AdmissionCandidate, RelayRules, admit};
+pub use admit::{Admission, AdmissionCandidate, RelayRules, admit, admit_held};
 pub use capability::{ANY, Agent, Directory};
 pub use crosstalk_envelope::registry::Priority;
 pub use delivery::{

@@ -1,11 +1,13 @@
 //! The configuration of a relay: one TOML file, `relay.toml`.
 
 mod check;
+mod email;
 mod hold;
 mod reload;
 
 pub use check::ConfigError;
 pub(crate) use check::is_extension_origin;
+pub use email::{Email, ImapAccount, LmtpListener, MailTls, SmarthostAccount, SmtpListener};
 pub use hold::HoldEntry;
 pub use reload::Reload;
 
@@ -51,6 +53,8 @@ pub struct Config {
     pub consent: Consent,
     /// Passing messages on to relays of other domains.
     pub federation: Federation,
+    /// Mail in and out; without it, the relay has no bridge to mail.
+    pub email: Option<Email>,
     /// Simple names and the addresses that they stand for.
     pub names: BTreeMap<String, String>,
     /// The table of routes; the first that fits counts.
@@ -234,7 +238,8 @@ impl Config {
             paths.into_iter().flatten()
         });
         let watches = self.watches.iter_mut().map(|watch| &mut watch.folder);
-        tls.chain(routes).chain(watches)
+        let email = self.email.iter_mut().flat_map(Email::paths_mut);
+        tls.chain(routes).chain(watches).chain(email)
     }
 }
 
@@ -286,7 +291,7 @@ pub struct Federation {
 pub struct RouteEntry {
     /// Which addresses: one, or the beginning of some and `*`.
     pub to: String,
-    /// How: inbox, copy_paste, http, file, exec, relay.
+    /// How: inbox, copy_paste, http, file, exec, relay, email.
     pub by: String,
     /// http: where to post; relay: the relay, instead of the one that DNS names.
     pub url: Option<String>,
@@ -311,6 +316,11 @@ pub struct RouteEntry {
     /// exec: what it gets: the whole envelope, or the body under a line that says where it comes from.
     #[serde(default)]
     pub input: ExecInput,
+    /// email: the mail address, if the addresses of the route are none.
+    pub mail: Option<String>,
+    /// email: whether a readable text stands above the envelope.
+    #[serde(default)]
+    pub cover: bool,
     /// exec, http: seconds until it has to have answered.
     pub timeout_seconds: Option<u64>,
     /// exec, http: how many bytes of an answer are read.
@@ -368,6 +378,7 @@ impl Default for Config {
             retention: RetentionDays::default(),
             consent: Consent::default(),
             federation: Federation::default(),
+            email: None,
             names: BTreeMap::new(),
             routes: Vec::new(),
             holds: Vec::new(),

@@ -23,6 +23,7 @@ use crate::config::{Config, Reload};
 use crate::delivery::lane::{self, Lanes};
 use crate::metrics::Metrics;
 use crate::port::{Keyring, Resolver};
+use crosstalk_email::ReplyKey;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{PrivateKey, Timestamp};
 use crosstalk_protocol::Trust;
@@ -57,6 +58,8 @@ pub struct Setup {
     pub keyring: Box<dyn Keyring>,
     /// The key that hops are signed with; its id is the name of the relay.
     pub key: Option<PrivateKey>,
+    /// The key of the reply tokens in mails; without it, the relay has no bridge to mail.
+    pub reply_key: Option<ReplyKey>,
     /// What tells the time.
     pub clock: Clock,
     /// Writes commands for the operator, for hints in the log.
@@ -84,6 +87,7 @@ pub(crate) struct RelayState {
     verifier: Verifier,
     resolver: Option<Arc<dyn Resolver>>,
     key: Option<PrivateKey>,
+    reply_key: Option<ReplyKey>,
     /// What only this relay knows: it stays the same from start to start where the relay has a key.
     secret: Digest,
     clock: Clock,
@@ -160,6 +164,7 @@ impl Relay {
             resolver: setup.resolver,
             secret: secret_of(setup.key.as_ref()),
             key: setup.key,
+            reply_key: setup.reply_key,
             clock: setup.clock,
             command: setup.command,
             polls: poll::PollCache::default(),
@@ -242,6 +247,11 @@ impl Relay {
         self.shared.resolver.as_ref()
     }
 
+    /// The key of the reply tokens in mails; none where the relay has no bridge to mail.
+    pub fn reply_key(&self) -> Option<&ReplyKey> {
+        self.shared.reply_key.as_ref()
+    }
+
     /// A command for the operator of this relay, for hints in the log.
     pub(crate) fn command(&self, words: &str) -> String {
         (self.shared.command)(words)
@@ -261,7 +271,7 @@ impl Relay {
     }
 
     /// The trust data now.
-    pub(crate) fn trust(&self) -> Arc<Trust> {
+    pub fn trust(&self) -> Arc<Trust> {
         self.shared.trust_snapshot.now()
     }
 

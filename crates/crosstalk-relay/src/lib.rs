@@ -14,7 +14,7 @@ pub mod core;
 pub mod delivery;
 pub mod file;
 pub mod metrics;
-mod rate;
+pub mod rate;
 pub mod server;
 
 /// The client and its transport, which moved to `crosstalk-api`.

@@ -26,7 +26,7 @@ impl RateKey {
 }
 
 /// The part of an address that one subscriber has to itself.
-pub(crate) fn network(ip: IpAddr) -> IpAddr {
+pub fn network(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(ip) => {
             let [a, b, c, d, ..] = ip.segments();
@@ -37,7 +37,7 @@ pub(crate) fn network(ip: IpAddr) -> IpAddr {
 }
 
 /// The buckets.
-pub(crate) struct RateLimiter {
+pub struct RateLimiter {
     buckets: Mutex<HashMap<u64, Bucket>>,
     hasher: RandomState,
 }
@@ -48,21 +48,26 @@ struct Bucket {
     at: Instant,
 }
 
+impl Default for RateLimiter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl RateLimiter {
-    pub(crate) fn new() -> Self {
+    /// Full buckets.
+    pub fn new() -> Self {
         Self {
             buckets: Mutex::default(),
             hasher: RandomState::new(),
         }
     }
 
-    /// Takes one request out of a bucket that gets so many a minute. If it is empty: after how many seconds to try again.
-    pub(crate) fn acquire(
-        &self,
-        key_of: &impl Hash,
-        a_minute: u32,
-        now: Instant,
-    ) -> Result<(), u32> {
+    /// Takes one request out of a bucket that gets so many a minute.
+    ///
+    /// # Errors
+    /// If it is empty: after how many seconds to try again.
+    pub fn acquire(&self, key_of: &impl Hash, a_minute: u32, now: Instant) -> Result<(), u32> {
         if a_minute == 0 {
             return Ok(());
         }

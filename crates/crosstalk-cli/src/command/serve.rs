@@ -13,6 +13,7 @@ use crate::service::relay::start::{NARROW_TOKEN, count_active_tokens, runtime, s
 use crate::shell;
 use clap::Args;
 use crosstalk_envelope::unicode::escape;
+use crosstalk_gateway::gateway::{GatewayError, MailGateway, MailListeners};
 use crosstalk_protocol::dns::host_fault;
 use crosstalk_relay::config::Config;
 use crosstalk_relay::{delivery, server};
@@ -195,6 +196,7 @@ impl Serve {
         let tls = config.tls.as_ref().map(server::tls).transpose();
         let tls = tls.map_err(|e| Failure::failed(format!("TLS: {e}")))?;
         let listener = bind(config.listen)?;
+        let mail = MailListeners::bind(&config).map_err(mail_failure)?;
         drop_privileges();
         let runtime = runtime(None)?;
         let relay = runtime.block_on(start(data, config, store))?;
@@ -226,7 +228,14 @@ impl Serve {
             greeting.tell(console, format)?;
             warn_about_routes(&config, data);
             let reloader = Reloader::new(relay.clone(), data.clone(), overrides, tls.clone(), read);
-            run::run_until_signal(&relay, listener, tls, data, reloader, signals).await
+            let mail =
+                MailGateway::start(&relay, mail, data.folder()).map_err(mail_failure)?;
+            let served =
+                run::run_until_signal(&relay, listener, tls, data, reloader, signals).await;
+            if let Some(mail) = mail {
+                mail.stop(run::GRACE).await;
+            }
+            served
         });
         runtime.block_on(relay.stop());
         match relay.metrics().backlog.load(Ordering::Relaxed) {
@@ -241,6 +250,16 @@ impl Serve {
         drop(running);
         result.map(|()| Exit::SUCCESS)
     }
+}
+
+fn mail_failure(fault: GatewayError) -> Failure {
+    let help = match fault {
+        GatewayError::Listen(..) => {
+            "choose another address in [email.lmtp] or [email.smtp] of relay.toml, or stop the program that listens there"
+        }
+        GatewayError::Setup(_) => "correct [email.smtp] or the name server in relay.toml",
+    };
+    Failure::failed(fault.to_string()).help(help)
 }
 
 /// The working folder of `exec` routes that name none.

@@ -3,6 +3,7 @@
 mod check;
 mod kill;
 mod load;
+mod mail;
 #[cfg(target_os = "linux")]
 mod power;
 #[cfg(target_os = "linux")]

@@ -1,7 +1,10 @@
 //! The ids and subjects of `conformance/email/ids.toml`, in both directions.
 
 use crate::corpus::folder;
-use crosstalk_email::{MailId, id_of_mail, mail_subject, thread_place};
+use crosstalk_email::{
+    GatewayAddress, MailId, ReplyKey, TokenError, TokenScope, check_token, id_of_mail,
+    mail_subject, make_token, thread_place,
+};
 use crosstalk_envelope::Timestamp;
 use serde::Deserialize;
 use std::fs;
@@ -13,6 +16,38 @@ struct HeadCases {
     place: Vec<PlaceCase>,
     derived: Vec<DerivedCase>,
     subject: Vec<SubjectCase>,
+    token: Vec<TokenCase>,
+    rejected: Vec<RejectedCase>,
+    address: Vec<AddressCase>,
+}
+
+#[derive(Deserialize)]
+struct RejectedCase {
+    key: String,
+    message: String,
+    thread: String,
+    recipient: String,
+    at: String,
+    token: String,
+}
+
+#[derive(Deserialize)]
+struct TokenCase {
+    key: String,
+    message: String,
+    thread: String,
+    recipient: String,
+    expires: String,
+    token: String,
+}
+
+#[derive(Deserialize)]
+struct AddressCase {
+    mailbox: String,
+    domain: String,
+    message: String,
+    token: String,
+    address: String,
 }
 
 #[derive(Deserialize)]
@@ -86,5 +121,56 @@ fn subjects_are_one_line_with_the_tag() {
     for case in cases().subject {
         let subject = mail_subject(&case.context, &case.intent, case.text.as_deref());
         assert_eq!(subject, case.subject);
+    }
+}
+
+#[test]
+fn tokens_are_made_and_expire_as_specified() {
+    for case in cases().token {
+        let key = ReplyKey::parse(&case.key).unwrap();
+        let scope = TokenScope {
+            message: &case.message,
+            thread: &case.thread,
+            recipient: &case.recipient,
+        };
+        let expires = Timestamp::parse(&case.expires).unwrap();
+        assert_eq!(make_token(&key, scope, expires), case.token);
+        let before = Timestamp::from_millis(expires.as_millis() - 1);
+        assert_eq!(check_token(&key, &case.token, scope, before), Ok(()));
+        let late = check_token(&key, &case.token, scope, expires);
+        assert_eq!(late, Err(TokenError::Expired(expires)));
+    }
+}
+
+#[test]
+fn addresses_with_tokens_are_written_and_read() {
+    for case in cases().address {
+        let address = GatewayAddress::new(&case.message, &case.token);
+        assert_eq!(address.to_text(&case.mailbox, &case.domain), case.address);
+        let read = GatewayAddress::parse(&case.address, &case.mailbox, &case.domain).unwrap();
+        assert_eq!(read.token, Some(case.token));
+        assert_eq!(
+            read.message.is_some(),
+            case.address.contains('.') && case.address.contains(&case.message)
+        );
+    }
+}
+
+#[test]
+fn tokens_for_something_else_are_rejected() {
+    for case in cases().rejected {
+        let key = ReplyKey::parse(&case.key).unwrap();
+        let scope = TokenScope {
+            message: &case.message,
+            thread: &case.thread,
+            recipient: &case.recipient,
+        };
+        let at = Timestamp::parse(&case.at).unwrap();
+        assert!(
+            check_token(&key, &case.token, scope, at).is_err(),
+            "{} {}",
+            case.token,
+            case.at
+        );
     }
 }

@@ -10,6 +10,7 @@
 )]
 
 mod corpus;
+mod decision;
 mod hostile;
 mod ids;
 mod signed;

@@ -173,6 +173,32 @@ pub fn admit(
     candidate: AdmissionCandidate<'_>,
     rules: &RelayRules,
 ) -> Result<Admission, Rejection> {
+    signature(candidate.verdict)?;
+    admit_any_signature(candidate, rules)
+}
+
+/// Lets a message in that a person has to decide about, although its signature does not verify: it came over a way that damages
+/// texts, from a sender with other evidence. Everything else is checked as always.
+///
+/// # Errors
+/// The refusal: code, reason, place and way out.
+pub fn admit_held(
+    candidate: AdmissionCandidate<'_>,
+    rules: &RelayRules,
+    why: &str,
+) -> Result<Admission, Rejection> {
+    let mut admission = admit_any_signature(candidate, rules)?;
+    admission.held.get_or_insert_with(|| HoldReason {
+        why: why.to_owned(),
+        deciders: Vec::new(),
+    });
+    Ok(admission)
+}
+
+fn admit_any_signature(
+    candidate: AdmissionCandidate<'_>,
+    rules: &RelayRules,
+) -> Result<Admission, Rejection> {
     let AdmissionCandidate {
         document,
         verdict,
@@ -184,7 +210,6 @@ pub fn admit(
         return Err(refusal);
     }
     let envelope = document.envelope();
-    signature(verdict)?;
     if is_result(document) && !peer.is_itself() {
         let (what, help) = (
             "Only a relay itself sends the result of a poll (`meta: collation`).",

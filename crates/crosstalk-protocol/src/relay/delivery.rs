@@ -23,6 +23,8 @@ words! {
         Exec = "exec",
         /// It is passed on to the relay of another domain.
         Relay = "relay",
+        /// It is sent as a mail.
+        Email = "email",
     }
 }
 

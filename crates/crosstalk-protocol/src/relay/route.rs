@@ -137,7 +137,7 @@ impl Routes {
         let address = Address::split(&recipient.address);
         // Every handler is named, so that a new one can't skip the check of consent.
         let is_third_party = match recipient.by {
-            Handler::Relay | Handler::Http | Handler::Exec => true,
+            Handler::Relay | Handler::Http | Handler::Exec | Handler::Email => true,
             Handler::CopyPaste => bridge(&address).is_some(),
             Handler::Inbox | Handler::File => false,
         };
@@ -154,7 +154,7 @@ impl Routes {
     /// let routes = Routes::default();
     /// assert_eq!(routes.choose("claude://session/abc", None), Ok(Handler::Inbox));
     /// assert_eq!(routes.choose("CHATGPT", None), Ok(Handler::CopyPaste));
-    /// assert_eq!(routes.choose("CHATGPT", Some("email")).unwrap_err().code.as_str(), "E-UNSUPPORTED");
+    /// assert_eq!(routes.choose("CHATGPT", Some("pigeon")).unwrap_err().code.as_str(), "E-UNSUPPORTED");
     /// assert_eq!(routes.choose("CHATGPT", Some("exec")).unwrap_err().code.as_str(), "E-ROUTE");
     /// ```
     ///
@@ -194,7 +194,7 @@ impl Routes {
                     "`X-Delivery: {}` is a way that this relay does not have.",
                     shown(word)
                 ),
-                "leave it out, or use one of inbox, copy_paste, http, file, exec and relay.",
+                "leave it out, or use one of inbox, copy_paste, http, file, exec, relay and email.",
             )),
             None => match lines().next() {
                 Some(route) if route.by == Handler::CopyPaste && self.is_bound(address) => {

@@ -1,7 +1,8 @@
 //! Reads `relay.toml` and reports its errors.
 
 use super::Config;
-use crosstalk_envelope::name::NameList;
+use super::email::is_mail_address;
+use crosstalk_envelope::name::{NameList, begins_with};
 use crosstalk_envelope::{Address, Explanation};
 use crosstalk_protocol::consent::{BorderPolicy, Jurisdiction, Policy, scopes};
 use crosstalk_protocol::relay::{
@@ -81,6 +82,9 @@ impl Config {
                 ));
             }
         }
+        if let Some(email) = &self.email {
+            email.check()?;
+        }
         for route in &self.routes {
             self.check_route(route)?;
         }
@@ -138,12 +142,16 @@ impl Config {
                         "the [[route]] to `{to}` goes by `{}`, which this relay does not have",
                         route.by
                     ),
-                    "write inbox, copy_paste, http, file, exec or relay",
+                    "write inbox, copy_paste, http, file, exec, relay or email",
                 ));
             }
             Some(Handler::Http) => route.url.is_none().then_some("url"),
             Some(Handler::File) => route.folder.is_none().then_some("folder"),
             Some(Handler::Exec) => route.command.is_empty().then_some("command"),
+            Some(Handler::Email) => {
+                self.check_mail_route(route)?;
+                None
+            }
             Some(Handler::Inbox | Handler::CopyPaste | Handler::Relay) => None,
         };
         missing.map_or(Ok(()), |key| {
@@ -152,6 +160,29 @@ impl Config {
                 format!("add its `{key}`"),
             ))
         })
+    }
+
+    fn check_mail_route(&self, route: &super::RouteEntry) -> Result<(), ConfigError> {
+        let to = &route.to;
+        if self.email.as_ref().is_none_or(|email| email.out.is_none()) {
+            return Err(ConfigError::new(
+                format!("the [[route]] to `{to}` goes by email, and nothing says how mail is sent"),
+                "add [email] with a `domain`, and [email.out] with the `host` of your mail server",
+            ));
+        }
+        match &route.mail {
+            Some(address) if !is_mail_address(address) => Err(ConfigError::new(
+                format!(
+                    "`mail` of the [[route]] to `{to}` is `{address}`, which is no mail address"
+                ),
+                "write it as in ann@acme.example",
+            )),
+            None if !begins_with(to, "email:") => Err(ConfigError::new(
+                format!("the [[route]] to `{to}` goes by email, and says no mail address"),
+                "add `mail = \"ann@acme.example\"`, or write `to = \"email:…\"`",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Settings that are valid and probably a mistake, a sentence each. The relay starts nevertheless.
@@ -181,6 +212,7 @@ impl Config {
                 ));
             }
         }
+        doubts.extend(self.email.iter().flat_map(super::Email::doubts));
         for (number, route) in self.routes.iter().enumerate() {
             let covers = |earlier: &&super::RouteEntry| {
                 let is_wide = earlier.to.ends_with('*') || !route.to.ends_with('*');

@@ -43,6 +43,7 @@ impl Config {
             retention: _,
             consent: _,
             federation: _,
+            email: _,
             names: _,
             routes: _,
             holds: _,
@@ -74,6 +75,7 @@ impl Config {
         keep!("retry.failures", retry.failures);
         keep!("retry.pause_seconds", retry.pause_seconds);
         keep!("federation", federation);
+        keep!("email", email);
         keep!("watch", watches);
         if config.tls.is_some() != self.tls.is_some() {
             needs_restart.push("tls");

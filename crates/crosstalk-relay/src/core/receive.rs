@@ -16,6 +16,7 @@ use crosstalk_protocol::poll::is_secret;
 use crosstalk_protocol::relay::port::{Acceptance, RecordQuery};
 use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, AdmissionCandidate, Peer, Receipted, acknowledgement, admit,
+    admit_held,
 };
 use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use crosstalk_protocol::{Verdict, VerdictWord, announces};
@@ -155,6 +156,16 @@ impl Relay {
         self.receive(text.as_bytes(), peer).await
     }
 
+    /// Accepts an envelope that waits for the decision of a person, although its signature does not verify. `peer` speaks for its
+    /// sender by other evidence.
+    pub async fn take_in_held(&self, text: &str, peer: &Peer, why: &str) -> Received {
+        let received = match self.prepare_for(text, peer, Some(why)).await {
+            Ok(prepared) => self.keep(prepared).await.1,
+            Err(refused) => refused,
+        };
+        self.finish(text, peer, received)
+    }
+
     /// Reads what a request brought and checks it, as far as that needs no look at what came before.
     pub(crate) async fn begin<'t>(
         &self,
@@ -218,6 +229,16 @@ impl Relay {
 
     /// Reads an envelope, checks its signature and who hands it in: everything that needs no look at what came before.
     async fn prepare<'t>(&self, text: &'t str, peer: &Peer) -> Result<Prepared<'t>, Received> {
+        self.prepare_for(text, peer, None).await
+    }
+
+    /// The same; with `hold`, for a person who decides about it, for this reason.
+    async fn prepare_for<'t>(
+        &self,
+        text: &'t str,
+        peer: &Peer,
+        hold: Option<&str>,
+    ) -> Result<Prepared<'t>, Received> {
         let mut document = Document::parse(text, Reading::Strict);
         document.check();
         let at = self.now();
@@ -293,7 +314,11 @@ impl Relay {
             peer: &peer,
             at,
         };
-        let mut admission = match admit(candidate, &self.rules()) {
+        let admitted = match hold {
+            Some(why) => admit_held(candidate, &self.rules(), why),
+            None => admit(candidate, &self.rules()),
+        };
+        let mut admission = match admitted {
             Ok(admission) => Box::new(admission),
             Err(refusal) => return Err(declined(&document, refusal, None)),
         };

@@ -70,6 +70,11 @@ pub(crate) fn name(config: &Config, to: &str, by: Handler) -> String {
             .and_then(|r| r.folder.as_ref())
             .map(|f| f.display().to_string()),
         Handler::Exec => route.map(|r| r.to.clone()),
+        Handler::Email => config
+            .email
+            .as_ref()
+            .and_then(|e| e.out.as_ref())
+            .map(|out| out.host.clone()),
         Handler::Inbox | Handler::CopyPaste => None,
     };
     format!("{} {}", by.as_str(), place.unwrap_or_default())

@@ -56,7 +56,7 @@ fn missing_of(route: &RouteEntry, work: &Path) -> Result<(), String> {
                 .as_deref()
                 .map_or(Ok(()), |file| read_token(file).map(drop))
         }
-        Some(Handler::Inbox | Handler::CopyPaste) | None => Ok(()),
+        Some(Handler::Inbox | Handler::CopyPaste | Handler::Email) | None => Ok(()),
     }
 }
 

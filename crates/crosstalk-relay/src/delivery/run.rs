@@ -74,7 +74,7 @@ impl Handlers {
             By::File => Some(&self.file),
             By::Exec => Some(&self.exec),
             By::Relay => Some(&self.relay),
-            By::Inbox | By::CopyPaste => None,
+            By::Inbox | By::CopyPaste | By::Email => None,
         }
     }
 }

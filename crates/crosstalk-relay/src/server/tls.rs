@@ -40,7 +40,8 @@ impl ServerTls {
         self.identity().expires_at
     }
 
-    pub(super) fn config(&self) -> Arc<rustls::ServerConfig> {
+    /// The current settings.
+    pub fn config(&self) -> Arc<rustls::ServerConfig> {
         self.identity().config
     }
 

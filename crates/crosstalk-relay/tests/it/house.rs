@@ -80,6 +80,7 @@ pub fn setup(
         resolver: None,
         keyring: Box::new(MemoryKeyring::default()),
         key: None,
+        reply_key: None,
         command: Arc::new(|words: &str| format!("crosstalk {words}")),
         clock: Arc::new(clock),
     }

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 /// How long deliveries may take after the relay was told to stop.
-const GRACE: Duration = Duration::from_secs(10);
+pub(super) const GRACE: Duration = Duration::from_secs(10);
 /// The exit code of a process that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 

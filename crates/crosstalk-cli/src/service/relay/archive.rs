@@ -3,7 +3,7 @@
 
 use crate::clock;
 use crate::failure::Failure;
-use crate::service::relay::data::{DataFolder, make_folder, private_file};
+use crate::service::relay::data::{DataFolder, REPLY_KEY, make_folder, private_file};
 use crosstalk_envelope::ErrorCode;
 use crosstalk_store::SqliteStore;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub(crate) struct BackupTitle {
 }
 
 /// The files of the relay's folder that a backup holds besides the store.
-const FILES: [&str; 3] = ["trust.toml", "contacts.toml", CONFIG];
+const FILES: [&str; 4] = ["trust.toml", "contacts.toml", REPLY_KEY, CONFIG];
 const FOLDERS: [&str; 2] = ["keys", "blobs"];
 
 fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Failure {
@@ -329,6 +329,7 @@ mod tests {
             "relay.db",
             "trust.toml",
             "contacts.toml",
+            "email.key",
             "keys/a.pem",
             "blobs/ab/cd",
             "blobs/sha256-ab",

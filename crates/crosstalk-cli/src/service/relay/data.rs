@@ -6,6 +6,7 @@ use crate::service::relay::last_start::{self, FailedStart, LastStart};
 use crate::service::signing::new_key;
 use crate::{clock, shell};
 use clap::Args;
+use crosstalk_email::ReplyKey;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Algorithm, Explanation, PrivateKey, PublicKey};
 use crosstalk_protocol::audit::Note;
@@ -74,8 +75,9 @@ pub(crate) struct DataFolder {
 
 /// What a relay makes in its folder besides its store.
 #[cfg(unix)]
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
     "blobs",
+    REPLY_KEY,
     "keys",
     "relay.toml",
     "trust.toml",
@@ -85,6 +87,9 @@ const OWN: [&str; 9] = [
     "work",
     "damaged",
 ];
+
+/// The key of the reply tokens in mails.
+pub(crate) const REPLY_KEY: &str = "email.key";
 
 /// How much of what a relay says about itself is read.
 const MAX_SAID_BYTES: u64 = 512;
@@ -277,6 +282,37 @@ impl DataFolder {
         Ok(made)
     }
 
+    /// The key of the reply tokens. It is made when the relay sends or receives mail for the first time.
+    pub(crate) fn find_or_make_reply_key(&self) -> Result<ReplyKey, Failure> {
+        let path = self.folder.join(REPLY_KEY);
+        let at = |fault| Failure::at(&path, fault);
+        match open_regular(&path) {
+            Ok(file) => {
+                require_private(&file, &path)?;
+                let text = read_bounded(&file, MAX_FILE_BYTES).map_err(at)?;
+                ReplyKey::parse(&String::from_utf8_lossy(&text)).ok_or_else(|| {
+                    Failure::failed(format!("{} holds no key of reply tokens", path.display())).help(
+                        "put it back from a backup, or remove it: then nobody can answer the mails that were sent before",
+                    )
+                })
+            }
+            Err(fault) if fault.kind() == io::ErrorKind::NotFound => {
+                let mut bytes = [0; 32];
+                getrandom::fill(&mut bytes).map_err(|e| {
+                    Failure::failed(format!("the system gives no random numbers: {e}"))
+                })?;
+                let key = ReplyKey::new(bytes);
+                let mut file = private_file().create_new(true).open(&path).map_err(at)?;
+                let written = file.write_all(key.to_text().as_bytes());
+                written.and_then(|()| file.sync_all()).map_err(at)?;
+                let folder = File::open(&self.folder).and_then(|folder| folder.sync_all());
+                folder.map_err(at)?;
+                Ok(key)
+            }
+            Err(fault) => Err(at(fault)),
+        }
+    }
+
     /// Fails if the log is signed in this name, and the key is gone. With a new key, those who watch the log would take the
     /// relay for another one.
     pub(crate) fn require_log_key(&self, name: &str, store: &SqliteStore) -> Result<(), Failure> {
@@ -450,6 +486,24 @@ impl FolderClaim {
     }
 }
 
+/// Fails if others can read a secret file.
+fn require_private(file: &File, path: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = file.metadata().map_err(|e| Failure::at(path, e))?;
+    let mode = mode.permissions().mode() & 0o777;
+    match mode & 0o077 {
+        0 => Ok(()),
+        _ => Err(Failure::failed(format!(
+            "{} has the mode {mode:o}: others on this machine can read it or write it",
+            path.display()
+        ))
+        .help(format!(
+            "chmod 600 {}",
+            shell::word(&path.to_string_lossy())
+        ))),
+    }
+}
+
 /// How a file for its owner alone is written.
 pub(crate) fn private_file() -> OpenOptions {
     let mut options = File::options();
@@ -524,6 +578,24 @@ mod tests {
                 assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
             }
         }
+    }
+
+    #[test]
+    fn reply_key_is_made_once_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataFolder::at(folder.path().to_owned());
+        let first = data.find_or_make_reply_key().unwrap();
+        assert_eq!(data.find_or_make_reply_key().unwrap(), first);
+        let path = folder.path().join(REPLY_KEY);
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        let fault = data.find_or_make_reply_key().unwrap_err().to_string();
+        assert!(fault.contains("chmod 600"), "{fault}");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::write(&path, "ab").unwrap();
+        assert!(data.find_or_make_reply_key().is_err());
     }
 
     #[cfg(unix)]

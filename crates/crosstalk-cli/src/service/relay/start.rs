@@ -37,8 +37,13 @@ pub(crate) async fn start_core(
 ) -> Result<Relay, Failure> {
     let path = data.store();
     let resolver = resolver(&config)?;
+    let reply_key = match config.email {
+        Some(_) => Some(data.find_or_make_reply_key()?),
+        None => None,
+    };
     let setup = Setup {
         key,
+        reply_key,
         keyring: Box::new(TrustRing::new(data.trust())),
         open: Box::new(move |context| {
             Box::pin(async move { Ok(SqliteRelay::open(path, context)? as Arc<dyn RelayStore>) })
