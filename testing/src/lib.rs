@@ -15,6 +15,8 @@ pub mod folder;
 pub mod http;
 pub mod knot;
 pub mod loopback;
+#[cfg(unix)]
+pub mod postfix;
 mod program;
 pub mod relay;
 pub mod tier;

@@ -11,6 +11,7 @@ type Program = (&'static str, &'static [&'static str]);
 const PROGRAMS: &[Program] = &[
     ("vi", &["vim-tiny"]),
     ("knotd", &["knot", "knot-dnsutils"]),
+    ("postfix", &["postfix"]),
     ("openssl", &["openssl"]),
     ("Xvfb", &["xvfb", "xauth"]),
     ("xclip", &["xclip"]),

@@ -6,16 +6,18 @@
 //! read_mail ──> MailReading: envelope, reply, bounce, auto or rejected
 //!
 //! MailId, thread_place ──  Message-ID ↔ message, In-Reply-To ↔ parent, References ↔ thread
+//! compose_mail ──────  a message ──> the bytes of the mail that carries it, the same ones each time
 //! mail_subject         ──  [AI Crosstalk] <context> - <intent>
 //! make_token, check_token, GatewayAddress ── the proof, in Reply-To and Message-ID, that an answer comes from who got the mail
 //! ```
 //!
 //! Nothing here does I/O, and nothing panics on input. A mail is untrusted data: everything is bounded by [`limit`].
-//! Implements MAI-001 to MAI-053.
+//! Implements MAI-001 to MAI-053 and MAI-080 to MAI-085.
 
 mod authentication;
 mod automatic;
 mod bounce;
+mod compose;
 mod flowed;
 mod gateway_address;
 mod head;
@@ -31,7 +33,11 @@ mod token;
 
 pub use authentication::{MailAuthentication, SenderCheck};
 pub use bounce::Bounce;
-pub use gateway_address::{GatewayAddress, is_mail_domain, is_mailbox};
+pub use compose::{
+    ComposeError, ComposedMail, CoverPurpose, MailCover, MailFile, MailOrigin, OutgoingMail,
+    compose_mail,
+};
+pub use gateway_address::{GatewayAddress, is_mail_address, is_mail_domain, is_mailbox};
 pub use read::{MailError, MailKind, MailReading, MailSender, read_mail};
 pub use subject::{SUBJECT_TAG, context_of_subject, mail_subject};
 pub use threading::{MailId, ThreadPlace, id_of_mail, ids_of_field, references, thread_place};

@@ -13,6 +13,7 @@ mod corpus;
 mod hostile;
 mod ids;
 mod signed;
+mod written;
 
 use crosstalk_email::{MailReading, read_mail};
 use crosstalk_envelope::Timestamp;
