@@ -10,8 +10,8 @@
 
 mod conversation;
 mod import;
-mod mcp;
 mod mail;
+mod mcp;
 mod measure;
 mod relay;
 mod store;

@@ -13,6 +13,7 @@ const PROGRAMS: &[Program] = &[
     ("knotd", &["knot", "knot-dnsutils"]),
     ("dovecot", &["dovecot-imapd", "dovecot-lmtpd"]),
     ("swaks", &["swaks"]),
+    ("postfix", &["postfix"]),
     ("openssl", &["openssl"]),
     ("Xvfb", &["xvfb", "xauth"]),
     ("xclip", &["xclip"]),

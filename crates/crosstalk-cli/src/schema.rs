@@ -82,6 +82,8 @@ forms! {
     Redact(REDACT = form::REDACT) => of::<form::RedactReport>;
     /// crosstalk.email/1: of `email read --json`
     Email(EMAIL = "crosstalk.email/1") => of::<report::EmailReport>;
+    /// crosstalk.email-test/1: of `email test --json`
+    EmailTest(EMAIL_TEST = "crosstalk.email-test/1") => of::<report::ServeCheckReport>;
     /// crosstalk.tokens/1: of `token list --json`
     Tokens(TOKENS = "crosstalk.tokens/1") => of::<report::TokensReport>;
     /// crosstalk.relays/1: of `relay list --json`

@@ -139,6 +139,34 @@ pub fn hosts(
     Ok(found.into_iter().take(RECORDS).map(|(_, a)| a).collect())
 }
 
+/// The mail servers that the resolver found, the preferred one first; none if there are none. An error is temporary.
+pub fn mail_servers(
+    name: &Name,
+    result: Result<Lookup, NetError>,
+    checked: Validation,
+) -> Result<Vec<String>, String> {
+    let lookup = match result {
+        Ok(lookup) => lookup,
+        Err(error) => return relays(read(name, Err(error), checked)),
+    };
+    let records = lookup.answers();
+    let mut servers: Vec<_> = records
+        .iter()
+        .filter_map(|record| match &record.data {
+            RData::MX(mx) => Some((mx.preference, mx.exchange.to_ascii())),
+            _ => None,
+        })
+        .collect();
+    if checked == Validation::Yes && weakest(records.iter()).is_none() {
+        return relays(broken(name));
+    }
+    servers.sort();
+    let hosts = servers.into_iter().take(RECORDS).map(|(_, host)| host);
+    // A single dot says that the domain takes no mail (RFC 7505).
+    let hosts = hosts.map(|host| host.trim_end_matches('.').to_owned());
+    Ok(hosts.filter(|host| !host.is_empty()).collect())
+}
+
 /// Reads the TXT records at `name` from the resolver's result.
 pub fn read(name: &Name, result: Result<Lookup, NetError>, checked: Validation) -> TxtRecords {
     match result {

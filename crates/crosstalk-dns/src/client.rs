@@ -180,6 +180,28 @@ impl Dns {
         }
     }
 
+    /// The TXT records at a name, each as one text; none if there are none. Needs a tokio runtime with I/O and time.
+    ///
+    /// # Errors
+    /// Why nobody could say; another time it may work.
+    pub async fn texts_at(&self, name: &str) -> Result<Vec<String>, String> {
+        match domain::record_question(name) {
+            Ok(name) => answer::relays(self.texts(&name).await),
+            Err(reason) => Err(format!("{:?} is no domain: {reason}", shown(name))),
+        }
+    }
+
+    /// The mail servers of a domain (MX), the preferred one first; none if it names none. Needs a tokio runtime with I/O and time.
+    ///
+    /// # Errors
+    /// Why nobody could say; another time it may work.
+    pub async fn mail_servers(&self, domain: &str) -> Result<Vec<String>, String> {
+        let name = domain::record_question(domain)
+            .map_err(|reason| format!("{:?} is no domain: {reason}", shown(domain)))?;
+        let (result, checked) = self.within(name.clone(), RecordType::MX).await;
+        answer::mail_servers(&name, result, checked)
+    }
+
     /// The addresses of a host in the network, IPv6 and IPv4; none if it has none. Needs a tokio runtime with I/O and time.
     ///
     /// # Errors

@@ -32,6 +32,19 @@ pub fn relay_question(domain: &str) -> Result<Name, String> {
     Name::from_ascii(at + ".").map_err(|e| e.to_string())
 }
 
+/// A name of records about a domain, which may have labels such as `_dmarc`, or why it is none.
+pub fn record_question(name: &str) -> Result<Name, String> {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let host: Vec<&str> = name
+        .split('.')
+        .map(|l| l.strip_prefix('_').unwrap_or(l))
+        .collect();
+    match host_fault(&host.join(".")) {
+        Some(fault) => Err(fault.to_owned()),
+        None => Name::from_ascii(name.to_ascii_lowercase() + ".").map_err(|e| e.to_string()),
+    }
+}
+
 /// A host as a name, or why it is none.
 pub fn host_question(host: &str) -> Result<Name, String> {
     let host = host.strip_suffix('.').unwrap_or(host);

@@ -92,6 +92,24 @@ pub fn is_mailbox(name: &str) -> bool {
             .all(|part| !part.is_empty() && part.bytes().all(is_plain))
 }
 
+/// Whether a text is one plain mail address, without a name or comments: nothing in it can begin another one.
+///
+/// ```
+/// use crosstalk_email::is_mail_address;
+/// assert!(is_mail_address("ann.b+c@acme.example"));
+/// assert!(!is_mail_address("a@b, c@d") && !is_mail_address("<a@b>") && !is_mail_address("a b@c"));
+/// ```
+pub fn is_mail_address(text: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&b);
+    text.rsplit_once('@').is_some_and(|(local, domain)| {
+        let is_local = local.len() <= 64
+            && local
+                .split('.')
+                .all(|part| !part.is_empty() && part.bytes().all(is_plain));
+        is_local && is_mail_domain(domain)
+    })
+}
+
 /// Whether a text is the domain of mail addresses.
 ///
 /// ```

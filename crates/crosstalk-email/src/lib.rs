@@ -8,16 +8,18 @@
 //! decide    ──> MailDecision: accept, bounced, drop, later, reject
 //!
 //! MailId, thread_place ──  Message-ID ↔ message, In-Reply-To ↔ parent, References ↔ thread
+//! compose_mail ──────  a message ──> the bytes of the mail that carries it, the same ones each time
 //! mail_subject         ──  [AI Crosstalk] <context> - <intent>
 //! make_token, check_token, GatewayAddress ── the proof, in Reply-To and Message-ID, that an answer comes from who got the mail
 //! ```
 //!
 //! Nothing here does I/O, and nothing panics on input. A mail is untrusted data: everything is bounded by [`limit`].
-//! Implements MAI-001 to MAI-053.
+//! Implements MAI-001 to MAI-066 and MAI-080 to MAI-085.
 
 mod authentication;
 mod automatic;
 mod bounce;
+mod compose;
 mod decision;
 mod flowed;
 mod gateway_address;
@@ -34,11 +36,15 @@ mod token;
 
 pub use authentication::{MailAuthentication, SenderCheck, trusted_results};
 pub use bounce::Bounce;
+pub use compose::{
+    ComposeError, ComposedMail, CoverPurpose, MailCover, MailFile, MailOrigin, OutgoingMail,
+    compose_mail,
+};
 pub use decision::{
     AskedQuestion, MailDecision, MailFacts, MailMessage, MailSpeaker, TokenEvidence, decide,
     is_same_mailbox, mailbox_of,
 };
-pub use gateway_address::{GatewayAddress, is_mail_domain, is_mailbox};
+pub use gateway_address::{GatewayAddress, is_mail_address, is_mail_domain, is_mailbox};
 pub use read::{MailError, MailKind, MailReading, MailSender, read_mail};
 pub use subject::{SUBJECT_TAG, context_of_subject, mail_subject};
 pub use threading::{MailId, ThreadPlace, id_of_mail, ids_of_field, references, thread_place};

@@ -171,6 +171,13 @@ pub fn ids_of_field(value: &str) -> Vec<String> {
     message_ids(value)
 }
 
+/// Whether a text is one Message-ID of any program, which can stand in a header field as it is.
+pub(crate) fn is_message_id(text: &str) -> bool {
+    let inner = text.strip_prefix('<').and_then(|t| t.strip_suffix('>'));
+    let is_plain = |b: u8| matches!(b, b'!'..=b'~') && b != b'<' && b != b'>';
+    inner.is_some_and(|id| id.len() <= MAX_ID_CHARS && id.contains('@') && id.bytes().all(is_plain))
+}
+
 pub(crate) fn is_domain(domain: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()

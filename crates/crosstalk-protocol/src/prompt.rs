@@ -95,7 +95,8 @@ fn shown(record: &Record) -> String {
 }
 
 /// The result of checking the signature, in a sentence.
-fn standing(record: &Record) -> String {
+/// What was found out about who wrote a message, in a few words.
+pub fn standing(record: &Record) -> String {
     let key = record.pkid.as_deref().map(one_line);
     let key = key.as_deref().unwrap_or("?");
     match record.verdict {

@@ -10,6 +10,7 @@
 //! A slow destination keeps its own lane busy and no other. A crash loses nothing: the lease expires, and the delivery is
 //! leased again.
 
+mod email;
 mod exec;
 mod file;
 mod http;
@@ -20,6 +21,7 @@ mod reply;
 mod run;
 mod watch;
 
+pub use email::{MailConnection, MailFault, MailStep};
 pub use missing::{Missing, can_run, missing};
 pub use reply::HandlerReply;
 
@@ -42,6 +44,8 @@ use tokio::task::JoinHandle;
 pub struct DeliverySetup {
     /// Where commands run that have no directory of their own. It is made if it is not there.
     pub work: PathBuf,
+    /// The data folder, in which the attachments are.
+    pub data: PathBuf,
     /// Makes requests to other servers.
     pub outbound: Outbound,
 }

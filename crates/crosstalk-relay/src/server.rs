@@ -40,6 +40,7 @@ mod token;
 mod view;
 
 pub use blob::Blobs;
+pub(crate) use blob::blob_path;
 pub use probe::{ProbeError, probe};
 pub use tls::{ServerTls, TlsError, tls};
 

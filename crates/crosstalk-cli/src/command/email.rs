@@ -1,4 +1,6 @@
-//! `crosstalk email`: mail as a gateway reads it (MAI-001 to MAI-024).
+//! `crosstalk email`: mail as a gateway reads it (MAI-001 to MAI-024), and a test of the mail of a relay.
+
+mod test;
 
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
@@ -17,13 +19,11 @@ use crosstalk_protocol::VerifyContext;
 use std::path::PathBuf;
 
 group! {
-    /// Read mail as a gateway does
-    ///
-    /// Crosstalk does not send or receive mail yet: these commands read files.
+    /// Read mail as a gateway does, and test the mail of a relay
     #[command(
-        after_help = "Examples:\n  crosstalk email read answer.eml\n  crosstalk email read --json answer.eml | jq -r .kind"
+        after_help = "Examples:\n  crosstalk email read answer.eml\n  crosstalk email read --json answer.eml | jq -r .kind\n  crosstalk email test --to ann@acme.example"
     )]
-    Email { Read(ReadMail) }
+    Email { Read(ReadMail), Test(test::TestMail) }
 }
 
 /// Show what a mail gateway would make of a mail

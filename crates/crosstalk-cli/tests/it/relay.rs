@@ -8,6 +8,7 @@ mod ballot;
 mod carry;
 mod client;
 mod consent;
+mod email;
 mod form;
 mod monitor;
 mod operate;

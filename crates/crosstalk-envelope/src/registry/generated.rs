@@ -1815,7 +1815,7 @@ pub mod rule {
     /// All of them, in the order of the registry.
     pub static ALL: &[Rule] = &TABLE;
 
-    static TABLE: [Rule; 380] = [
+    static TABLE: [Rule; 387] = [
         Rule { id: "ENV-001", code: Some(ErrorCode::Format), title: "An envelope is UTF-8; a reader drops one leading byte order mark", help: "save the text as UTF-8", drops: false },
         Rule { id: "ENV-002", code: None, title: "A reader splits at LF or CRLF, normalizes each line to NFC and removes spaces and tabs at its end", help: "", drops: false },
         Rule { id: "ENV-003", code: Some(ErrorCode::Format), title: "An envelope has no control characters except TAB, LF and CRLF, no DEL, no U+2028, no U+2029", help: "remove the character; a line ends with LF or CRLF", drops: false },
@@ -2081,6 +2081,7 @@ pub mod rule {
         Rule { id: "HTP-065", code: Some(ErrorCode::Rate), title: "A relay answers 503 with Retry-After if it cannot accept a message for now", help: "wait as long as Retry-After says, then send the same message again", drops: false },
         Rule { id: "HTP-066", code: Some(ErrorCode::Timeout), title: "A relay ends a request that comes too slowly", help: "send the whole request at once", drops: false },
         Rule { id: "HTP-067", code: Some(ErrorCode::Perm), title: "A monitor reads the metrics and nothing else; others but an administrator do not read them", help: "use the token of a monitor or an administrator", drops: false },
+        Rule { id: "HTP-069", code: Some(ErrorCode::Perm), title: "A browser extension that the operator listed gets a token for a pairing code", help: "ask the relay operator for a new code, and to list the origin of the extension", drops: false },
         Rule { id: "HTP-070", code: None, title: "A hop is a meta: audit block with chained digests and a signature", help: "", drops: false },
         Rule { id: "HTP-071", code: None, title: "A relay hands out the canonical form that it accepted, with its own hop", help: "", drops: false },
         Rule { id: "HTP-072", code: None, title: "A relay adds itself to X-Route where there is one", help: "", drops: false },
@@ -2196,6 +2197,12 @@ pub mod rule {
         Rule { id: "MAI-072", code: None, title: "A gateway forgets what came before TLS", help: "", drops: false },
         Rule { id: "MAI-073", code: None, title: "A gateway bounds what a mail client may do", help: "", drops: false },
         Rule { id: "MAI-074", code: None, title: "Only CR LF, a dot, CR LF ends a mail", help: "", drops: false },
+        Rule { id: "MAI-080", code: None, title: "The text of a mail is the envelope in quoted-printable, with lines that no mail server changes", help: "", drops: false },
+        Rule { id: "MAI-081", code: None, title: "Attachments are parts of a mail, after their bytes were compared with the digest", help: "", drops: false },
+        Rule { id: "MAI-082", code: None, title: "Nothing in the readable text above the envelope is read as an envelope", help: "", drops: false },
+        Rule { id: "MAI-083", code: None, title: "Each line of a mail is ASCII, and no text begins a header field", help: "", drops: false },
+        Rule { id: "MAI-084", code: None, title: "A mail that is sent again has the same bytes; one that no person wrote says so", help: "", drops: false },
+        Rule { id: "MAI-085", code: None, title: "The mail for a REVOKE says what it means", help: "", drops: false },
     ];
 
     /// ENV-001: An envelope is UTF-8; a reader drops one leading byte order mark.
@@ -2583,80 +2590,80 @@ pub mod rule {
     pub const HTTP_SYSTEM_SENDER: Rule = TABLE[236];
 
     /// HTP-074: The last hop proves which relay passed an envelope on.
-    pub const HTTP_HOP_PROOF: Rule = TABLE[269];
+    pub const HTTP_HOP_PROOF: Rule = TABLE[270];
 
     /// CON-001: Personal data and sensitive scopes need an explicit consent.
-    pub const CONSENT_MISSING: Rule = TABLE[273];
+    pub const CONSENT_MISSING: Rule = TABLE[274];
 
     /// CON-002: A program rejects a message with explicit_no.
-    pub const CONSENT_DENIED: Rule = TABLE[274];
+    pub const CONSENT_DENIED: Rule = TABLE[275];
 
     /// CON-003: An implicit consent is not enough for sensitive data.
-    pub const CONSENT_IMPLICIT: Rule = TABLE[275];
+    pub const CONSENT_IMPLICIT: Rule = TABLE[276];
 
     /// CON-004: A consent in an unknown word permits nothing.
-    pub const CONSENT_UNKNOWN: Rule = TABLE[276];
+    pub const CONSENT_UNKNOWN: Rule = TABLE[277];
 
     /// CON-005: A program neither accepts nor hands out a message that has expired.
-    pub const CONSENT_OVER: Rule = TABLE[277];
+    pub const CONSENT_OVER: Rule = TABLE[278];
 
     /// CON-006: A program rejects an Expires that is not a time.
-    pub const CONSENT_UNCLEAR_END: Rule = TABLE[278];
+    pub const CONSENT_UNCLEAR_END: Rule = TABLE[279];
 
     /// CON-007: A consent with a time in the future is not valid yet.
-    pub const CONSENT_NOT_YET: Rule = TABLE[279];
+    pub const CONSENT_NOT_YET: Rule = TABLE[280];
 
     /// CON-008: A policy can require a signed consent for a scope.
-    pub const CONSENT_SIGNED: Rule = TABLE[280];
+    pub const CONSENT_SIGNED: Rule = TABLE[281];
 
     /// CON-009: A named jurisdiction requires what its profile says.
-    pub const CONSENT_JURISDICTION: Rule = TABLE[281];
+    pub const CONSENT_JURISDICTION: Rule = TABLE[282];
 
     /// CON-010: A policy can require an explicit consent for everything that leaves the organisation.
-    pub const CONSENT_BORDER: Rule = TABLE[282];
+    pub const CONSENT_BORDER: Rule = TABLE[283];
 
     /// CON-011: A program checks pii_redacted by searching for personal data.
-    pub const CONSENT_REDACTED: Rule = TABLE[283];
+    pub const CONSENT_REDACTED: Rule = TABLE[284];
 
     /// CON-012: no_third_party keeps a message inside the organisation.
-    pub const CONSENT_THIRD_PARTY: Rule = TABLE[284];
+    pub const CONSENT_THIRD_PARTY: Rule = TABLE[285];
 
     /// CON-021: A message is never wider than the consent that it names.
-    pub const CONSENT_WIDER: Rule = TABLE[286];
+    pub const CONSENT_WIDER: Rule = TABLE[287];
 
     /// CON-022: A transferred consent never holds longer than the original.
-    pub const CONSENT_LONGER: Rule = TABLE[287];
+    pub const CONSENT_LONGER: Rule = TABLE[288];
 
     /// CON-023: A transferred consent names the original.
-    pub const CONSENT_TRANSFER: Rule = TABLE[288];
+    pub const CONSENT_TRANSFER: Rule = TABLE[289];
 
     /// CON-024: Only the granter and the recipients of a consent rely on it or transfer it.
-    pub const CONSENT_NOT_YOURS: Rule = TABLE[289];
+    pub const CONSENT_NOT_YOURS: Rule = TABLE[290];
 
     /// CON-025: A message under a consent reaches only the granter and the recipients of that consent.
-    pub const CONSENT_RECIPIENT: Rule = TABLE[290];
+    pub const CONSENT_RECIPIENT: Rule = TABLE[291];
 
     /// CON-026: Granting a consent again never adds a scope.
-    pub const CONSENT_RENEWAL: Rule = TABLE[291];
+    pub const CONSENT_RENEWAL: Rule = TABLE[292];
 
     /// CON-027: An agent cannot agree for a person.
-    pub const CONSENT_GRANTER: Rule = TABLE[292];
+    pub const CONSENT_GRANTER: Rule = TABLE[293];
 
     /// CON-030: A revoked consent permits nothing.
-    pub const CONSENT_REVOKED: Rule = TABLE[293];
+    pub const CONSENT_REVOKED: Rule = TABLE[294];
 
     /// CON-031: A REVOKE of a consent or a permission is certainly from its sender.
-    pub const CONSENT_REVOKE_PROOF: Rule = TABLE[294];
+    pub const CONSENT_REVOKE_PROOF: Rule = TABLE[295];
 
     /// CON-032: Only the granter or a configured authority revokes a consent.
-    pub const CONSENT_REVOKE_BY: Rule = TABLE[295];
+    pub const CONSENT_REVOKE_BY: Rule = TABLE[296];
 
     /// CON-033: A permission is a token, by its name.
-    pub const CONSENT_PERMISSION: Rule = TABLE[296];
+    pub const CONSENT_PERMISSION: Rule = TABLE[297];
 
     /// CON-014: A message names at most 64 consents.
-    pub const CONSENT_MANY: Rule = TABLE[299];
+    pub const CONSENT_MANY: Rule = TABLE[300];
 
     /// POL-001: meta: poll says how a POLL is counted.
-    pub const POLL_KEYS: Rule = TABLE[308];
+    pub const POLL_KEYS: Rule = TABLE[309];
 }

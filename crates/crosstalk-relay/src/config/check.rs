@@ -1,7 +1,7 @@
 //! Reads `relay.toml` and reports its errors.
 
 use super::Config;
-use super::email::is_mail_address;
+use crosstalk_email::is_mail_address;
 use crosstalk_envelope::name::{NameList, begins_with};
 use crosstalk_envelope::{Address, Explanation};
 use crosstalk_protocol::consent::{BorderPolicy, Jurisdiction, Policy, scopes};

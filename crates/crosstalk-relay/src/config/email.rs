@@ -274,18 +274,6 @@ impl Email {
     }
 }
 
-/// Whether a text is one plain mail address, without a name or comments: nothing in it can begin another one.
-pub(crate) fn is_mail_address(text: &str) -> bool {
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&b);
-    text.rsplit_once('@').is_some_and(|(local, domain)| {
-        let is_local = local.len() <= 64
-            && local
-                .split('.')
-                .all(|part| !part.is_empty() && part.bytes().all(is_plain));
-        is_local && is_mail_domain(domain)
-    })
-}
-
 /// Whether a host is this machine, so that nobody is on the way to it.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let ip = host.trim_matches(['[', ']']).parse::<IpAddr>();

@@ -40,7 +40,19 @@ pub fn missing(config: &Config, work: &Path) -> Vec<Missing> {
             reason: format!("it can't be read: {fault}. Make it, or correct `folder`"),
         })
     });
-    routes.chain(watches).collect()
+    let email = config.email.iter().flat_map(|email| {
+        let out = email.out.iter().filter_map(|out| out.password_file.as_deref());
+        let imap = email.imap.iter().map(|imap| imap.password_file.as_path());
+        out.chain(imap).filter_map(|file| {
+            let fault = std::fs::File::open(file).err()?;
+            Some(Missing {
+                what: "the mail server of",
+                name: email.domain.clone(),
+                reason: format!("the password in {} can't be read: {fault}. Write it there, or correct `password_file`", file.display()),
+            })
+        })
+    });
+    routes.chain(watches).chain(email).collect()
 }
 
 fn missing_of(route: &RouteEntry, work: &Path) -> Result<(), String> {
@@ -56,7 +68,8 @@ fn missing_of(route: &RouteEntry, work: &Path) -> Result<(), String> {
                 .as_deref()
                 .map_or(Ok(()), |file| read_token(file).map(drop))
         }
-        Some(Handler::Inbox | Handler::CopyPaste | Handler::Email) | None => Ok(()),
+        // What [email.out] needs is looked for once, and not for each route.
+        Some(Handler::Email | Handler::Inbox | Handler::CopyPaste) | None => Ok(()),
     }
 }
 

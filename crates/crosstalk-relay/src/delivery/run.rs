@@ -2,7 +2,7 @@
 
 use super::lane::{self, Effect, HeldLease, Key, Lanes, Waiting};
 use super::{
-    AttemptOutcome, Blame, DeliveryHandler, DeliveryJob, DeliverySetup, exec, file, http,
+    AttemptOutcome, Blame, DeliveryHandler, DeliveryJob, DeliverySetup, email, exec, file, http,
     relay as federation, reply,
 };
 use crate::config::RouteEntry;
@@ -65,6 +65,7 @@ struct Handlers {
     file: file::File,
     exec: exec::Exec,
     relay: federation::FederationHandler,
+    email: email::MailHandler,
 }
 
 impl Handlers {
@@ -74,7 +75,8 @@ impl Handlers {
             By::File => Some(&self.file),
             By::Exec => Some(&self.exec),
             By::Relay => Some(&self.relay),
-            By::Inbox | By::CopyPaste | By::Email => None,
+            By::Email => Some(&self.email),
+            By::Inbox | By::CopyPaste => None,
         }
     }
 }
@@ -91,6 +93,7 @@ pub(super) async fn run(
         file: file::File,
         exec: exec::Exec::new(setup.work),
         relay: federation::FederationHandler::new(relay.clone(), setup.outbound),
+        email: email::MailHandler::new(relay.clone(), setup.data),
     };
     let mut dispatcher = Dispatcher {
         handlers: Arc::new(handlers),
@@ -372,7 +375,7 @@ async fn deliver(relay: &Relay, handlers: &Handlers, job: &DeliveryJob) -> Attem
     let Some(handler) = handlers.of(job.by) else {
         return AttemptOutcome::failed(ErrorCode::Route, "no handler delivers to this address");
     };
-    if matches!(job.by, By::Http | By::Relay) && !has_hop(job) {
+    if matches!(job.by, By::Http | By::Relay | By::Email) && !has_hop(job) {
         return AttemptOutcome::refused(
             ErrorCode::TooLarge,
             "there is no room in the message for the hop of this relay, without which a loop would not be noticed",

@@ -36,6 +36,21 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// What the names of files begin with that are not complete.
 const TEMP_PREFIX: &str = "new-";
 
+/// Where the attachment with a digest is in a data folder, if it is there.
+pub(crate) fn blob_path(data: &Path, digest: &Digest) -> PathBuf {
+    path_in(&data.join(FOLDER), digest)
+}
+
+fn path_in(folder: &Path, digest: &Digest) -> PathBuf {
+    let name = digest.to_string();
+    let name = name.strip_prefix("sha256:").unwrap_or(&name);
+    let start: String = name.chars().take(2).collect();
+    folder.join(start).join(name)
+}
+
+/// The folder of the attachments in a data folder.
+const FOLDER: &str = "blobs";
+
 /// The folder of the attachments.
 pub struct Blobs {
     folder: PathBuf,
@@ -50,7 +65,7 @@ impl Blobs {
     /// # Errors
     /// If it can't be made or read.
     pub fn open(data: &Path) -> io::Result<Self> {
-        let folder = data.join("blobs");
+        let folder = data.join(FOLDER);
         std::fs::create_dir_all(&folder)?;
         for entry in std::fs::read_dir(&folder)? {
             let entry = entry?;
@@ -67,10 +82,7 @@ impl Blobs {
 
     /// Where the attachment with a digest is, if it is there.
     pub fn path(&self, digest: &Digest) -> PathBuf {
-        let name = digest.to_string();
-        let name = name.strip_prefix("sha256:").unwrap_or(&name);
-        let start: String = name.chars().take(2).collect();
-        self.folder.join(start).join(name)
+        path_in(&self.folder, digest)
     }
 
     /// Refuses what would leave less than so many bytes to the messages.

@@ -3,6 +3,7 @@
 mod circuit;
 mod client;
 mod dead_letter;
+mod email;
 mod endpoint;
 mod exec;
 mod federation;
@@ -16,9 +17,11 @@ mod rogue;
 mod watch;
 
 use crate::dns::Domains;
-use crate::house::{START, patient, setup, start as start_relay};
+use crate::house::{MemoryKeyring, START, patient, setup, start as start_relay};
 use crosstalk_api::outbound::{Outbound, Roots};
+use crosstalk_email::ReplyKey;
 use crosstalk_envelope::{Builder, Document, PrivateKey, Reading, Timestamp};
+use crosstalk_protocol::Trust;
 use crosstalk_protocol::relay::port::{DeadLetter, InboxEntry};
 use crosstalk_protocol::relay::{Delivery as Way, DeliveryState, Peer};
 use crosstalk_relay::config::Config;
@@ -53,6 +56,15 @@ impl Post {
         Self::open(config, names, tempfile::tempdir().unwrap(), None, START)
     }
 
+    /// One that trusts keys.
+    fn trusting(config: &str, trust: Trust) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self::made(config, None, folder, START, |parts| Parts {
+            keyring: Box::new(MemoryKeyring::new(trust)),
+            ..parts
+        })
+    }
+
     /// One in a folder, with a key for its hops, at a time.
     fn open(
         config: &str,
@@ -61,17 +73,27 @@ impl Post {
         key: Option<PrivateKey>,
         start: i64,
     ) -> Self {
+        Self::made(config, names, folder, start, |parts| Parts { key, ..parts })
+    }
+
+    fn made(
+        config: &str,
+        names: Option<Arc<Domains>>,
+        folder: TempDir,
+        start: i64,
+        change: impl FnOnce(Parts) -> Parts,
+    ) -> Self {
         let config = config.replace("FOLDER", folder.path().to_str().unwrap());
         let config = patient(Config::parse(&config).unwrap());
         let clock = Arc::new(AtomicI64::new(start));
         let hand = Arc::clone(&clock);
         let resolver = names.map(|n| n as Arc<dyn Resolver>);
         let now = move || Timestamp::from_millis(hand.load(Ordering::SeqCst));
-        let relay = start_relay(Parts {
+        let relay = start_relay(change(Parts {
             resolver: resolver.clone(),
-            key,
+            reply_key: Some(ReplyKey::new([9; 32])),
             ..setup(folder.path(), config, now)
-        });
+        }));
         let post = Self {
             relay,
             clock,
@@ -80,6 +102,7 @@ impl Post {
         };
         let delivery = DeliverySetup {
             work: post.path("work"),
+            data: post.folder.path().to_owned(),
             outbound: Outbound::new(resolver, Roots::system()),
         };
         *post.delivery.lock().unwrap() = Some(DeliveryTask::start(&post.relay, delivery));

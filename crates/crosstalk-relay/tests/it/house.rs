@@ -53,6 +53,12 @@ pub struct Plan {
 #[derive(Default)]
 pub struct MemoryKeyring(Mutex<Trust>);
 
+impl MemoryKeyring {
+    pub fn new(trust: Trust) -> Self {
+        Self(Mutex::new(trust))
+    }
+}
+
 impl Keyring for MemoryKeyring {
     fn read(&self) -> Result<Trust, String> {
         Ok(self.0.lock().unwrap().clone())

@@ -434,6 +434,7 @@ async fn listen(relay: &Relay, data: &DataFolder) -> Result<(String, RunningRela
     let url = format!("http://{}", listener.local_addr().map_err(fault)?);
     let setup = DeliverySetup {
         work: data.folder().join("work"),
+        data: data.folder().to_owned(),
         outbound: Outbound::new(None, Roots::system()),
     };
     let delivery = DeliveryTask::start(relay, setup);

@@ -37,7 +37,14 @@ pub(super) async fn run_until_signal(
 ) -> Result<(), Failure> {
     let work = super::work_folder(data);
     let outbound = Outbound::new(relay.resolver().cloned(), Roots::system());
-    let delivery = DeliveryTask::start(relay, DeliverySetup { work, outbound });
+    let delivery = DeliveryTask::start(
+        relay,
+        DeliverySetup {
+            work,
+            outbound,
+            data: data.folder().to_owned(),
+        },
+    );
     let reloader = Arc::new(Mutex::new(reloader));
     let shutdown = async move {
         let mut look = tokio::time::interval(LOOK);

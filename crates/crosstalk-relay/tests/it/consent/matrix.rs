@@ -299,6 +299,7 @@ fn every_cell_of_the_tables_holds_over_every_way() {
     let inside = runtime.enter();
     let setup = DeliverySetup {
         work: out.path().join("work"),
+        data: out.path().to_owned(),
         outbound: Outbound::new(None, Roots::system()),
     };
     let delivery = DeliveryTask::start(&house.relay, setup);

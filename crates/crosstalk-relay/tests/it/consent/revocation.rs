@@ -239,7 +239,10 @@ fn a_permission_ends_at_once() {
 fn text_that_must_not_leave_stays() {
     let routes = "[[route]]\nto = \"agent://here.example/out\"\nby = \"exec\"\ncommand = [\"true\"]\n\
                   [[route]]\nto = \"agent://here.example/in\"\nby = \"exec\"\ncommand = [\"true\"]\ninside = true\n\
-                  [[route]]\nto = \"human://friend.example/*\"\nby = \"inbox\"\ninside = true\n";
+                  [[route]]\nto = \"human://friend.example/*\"\nby = \"inbox\"\ninside = true\n\
+                  [[route]]\nto = \"email:in@here.example\"\nby = \"email\"\ninside = true\n\
+                  [[route]]\nto = \"email:*\"\nby = \"email\"\n[email]\ndomain = \"here.example\"\n\
+                  [email.out]\nhost = \"127.0.0.1\"\n";
     let house = plan().config(routes).open();
     let plain = "no_third_party";
     for (number, (to, policy, wanted)) in [
@@ -249,6 +252,8 @@ fn text_that_must_not_leave_stays() {
         ("agent://session/box", plain, "taken"),
         ("human://partner.example/joe", plain, "CON-012"),
         ("human://friend.example/joe", plain, "taken"),
+        ("email:joe@here.example", plain, "CON-012"),
+        ("email:in@here.example", plain, "taken"),
         // However it is written; what can't be read may say it.
         ("agent://here.example/out", "No_Third_Party", "CON-012"),
         (

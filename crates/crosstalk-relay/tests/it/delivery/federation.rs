@@ -76,6 +76,7 @@ fn open(domain: &str, listener: TcpListener, key: PrivateKey, dns: SocketAddr) -
     tokio::spawn(serve(relay.clone(), listener, options));
     let delivery = DeliverySetup {
         work: folder.path().join("work"),
+        data: folder.path().to_owned(),
         outbound: Outbound::new(Some(names), Roots::system()),
     };
     House {
