@@ -113,7 +113,7 @@ impl Client {
     pub(crate) fn message(&mut self) -> Value {
         self.lines
             .recv_timeout(crosstalk_testing::wait::LIMIT)
-            .expect("the server answers")
+            .unwrap()
     }
 
     /// The answer to a request.

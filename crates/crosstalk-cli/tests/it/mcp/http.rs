@@ -208,7 +208,7 @@ fn the_label_says_what_a_person_approved() {
         .header("Authorization", &format!("Bearer {}", house.person));
     let held = person.get(&format!("/crosstalk/approvals/{id}")).unwrap();
     let held: Value = serde_json::from_slice(&held.body).unwrap();
-    let decision = json!({"digest": held["digest"], "raw": held["raw"]});
+    let decision = json!({"decision": "approve", "digest": held["digest"], "raw": held["raw"]});
     let decided = person
         .post_json(&format!("/crosstalk/approvals/{id}"), &decision.to_string())
         .unwrap();
