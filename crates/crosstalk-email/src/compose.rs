@@ -48,7 +48,7 @@ pub struct OutgoingMail<'m> {
     pub files: &'m [MailFile],
     /// The reply token.
     pub token: &'m str,
-    /// Whether no person wrote it.
+    /// Whether the relay itself wrote it, so that nobody should answer it.
     pub is_automatic: bool,
 }
 

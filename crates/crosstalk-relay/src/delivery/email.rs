@@ -17,6 +17,7 @@ use crosstalk_email::{
     TokenScope, compose_mail, is_mail_address, limit, make_token,
 };
 use crosstalk_envelope::meta::Digest;
+use crosstalk_envelope::name::{SYSTEM, same_name};
 use crosstalk_envelope::registry::{ErrorCode, SchemeKind};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Address, Document, Intent, Reading, Timestamp};
@@ -135,7 +136,8 @@ impl MailHandler {
             cover: has_cover.then_some(cover),
             files,
             token: &token,
-            is_automatic: !self.relay.rules().routes.is_persons(&record.sender),
+            // Only what the relay itself says: a gateway that reads the mail drops automatic ones (MAI-012).
+            is_automatic: same_name(&record.sender, SYSTEM),
         };
         let origin = MailOrigin {
             mailbox: &email.mailbox,

@@ -104,7 +104,9 @@ async fn signed_message_arrives_by_mail_as_it_was_signed() {
         envelope.document().canonical().unwrap(),
         sent.canonical().unwrap()
     );
-    assert_eq!(envelope.document().body_text(), BODY);
+    // White space at the end of a line is no part of the canonical bytes.
+    let body = BODY.replace(" \n", "\n");
+    assert_eq!(envelope.document().body_text(), body);
     assert_eq!(reading.damage, Vec::<String>::new());
     assert_eq!(
         reading.subject,
@@ -151,7 +153,6 @@ async fn signed_message_arrives_by_mail_as_it_was_signed() {
         head(mail, "References").unwrap(),
         "<thread=T-M1@relay.test>"
     );
-    // A person wrote it.
     assert_eq!(head(mail, "Auto-Submitted"), None);
 }
 
@@ -191,10 +192,7 @@ async fn cover_above_the_envelope_is_readable_and_no_envelope() {
         reading.text
     );
     assert!(reading.text.contains("unsigned"), "{}", reading.text);
-    assert_eq!(
-        head(mail, "Auto-Submitted").as_deref(),
-        Some("auto-generated")
-    );
+    assert_eq!(head(mail, "Auto-Submitted"), None);
     assert!(
         head(mail, "From")
             .unwrap()
