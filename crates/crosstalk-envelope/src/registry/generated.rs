@@ -2201,7 +2201,7 @@ pub mod rule {
         Rule { id: "MAI-081", code: None, title: "Attachments are parts of a mail, after their bytes were compared with the digest", help: "", drops: false },
         Rule { id: "MAI-082", code: None, title: "Nothing in the readable text above the envelope is read as an envelope", help: "", drops: false },
         Rule { id: "MAI-083", code: None, title: "Each line of a mail is ASCII, and no text begins a header field", help: "", drops: false },
-        Rule { id: "MAI-084", code: None, title: "A mail that is sent again has the same bytes; one that no person wrote says so", help: "", drops: false },
+        Rule { id: "MAI-084", code: None, title: "A mail that is sent again has the same bytes; one that the relay itself wrote says so", help: "", drops: false },
         Rule { id: "MAI-085", code: None, title: "The mail for a REVOKE says what it means", help: "", drops: false },
     ];
 
