@@ -24,7 +24,7 @@ const LOOK_UP_SECONDS: u64 = 4;
 
 /// How a mail came to the gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MailOrigin {
+pub struct MailPeer {
     /// The word for it: lmtp, smtp, imap.
     pub way: &'static str,
     /// The address of the sending server, if the mail came from it directly.
@@ -80,12 +80,7 @@ impl SenderAuthenticator {
 
     /// The results for a mail. Where the sending server is known, the gateway makes its own; else the results of the operator's own
     /// mail server count if it is named, and DKIM alone if not.
-    pub async fn check(
-        &self,
-        mail: &[u8],
-        origin: &MailOrigin,
-        email: &Email,
-    ) -> MailAuthentication {
+    pub async fn check(&self, mail: &[u8], origin: &MailPeer, email: &Email) -> MailAuthentication {
         let unknown = MailAuthentication {
             spf: SenderCheck::Unknown,
             dkim: SenderCheck::Unknown,
@@ -113,7 +108,7 @@ impl SenderAuthenticator {
 async fn check(
     dns: &MessageAuthenticator,
     mail: &[u8],
-    origin: &MailOrigin,
+    origin: &MailPeer,
     own: &str,
 ) -> MailAuthentication {
     let Some(message) = AuthenticatedMessage::parse(mail) else {

@@ -13,7 +13,7 @@ pub enum DataFault {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum DataPlace {
     LineStart,
     /// After a dot at the beginning of a line.
     Dot,
@@ -26,7 +26,7 @@ enum Place {
 /// Reads a mail byte by byte.
 #[derive(Debug)]
 pub struct DataReader {
-    place: Place,
+    place: DataPlace,
     mail: Vec<u8>,
     limit: usize,
     /// All bytes that came, also those that are not kept.
@@ -38,7 +38,7 @@ impl DataReader {
     /// Reads a mail with at most so many bytes.
     pub fn new(limit: usize) -> Self {
         Self {
-            place: Place::LineStart,
+            place: DataPlace::LineStart,
             mail: Vec::new(),
             limit,
             seen: 0,
@@ -61,42 +61,42 @@ impl DataReader {
         for (at, byte) in bytes.iter().enumerate() {
             self.seen = self.seen.saturating_add(1);
             self.place = match (self.place, *byte) {
-                (Place::LineStart, b'.') => Place::Dot,
-                (Place::Dot, b'\r') => Place::DotCr,
-                (Place::DotCr, b'\n') => return Some(at + 1),
-                (Place::DotCr, byte) => {
+                (DataPlace::LineStart, b'.') => DataPlace::Dot,
+                (DataPlace::Dot, b'\r') => DataPlace::DotCr,
+                (DataPlace::DotCr, b'\n') => return Some(at + 1),
+                (DataPlace::DotCr, byte) => {
                     // The CR stood alone: the line goes on.
                     self.fail(DataFault::BareLineEnd);
                     self.next(byte)
                 }
-                (Place::Cr, b'\n') => {
+                (DataPlace::Cr, b'\n') => {
                     self.push(b'\n');
-                    Place::LineStart
+                    DataPlace::LineStart
                 }
-                (Place::Cr, byte) => {
+                (DataPlace::Cr, byte) => {
                     self.fail(DataFault::BareLineEnd);
                     self.next(byte)
                 }
                 // The dot that the client added is gone.
-                (Place::LineStart | Place::Dot | Place::Line, byte) => self.next(byte),
+                (DataPlace::LineStart | DataPlace::Dot | DataPlace::Line, byte) => self.next(byte),
             };
         }
         None
     }
 
-    fn next(&mut self, byte: u8) -> Place {
+    fn next(&mut self, byte: u8) -> DataPlace {
         match byte {
             b'\r' => {
                 self.push(byte);
-                Place::Cr
+                DataPlace::Cr
             }
             b'\n' => {
                 self.fail(DataFault::BareLineEnd);
-                Place::Line
+                DataPlace::Line
             }
             byte => {
                 self.push(byte);
-                Place::Line
+                DataPlace::Line
             }
         }
     }

@@ -8,7 +8,7 @@
 //! A mail that was accepted just before the process was killed is fetched again; its messages have the same ids, so that the relay
 //! knows them.
 
-use crate::authenticate::MailOrigin;
+use crate::authenticate::MailPeer;
 use crate::intake::{MailIntake, MailOutcome};
 use crate::session::too_large;
 use async_imap::extensions::idle::IdleResponse;
@@ -354,9 +354,9 @@ impl MailboxReader {
                 }
                 Some(_) => match fetch(session, uid, "(UID BODY.PEEK[])").await? {
                     Some(mail) => {
-                        let origin = MailOrigin {
+                        let origin = MailPeer {
                             way: "imap",
-                            ..MailOrigin::default()
+                            ..MailPeer::default()
                         };
                         let bytes: Arc<[u8]> = mail.body().unwrap_or_default().into();
                         Some(self.intake.receive(bytes, &origin).await)

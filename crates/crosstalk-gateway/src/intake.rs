@@ -2,7 +2,7 @@
 //!
 //! When [`MailIntake::receive`] says that a mail is accepted, its messages are on disk.
 
-use crate::authenticate::{MailOrigin, SenderAuthenticator};
+use crate::authenticate::{MailPeer, SenderAuthenticator};
 use crosstalk_email::{
     AskedQuestion, GatewayAddress, MailDecision, MailFacts, MailId, MailKind, MailMessage,
     MailReading, MailSpeaker, TokenError, TokenEvidence, TokenScope, check_token, decide,
@@ -116,7 +116,7 @@ impl MailIntake {
     }
 
     /// Does what a mail is for. It may come again: then its messages are known.
-    pub async fn receive(&self, mail: Arc<[u8]>, origin: &MailOrigin) -> MailOutcome {
+    pub async fn receive(&self, mail: Arc<[u8]>, origin: &MailPeer) -> MailOutcome {
         let config = self.relay.config();
         let Some(email) = &config.email else {
             return MailOutcome::Later("this relay has no bridge to mail now".to_owned());
@@ -132,7 +132,7 @@ impl MailIntake {
     async fn try_receive(
         &self,
         mail: &Arc<[u8]>,
-        origin: &MailOrigin,
+        origin: &MailPeer,
         config: &Config,
         email: &Email,
     ) -> Result<MailOutcome, StoreError> {
@@ -259,7 +259,7 @@ impl MailIntake {
     fn check_rate(
         &self,
         reading: &MailReading,
-        origin: &MailOrigin,
+        origin: &MailPeer,
         config: &Config,
     ) -> Result<(), MailOutcome> {
         let a_minute = config.limits.requests_per_minute;
@@ -300,7 +300,7 @@ impl MailIntake {
     async fn question(
         &self,
         reading: &MailReading,
-        origin: &MailOrigin,
+        origin: &MailPeer,
         config: &Config,
         email: &Email,
     ) -> Result<Option<FoundQuestion>, StoreError> {
@@ -447,7 +447,7 @@ fn is_own(reading: &MailReading, email: &Email) -> bool {
 /// The messages that a mail may be about, and the tokens in it.
 fn candidates(
     reading: &MailReading,
-    origin: &MailOrigin,
+    origin: &MailPeer,
     email: &Email,
 ) -> (Vec<String>, Vec<String>) {
     let (mut ids, mut tokens) = (Vec::new(), Vec::new());
@@ -541,7 +541,7 @@ fn outcome_of(received: Received) -> MailOutcome {
     }
 }
 
-fn log(outcome: &MailOutcome, origin: &MailOrigin) {
+fn log(outcome: &MailOutcome, origin: &MailPeer) {
     let way = origin.way;
     match outcome {
         MailOutcome::Accepted(ids) => tracing::debug!(way, ids = ids.join(" "), "accepted a mail"),

@@ -1,6 +1,6 @@
 //! The servers for LMTP and SMTP: connections with limits and deadlines around [`MailSession`].
 
-use crate::authenticate::MailOrigin;
+use crate::authenticate::MailPeer;
 use crate::data::{DataFault, DataReader};
 use crate::intake::{MailIntake, MailOutcome};
 use crate::session::{Dialect, MAX_COMMAND_BYTES, MailSession, Step, line, too_large};
@@ -240,7 +240,7 @@ impl MailServer {
                 "5.6.0 E-FORMAT: the mail has a CR or a LF alone; send it with CR LF at the end of each line".to_owned(),
             ),
             Ok(mail) => {
-                let origin = MailOrigin {
+                let origin = MailPeer {
                     way: match self.dialect {
                         Dialect::Lmtp => "lmtp",
                         Dialect::Smtp => "smtp",

@@ -21,7 +21,7 @@ mod reply;
 mod run;
 mod watch;
 
-pub use email::{MailConnection, MailFault, MailStep};
+pub use email::{MailFault, MailStep, SmtpConnection};
 pub use missing::{Missing, can_run, missing};
 pub use reply::HandlerReply;
 

@@ -5,7 +5,7 @@
 
 mod smtp;
 
-pub use smtp::{MailConnection, MailFault, MailStep};
+pub use smtp::{MailFault, MailStep, SmtpConnection};
 
 use super::{AttemptOutcome, Blame, DeliveryHandler, DeliveryJob};
 use crate::config::Email;
@@ -65,7 +65,7 @@ impl MailHandler {
         let mail = self
             .compose(job, &document, (email, key), (&to, &files))
             .await?;
-        let mut connection = MailConnection::open(email, out).await.map_err(outcome)?;
+        let mut connection = SmtpConnection::open(email, out).await.map_err(outcome)?;
         let begun = connection.begin(&mail.return_path, &to).await;
         let sent = match begun {
             Ok(()) => connection.transfer(&mail.bytes).await,

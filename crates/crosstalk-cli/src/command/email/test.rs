@@ -14,7 +14,7 @@ use crosstalk_email::is_mail_address;
 use crosstalk_envelope::Explanation;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_relay::config::{Email, MailTls, SmarthostAccount};
-use crosstalk_relay::delivery::{MailConnection, MailFault, MailStep};
+use crosstalk_relay::delivery::{MailFault, MailStep, SmtpConnection};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -234,7 +234,7 @@ impl TestMail {
         let server = format!("{}:{}", out.host, out.port());
         let (sender, mut checks) = (email.address(), Vec::new());
         let to = self.to.clone().unwrap_or_else(|| sender.clone());
-        let mut connection = match MailConnection::open(email, out).await {
+        let mut connection = match SmtpConnection::open(email, out).await {
             Ok(connection) => connection,
             Err(fault) => {
                 let passed = [MailStep::Connect, MailStep::Encrypt, MailStep::LogIn];

@@ -91,12 +91,12 @@ impl MailFault {
 }
 
 /// A connection on which mails can be sent.
-pub struct MailConnection {
+pub struct SmtpConnection {
     connection: AsyncSmtpConnection,
     within: Duration,
 }
 
-impl MailConnection {
+impl SmtpConnection {
     /// Connects, encrypts and logs in, as configured.
     ///
     /// # Errors

@@ -85,7 +85,7 @@ async fn signed_message_arrives_by_mail_as_it_was_signed() {
         .meta(
             "attachments",
             "A1",
-            &format!("application/pdf; name=plan \u{fc}.pdf; digest={digest}"),
+            format!("application/pdf; name=plan \u{fc}.pdf; digest={digest}"),
         )
         .build()
         .unwrap();
@@ -336,7 +336,7 @@ async fn attachment_with_other_bytes_is_sent_to_nobody() {
     let text = message("M1", "ANN", "email:bert@people.test", "REQUEST").meta(
         "attachments",
         "A1",
-        &format!("text/plain; name=plan.txt; digest={digest}"),
+        format!("text/plain; name=plan.txt; digest={digest}"),
     );
     post.send(&text.build().unwrap()).await;
     post.is("M1", DeliveryState::Failed).await;
