@@ -45,7 +45,7 @@ impl Dovecot {
     /// # Panics
     /// The server is not installed or does not come up.
     pub fn start(users: &[&str]) -> Self {
-        Self::start_in(Folder::new("dovecot"), users)
+        Self::start_in(Folder::for_server("dovecot"), users)
     }
 
     /// The same, with its mailboxes inside of a folder.

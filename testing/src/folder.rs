@@ -16,6 +16,11 @@ impl Folder {
         Self::within(&env::temp_dir(), what)
     }
 
+    /// A new, empty one that a server with users of its own can enter: the folder for temporary files may be ours alone.
+    pub fn for_server(what: &str) -> Self {
+        Self::within(Path::new("/var/tmp"), what)
+    }
+
     /// A new, empty one inside of another.
     pub fn within(place: &Path, what: &str) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

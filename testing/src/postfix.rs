@@ -50,7 +50,7 @@ impl Postfix {
     }
 
     fn try_start(users: &[&str], settings: &str) -> Option<Self> {
-        let folder = Folder::new("postfix");
+        let folder = Folder::for_server("postfix");
         let listener = TcpListener::bind((own_ip(), 0)).expect("a free port");
         let address = listener.local_addr().expect("a free port");
         drop(listener);

@@ -127,15 +127,7 @@ const OTHER_WORDS: [(&[&str], &[&str]); 21] = [
         &["relay", "add"],
     ),
     (
-        &[
-            "settings",
-            "setup",
-            "init",
-            "configure",
-            "profile",
-            "set",
-            "whoami",
-        ],
+        &["settings", "init", "configure", "profile", "set", "whoami"],
         &["config"],
     ),
     (&["keys", "keygen", "identity"], &["key"]),

@@ -22,8 +22,8 @@ const DOMAIN: &str = "crosstalk pairing\n";
 /// ```
 /// use crosstalk_protocol::relay::{pairing_code, pairing_digest};
 /// let code = pairing_code([0, 1, 2, 3, 255]);
-/// assert_eq!(code, "0004-10RZ");
-/// assert_eq!(pairing_digest("ooo4 1orz"), pairing_digest(&code));
+/// assert_eq!(code, "000G-40ZZ");
+/// assert_eq!(pairing_digest("ooog 4ozz"), pairing_digest(&code));
 /// assert_eq!(pairing_digest("0004"), None);
 /// ```
 pub fn pairing_code(random: [u8; PAIRING_CODE_BYTES]) -> String {

@@ -135,9 +135,9 @@ fn rejections_have_their_codes() {
             "has passed",
         ),
         (
-            envelope("A", "B", "REQUEST", "meta: routing\nX-Delivery: email\n"),
+            envelope("A", "B", "REQUEST", "meta: routing\nX-Delivery: pigeon\n"),
             ErrorCode::Unsupported,
-            "email",
+            "pigeon",
         ),
         (
             envelope("A", "B", "REQUEST", "meta: routing\nX-Delivery: exec\n"),

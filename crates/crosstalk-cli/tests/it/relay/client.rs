@@ -345,7 +345,7 @@ fn a_refusal_keeps_the_message_and_says_what_to_do() {
         "BOT",
         "By mail?",
         "--meta",
-        "routing.X-Delivery=email",
+        "routing.X-Delivery=pigeon",
         "--relay",
     ];
     let denied = kalle.run(&[&by_mail[..], &[&relay.url]].concat());

@@ -26,7 +26,7 @@ fn the_commands_of_a_relay_print_what_their_schemas_say() {
         "BOT",
         "Hi?",
         "--meta",
-        "routing.X-Delivery=email",
+        "routing.X-Delivery=pigeon",
         "--json",
     ];
     let refused = valid("sent", &by_mail);

@@ -26,7 +26,7 @@ fn every_code_of_the_draft_is_told() {
             "E-UNSUPPORTED",
             422,
             of("M2")
-                .meta("routing", "X-Delivery", "email")
+                .meta("routing", "X-Delivery", "pigeon")
                 .build()
                 .unwrap(),
         ),
