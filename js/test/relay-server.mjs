@@ -90,13 +90,12 @@ export class RelayServer {
 
   /** The secret of a new token. */
   createToken(name, role, ...addresses) {
-    const words = ["token", "create", name, "--role", role, ...addresses.flatMap((address) => ["--for", address])];
-    return execFileSync(PROGRAM, [...words, ...this.#data], { env: scratchEnvironment(this.#folder), encoding: "utf8", stdio: "pipe" }).trim();
+    return this.tokens("create", name, "--role", role, ...addresses.flatMap((address) => ["--for", address]));
   }
 
   /** The output of a command about tokens. */
   tokens(...words) {
-    return execFileSync(PROGRAM, ["token", ...words, ...this.#data], { env: environment(), encoding: "utf8", stdio: "pipe" }).trim();
+    return execFileSync(PROGRAM, ["token", ...words, ...this.#data], { env: scratchEnvironment(this.#folder), encoding: "utf8", stdio: "pipe" }).trim();
   }
 
   async remove() {
