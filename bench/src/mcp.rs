@@ -208,7 +208,10 @@ pub fn run(quick: bool) -> Result<()> {
         50.0,
     );
 
-    let relay = Relay::of(&program).within(folder.path()).start();
+    let relay = Relay::of(&program)
+        .within(folder.path())
+        .config("[limits]\nrequests_per_minute = 0\n")
+        .start();
     let [a, b] = agents_of(&relay)?;
     let through = exchanges(a, b, rounds)?;
     let floor = Floor::start(400)?;
