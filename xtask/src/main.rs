@@ -93,15 +93,14 @@ fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
                 package::install_peers(root)?;
                 python::install_peers(root)?;
             }
-            // The program itself is measured, too.
-            let build = format!("cargo build --profile {} -p crosstalk-cli", dist::PROFILE);
-            Invocation::new(&build).run(root)?;
-            let line = format!(
-                "cargo run --profile {} -p crosstalk-bench -- {}",
-                dist::PROFILE,
-                words.join(" ")
-            );
-            Invocation::new(&line).run(root)
+            // The program itself is measured, too. One build of both, because two would differ in the features of what they share.
+            Invocation::new("cargo build -p crosstalk-cli -p crosstalk-bench --profile")
+                .arg(dist::PROFILE)
+                .run(root)?;
+            let bench = tree::target(root)
+                .join(dist::PROFILE)
+                .join("crosstalk-bench");
+            Invocation::program(&bench).args(&words.join(" ")).run(root)
         }
         Task::Js => js::task(root),
         Task::JsTest { tier } => js::test(root, *tier),

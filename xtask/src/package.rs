@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 /// A program, and the packages that it comes with.
 type Program = (&'static str, &'static [&'static str]);
 
+const DOVECOT: Program = ("dovecot", &["dovecot-imapd", "dovecot-lmtpd"]);
+
 const PROGRAMS: &[Program] = &[
     ("vi", &["vim-tiny"]),
     ("knotd", &["knot", "knot-dnsutils"]),
-    ("dovecot", &["dovecot-imapd", "dovecot-lmtpd"]),
+    DOVECOT,
     ("swaks", &["swaks"]),
     ("postfix", &["postfix"]),
     ("openssl", &["openssl"]),
@@ -31,8 +33,9 @@ const PROGRAMS: &[Program] = &[
     ("firefox-esr", &["firefox-esr"]),
 ];
 
-/// The servers that `cargo xtask bench peers` measures the relay beside. PostgreSQL's own programs are in no search path.
+/// The servers that benches measure the relay beside. PostgreSQL's own programs are in no search path.
 const PEERS: &[Program] = &[
+    DOVECOT,
     ("redis-server", &["redis-server"]),
     ("postfix", &["postfix"]),
     ("pg_ctlcluster", &["postgresql"]),
@@ -44,7 +47,7 @@ pub fn step(root: &Path) -> Result<Ending, Failure> {
     install_missing(root, PROGRAMS)
 }
 
-/// Installs the servers that the bench of the peers needs.
+/// Installs the servers that benches measure the relay beside.
 pub fn install_peers(root: &Path) -> Result<Ending, Failure> {
     install_missing(root, PEERS)
 }

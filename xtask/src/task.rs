@@ -238,14 +238,14 @@ impl Task {
     }
 }
 
-/// Whether a bench measures the relay beside other servers, which have to be installed for it.
+/// Whether a bench measures beside other servers, which have to be installed for it.
 pub fn needs_peers(words: &[String]) -> bool {
     let mut names = words
         .iter()
         .map(String::as_str)
         .filter(|w| !w.starts_with('-'));
     match (names.next(), names.next()) {
-        (None | Some("peers"), _) => true,
+        (None | Some("mail" | "peers"), _) => true,
         (Some("relay"), part) => matches!(part, None | Some("sustained")),
         _ => false,
     }
@@ -315,7 +315,14 @@ mod tests {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             needs_peers(&words)
         };
-        for line in ["", "--quick", "peers", "relay --quick", "relay sustained"] {
+        for line in [
+            "",
+            "--quick",
+            "peers",
+            "mail",
+            "relay --quick",
+            "relay sustained",
+        ] {
             assert!(needs(line), "{line}");
         }
         for line in ["trust", "relay load", "import --quick"] {
