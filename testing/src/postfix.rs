@@ -178,20 +178,27 @@ fn prepare(folder: &Folder, address: SocketAddr, users: &[&str], settings: &str)
     );
     let (uid, gid) = (uid.trim(), gid.trim());
     folder.write("conf/access", "");
+    // A key that stands twice would make every process of the server warn, and its logger wait for itself.
+    let is_replaced = |line: &&str| {
+        let key = |line: &str| line.split('=').next().map(|key| key.trim().to_owned());
+        !settings.lines().any(|own| key(own) == key(line))
+    };
+    let defaults = format!(
+        "compatibility_level = 3.6\nqueue_directory = {place}/queue\ndata_directory = {place}/data\n\
+         maillog_file = /dev/stdout\nmail_owner = postfix\nsetgid_group = postdrop\ncommand_directory = /usr/sbin\n\
+         daemon_directory = /usr/lib/postfix/sbin\ninet_interfaces = all\ninet_protocols = ipv4\n\
+         myhostname = mail.{DOMAIN}\nmydestination =\nmynetworks = 127.0.0.0/8\nalias_maps =\nalias_database =\n\
+         local_recipient_maps =\nvirtual_mailbox_domains = {DOMAIN}\nvirtual_mailbox_base = {place}/mail\n\
+         virtual_mailbox_maps = inline:{{ {mailboxes} }}\nvirtual_uid_maps = static:{uid}\n\
+         virtual_gid_maps = static:{gid}\nvirtual_minimum_uid = 1\nsmtpd_tls_cert_file = {place}/tls/cert.pem\n\
+         smtpd_tls_key_file = {place}/tls/key.pem\nsmtpd_tls_security_level = may\nsmtpd_recipient_restrictions = \
+         check_recipient_access regexp:{place}/conf/access, permit_mynetworks, reject\nrecipient_delimiter = +\n\
+         smtp_dns_support_level = disabled\nsmtp_host_lookup = native\ndefault_transport = error:5.4.4 no way out\n"
+    );
+    let kept: Vec<&str> = defaults.lines().filter(is_replaced).collect();
     folder.write(
         "conf/main.cf",
-        &format!(
-            "compatibility_level = 3.6\nqueue_directory = {place}/queue\ndata_directory = {place}/data\n\
-             maillog_file = /dev/stdout\nmail_owner = postfix\nsetgid_group = postdrop\ncommand_directory = /usr/sbin\n\
-             daemon_directory = /usr/lib/postfix/sbin\ninet_interfaces = all\ninet_protocols = ipv4\n\
-             myhostname = mail.{DOMAIN}\nmydestination =\nmynetworks = 127.0.0.0/8\nalias_maps =\nalias_database =\n\
-             local_recipient_maps =\nvirtual_mailbox_domains = {DOMAIN}\nvirtual_mailbox_base = {place}/mail\n\
-             virtual_mailbox_maps = inline:{{ {mailboxes} }}\nvirtual_uid_maps = static:{uid}\n\
-             virtual_gid_maps = static:{gid}\nvirtual_minimum_uid = 1\nsmtpd_tls_cert_file = {place}/tls/cert.pem\n\
-             smtpd_tls_key_file = {place}/tls/key.pem\nsmtpd_tls_security_level = may\nsmtpd_recipient_restrictions = \
-             check_recipient_access regexp:{place}/conf/access, permit_mynetworks, reject\nrecipient_delimiter = +\n\
-             smtp_dns_support_level = disabled\nsmtp_host_lookup = native\ndefault_transport = error:5.4.4 no way out\n{settings}\n"
-        ),
+        &format!("{}\n{settings}\n", kept.join("\n")),
     );
     let port = address.port();
     folder.write(
