@@ -16,6 +16,7 @@
 //! `STORY=overwrite cargo test` writes the pages anew, with what the program prints now.
 
 use crate::run::folder;
+use crosstalk_testing::http::Connection;
 use crosstalk_testing::wait::wait_for;
 use crosstalk_testing::xvfb::Xvfb;
 use std::collections::HashMap;
@@ -259,6 +260,19 @@ impl Drop for Background {
     }
 }
 
+/// Waits until the relay has no delivery to a program left. An answer is with its reader before the relay notes in its log
+/// that the program is done.
+fn wait_for_programs(port: &str) {
+    let Ok(address) = port.parse() else { return };
+    wait_for("the programs of the relay", || {
+        let metrics = Connection::open(address).ok()?.get("/metrics").ok()?;
+        let is_idle = metrics
+            .text()
+            .contains("crosstalk_deliveries_queued{queue=\"exec\"} 0\n");
+        (is_idle || metrics.status != 200).then_some(())
+    });
+}
+
 /// What a command prints, both streams in the order in which they were written.
 fn printed(line: &str, place: &Path, env: &[(&str, &str)]) -> (String, i32) {
     let program = env!("CARGO_BIN_EXE_crosstalk");
@@ -328,7 +342,12 @@ fn play(page: &Path, env: &[(&str, &str)], overwrite: bool) -> String {
                         port = listens;
                         (String::new(), 0)
                     }
-                    false => printed(&typed, &folder, &all),
+                    false => {
+                        if typed.starts_with("crosstalk audit") {
+                            wait_for_programs(&port);
+                        }
+                        printed(&typed, &folder, &all)
+                    }
                 };
                 let real = real.replace(&port, PORT);
                 if overwrite {
