@@ -86,6 +86,7 @@ pub struct SqliteStore {
     opened: StoreOpening,
     /// Messages that wait for their index, as they were accepted.
     accepted: relay::index::AcceptedMessages,
+    unindexed: relay::unindexed::UnindexedMessages,
     /// How a commit is made durable: the number of `PRAGMA synchronous`.
     synchronous: u8,
     patience: Duration,
@@ -168,6 +169,7 @@ impl SqliteStore {
         Ok(Self {
             synchronous: synchronous.map_err(|e| fault::at(&path, &e))?,
             accepted: relay::index::AcceptedMessages::default(),
+            unindexed: relay::unindexed::UnindexedMessages::default(),
             db,
             path,
             opened,

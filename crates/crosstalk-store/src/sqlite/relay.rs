@@ -19,6 +19,7 @@ mod log;
 mod poll;
 mod queue;
 pub(super) mod retire;
+pub(super) mod unindexed;
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
@@ -33,8 +34,11 @@ use crosstalk_protocol::store::{Page, Record, Search, StoreError, StoreFault};
 use super::migrate::{folder_of, label_of, on_disk};
 use super::{SqliteStore, fault, room};
 use crate::disk::Lock;
+use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::number;
 use log::WalMover;
+use rusqlite::Connection;
+use unindexed::UnindexedMessages;
 
 /// How far the search index is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,13 +109,29 @@ impl SqliteStore {
             return Ok(Vec::new());
         }
         self.need_room(batch.iter().map(|a| a.arrival.text.len()).sum())?;
-        let outcomes = self.write(|db| intake::accept_all(db, batch))?;
+        let outcomes =
+            self.accept_with(|db, unindexed| intake::accept_all(db, batch, unindexed))?;
         for (admission, outcome) in batch.iter().zip(&outcomes) {
             if let AcceptOutcome::Accepted { seq, ids, .. } = outcome {
                 self.accepted.add(*seq, admission, ids);
             }
         }
         Ok(outcomes)
+    }
+
+    /// Runs a change that accepts messages in one transaction, with those that are not indexed at hand.
+    fn accept_with<T>(
+        &mut self,
+        change: impl FnOnce(&Connection, &mut UnindexedMessages) -> SqlResult<T>,
+    ) -> Result<T, StoreError> {
+        let mut unindexed = std::mem::take(&mut self.unindexed);
+        let before = unindexed.last();
+        let answer = self.write(|db| change(db, &mut unindexed));
+        if answer.is_err() {
+            unindexed.drop_after(before);
+        }
+        self.unindexed = unindexed;
+        answer
     }
 
     /// Indexes what was accepted and is not indexed yet, the oldest first, at most so many.
@@ -122,6 +142,7 @@ impl SqliteStore {
         // Without work to do, this takes no write lock from others.
         let now = self.index_progress()?;
         self.accepted.drop_through(now.through);
+        self.unindexed.drop_through(number(now.through));
         if now.left == 0 {
             return Ok(now);
         }

@@ -24,7 +24,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::{oneshot, watch};
 
+use super::fault::SqlResult;
 use super::{SqliteStore, fault};
+use rusqlite::Connection;
 use search::SearchFiller;
 use writer::{Change, Job, Writer};
 
@@ -254,6 +256,14 @@ impl SqliteRelay {
         change: impl FnOnce(&mut SqliteStore) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         self.submit(change, Job::Change)
+    }
+
+    /// The same in a transaction that other changes may share.
+    fn write_grouped<T: Send + 'static>(
+        &self,
+        change: impl Fn(&Connection) -> SqlResult<T> + Send + 'static,
+    ) -> StoreFuture<'_, T> {
+        self.ask_writer(move |tell| Job::Grouped(writer::grouped(change, tell)))
     }
 
     /// The same, after every message is indexed that was accepted before.
