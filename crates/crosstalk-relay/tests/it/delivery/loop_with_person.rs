@@ -296,7 +296,7 @@ async fn failure_on_the_reply_is_reported_to_the_asker() {
     ))
     .await;
     post.is("R1", DeliveryState::Failed).await;
-    let inbox = post.inbox("ANN").await;
+    let inbox = post.gets("ANN", 1).await;
     let said: Vec<String> = answers(&inbox).into_iter().map(|a| a.0).collect();
     assert_eq!(said, ["ERROR"]);
     let error = &inbox[0].record;
