@@ -49,6 +49,9 @@ pub struct SearchProgress {
     pub left: u64,
 }
 
+/// How much of the search file the handle that writes keeps in memory.
+const OWNER_SEARCH_CACHE_KB: i64 = 2000;
+
 /// The right to be the relay of a store, until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct Owned {
@@ -90,6 +93,8 @@ impl SqliteStore {
         let failed = |e| fault::at(&self.path, &e);
         let larger = "PRAGMA cache_size = -24000; PRAGMA wal_autocheckpoint = 0;";
         self.db.execute_batch(larger).map_err(failed)?;
+        // It only takes words out.
+        self.search_cache_kb = OWNER_SEARCH_CACHE_KB;
         let log = WalMover::start(&mut self.db, &self.path).map_err(failed)?;
         Ok(Owned {
             _log: log,
