@@ -45,6 +45,17 @@ pub const OTHER: &str = "CROSSTALK_BENCH_OTHER";
 /// How long indexing may take before the bench fails.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// How often each part is repeated, unless the variable says otherwise.
+const ROUNDS: usize = 5;
+const ROUNDS_VARIABLE: &str = "CROSSTALK_BENCH_ROUNDS";
+
+fn rounds() -> usize {
+    let given = std::env::var(ROUNDS_VARIABLE).ok();
+    given
+        .and_then(|rounds| rounds.parse().ok())
+        .unwrap_or(ROUNDS)
+}
+
 /// How much is measured.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
@@ -69,7 +80,7 @@ impl Scale {
             }
         } else {
             Self {
-                rounds: 5,
+                rounds: rounds(),
                 warm_up: Duration::from_secs(1),
                 time: Duration::from_secs(5),
                 sustained: Duration::from_secs(60),

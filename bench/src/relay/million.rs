@@ -20,13 +20,13 @@ const INBOXES: usize = 16;
 /// Messages of the store that reads are compared with.
 const FEW: usize = 1000;
 /// Memory with a million messages, in MB.
-const FULL: f64 = 100.0;
+const FULL: f64 = 60.0;
 /// How fast a full store accepts messages beside an empty one.
-const SHARE: f64 = 0.8;
+const SHARE: f64 = 0.95;
 /// How many times as long as with few messages a read may take.
-const SLOWER: f64 = 2.0;
+const SLOWER: f64 = 1.5;
 /// Bytes on disk for each byte of an envelope.
-const DISK: f64 = 3.0;
+const DISK: f64 = 2.5;
 /// With so many connections.
 const CONNECTIONS: usize = 64;
 

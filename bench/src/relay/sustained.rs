@@ -26,7 +26,12 @@ const FOUND: f64 = 2.0;
 const INDEXED: &str = "indexed";
 /// Messages a second at the steady pace, and how many of them may wait to be indexed.
 const PACE: u32 = 3000;
-const WAITING: f64 = 3000.0;
+const WAITING: f64 = 500.0;
+/// How soon after its ACK an inbox shows a message, in milliseconds, as the 99th percentile.
+const SEEN: f64 = 20.0;
+/// What is accepted and indexed beside the floor, and beside single inserts of PostgreSQL.
+const OF_FLOOR: f64 = 0.25;
+const OF_POSTGRES: f64 = 1.5;
 /// Between two looks at the backlog, and between two messages whose way is followed.
 const SAMPLE: Duration = Duration::from_millis(100);
 const FOLLOW: Duration = Duration::from_millis(10);
@@ -95,6 +100,16 @@ fn full_speed(bench: &Bench) -> Result<()> {
     for view in views {
         let what = format!("{} in s after the end of the load", view.name);
         goal(&what, view.shown.unwrap_or(f64::NAN), "at most", view.goal);
+    }
+    goal(
+        "accepted and indexed ÷ floor",
+        sustained / floor,
+        "at least",
+        OF_FLOOR,
+    );
+    if !insert.is_nan() {
+        let (what, ratio) = ("accepted and indexed ÷ PostgreSQL", sustained / insert);
+        goal(what, ratio, "at least", OF_POSTGRES);
     }
     goal(
         "accepted and indexed ÷ accepted",
@@ -266,6 +281,12 @@ fn paced(bench: &Bench) -> Result<()> {
     );
     let most = backlog.iter().max().copied().unwrap_or(0) as f64;
     goal("largest backlog at this pace", most, "at most", WAITING);
+    goal(
+        "an inbox shows a message, p99 in ms",
+        slow / 1000.0,
+        "at most",
+        SEEN,
+    );
     let reached = measured.rate() / f64::from(PACE);
     goal("accepted ÷ pace", reached, "at least", 0.99);
     // The pace of the answers of one server that does nothing, for the time that a look takes at least.

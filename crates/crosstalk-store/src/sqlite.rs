@@ -63,6 +63,8 @@ use sql::Sql as _;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The log is synced before its pages are moved, and not with every commit.
 const SYNCHRONOUS_NORMAL: u8 = 1;
+/// How much of the file a handle keeps in memory, unless it is one of several of a relay.
+const CACHE_KB: i64 = 16_000;
 /// Every statement stays prepared.
 const STATEMENTS: usize = 192;
 
@@ -86,9 +88,12 @@ pub struct SqliteStore {
     opened: StoreOpening,
     /// Messages that wait for their index, as they were accepted.
     accepted: relay::index::AcceptedMessages,
+    unindexed: relay::unindexed::UnindexedMessages,
     /// How a commit is made durable: the number of `PRAGMA synchronous`.
     synchronous: u8,
     patience: Duration,
+    /// How much of each file the handle of the search index keeps in memory.
+    search_cache_kb: i64,
     /// Opened when it is needed.
     search: RefCell<Option<SearchIndex>>,
 }
@@ -168,10 +173,12 @@ impl SqliteStore {
         Ok(Self {
             synchronous: synchronous.map_err(|e| fault::at(&path, &e))?,
             accepted: relay::index::AcceptedMessages::default(),
+            unindexed: relay::unindexed::UnindexedMessages::default(),
             db,
             path,
             opened,
             patience: PATIENCE,
+            search_cache_kb: CACHE_KB,
             search: RefCell::default(),
         })
     }
@@ -351,8 +358,9 @@ fn set_up(db: Connection) -> SqlResult<(Connection, FileState)> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.execute_batch(
         "PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; \
-         PRAGMA cache_size = -16000; PRAGMA journal_size_limit = 16777216;",
+         PRAGMA journal_size_limit = 16777216;",
     )?;
+    db.pragma_update(None, "cache_size", -CACHE_KB)?;
     db.execute_batch(words::TOUCHED)?;
     // On macOS, fsync leaves data in the cache of the drive; elsewhere these change nothing.
     db.execute_batch("PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON")?;

@@ -1,6 +1,7 @@
 //! Inboxes: their messages; which of them are read; readers that wait for the next message.
 
 use super::Relay;
+use super::signal::LOOK_AGAIN;
 use crosstalk_protocol::nearest_address;
 use crosstalk_protocol::poll::is_correction;
 use crosstalk_protocol::relay::port::{Cursor, HandedOut, InboxEntry, InboxQuery};
@@ -131,7 +132,8 @@ impl Relay {
             if !entries.is_empty() || Instant::now() >= until || self.is_stopping() {
                 return Ok(entries);
             }
-            if tokio::time::timeout_at(until, woken).await.is_err() {
+            let again = until.min(Instant::now() + LOOK_AGAIN);
+            if tokio::time::timeout_at(again, woken).await.is_err() && again == until {
                 return self.inbox(&address, after, most).await;
             }
         }

@@ -2,6 +2,7 @@
 
 use super::access::{Access, REFERENCES};
 use super::answer::{Asked, Waiter};
+use super::signal::LOOK_AGAIN;
 use super::verification::Verification;
 use super::{Relay, RelayState};
 use crate::config::FirstContact;
@@ -488,7 +489,7 @@ impl Relay {
         };
         let answered = match earlier {
             Some(record) => Some(record),
-            None => self.answer(&mut told, until).await,
+            None => self.answer(&mut told, &id, asked, until).await,
         };
         let reply = match answered {
             Some(record) if is_valid().await => self.leaving(&record).inspect(|_| {
@@ -529,13 +530,28 @@ impl Relay {
         Some(Asked { by, of })
     }
 
-    async fn answer(&self, told: &mut Waiter<'_>, until: Instant) -> Option<Record> {
-        let seq = tokio::time::timeout_at(until, told.came()).await.ok()??;
-        let records = self.store().records(RecordQuery::Seqs(vec![seq])).await;
-        records.ok()?.pop()
+    /// Waits for the answer to a message.
+    async fn answer(
+        &self,
+        told: &mut Waiter<'_>,
+        id: &str,
+        asked: Asked,
+        until: Instant,
+    ) -> Option<Record> {
+        loop {
+            let again = until.min(Instant::now() + LOOK_AGAIN);
+            if let Ok(seq) = tokio::time::timeout_at(again, told.came()).await {
+                let records = self.store().records(RecordQuery::Seqs(vec![seq?])).await;
+                return records.ok()?.pop();
+            }
+            let found = self.answer_before(id, asked.clone()).await.ok().flatten();
+            if found.is_some() || again == until {
+                return found;
+            }
+        }
     }
 
-    /// The answer to a message that came in an earlier attempt to wait for it.
+    /// The answer to a message, if it is there: it came in an earlier attempt to wait for it, or its event was lost.
     async fn answer_before(&self, id: &str, asked: Asked) -> Result<Option<Record>, StoreError> {
         let (store, rules) = (self.store(), self.rules());
         // It may have come a moment ago.

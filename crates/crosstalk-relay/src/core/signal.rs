@@ -10,7 +10,12 @@ use crosstalk_envelope::Intent;
 use crosstalk_protocol::relay::Recipient;
 use crosstalk_protocol::relay::port::{Arrived, IndexProgress, StoreEvent, StoreEvents, StoreStop};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio::sync::{Notify, watch};
+
+/// How long somebody waits for an event of the store before looking into it: other processes may have written there, and events
+/// may be lost.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// What the events of the store change. It is there before the store is.
 pub(super) struct Signals {

@@ -5,15 +5,17 @@ use crate::house::{setup, start};
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Document, ErrorCode, PrivateKey, Reading, Timestamp, id};
 use crosstalk_protocol::consent::Proof;
-use crosstalk_protocol::relay::port::{InboxEntry, MailboxChange};
+use crosstalk_protocol::relay::port::{
+    InboxEntry, MailboxChange, RelayStore, StoreContext, StoreEvent, StoreEvents,
+};
 use crosstalk_protocol::relay::{
     Admission, AdmissionCandidate, DeliveryState, Peer, RelayRules, admit,
 };
 use crosstalk_protocol::{Trust, VerifyContext, verify};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup};
-use crosstalk_relay::port::Keyring;
-use crosstalk_store::SqliteStore;
+use crosstalk_relay::port::{Keyring, Later};
+use crosstalk_store::{SqliteRelay, SqliteStore};
 use crosstalk_testing::wait::LIMIT;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -99,6 +101,59 @@ fn code(received: &Received) -> Option<ErrorCode> {
 
 fn soon() -> Instant {
     Instant::now() + LIMIT
+}
+
+/// Loses every event but the end.
+struct Lossy(Arc<dyn StoreEvents>);
+
+impl StoreEvents for Lossy {
+    fn notify(&self, event: StoreEvent<'_>) {
+        if matches!(event, StoreEvent::Stopped(_)) {
+            self.0.notify(event);
+        }
+    }
+}
+
+/// Another process may have written, and an event may be lost: whoever waits looks into the store as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_and_senders_that_wait_need_no_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("relay.db");
+    let relay = start(Setup {
+        open: Box::new(move |context| {
+            let events = Arc::new(Lossy(Arc::clone(&context.events)));
+            let context = StoreContext { events, ..context };
+            Box::pin(async move { Ok(SqliteRelay::open(path, context)? as Arc<dyn RelayStore>) })
+        }),
+        ..setup(folder.path(), Config::default(), now)
+    });
+    let (peer, bob) = (Peer::local(), "agent://x/bob");
+    let text = message("Q-1", bob, "REQUEST", "");
+    let is_valid = || -> Later<'_, bool> { Box::pin(async { true }) };
+    let asked = relay.ask(text.as_bytes(), &peer, soon(), &is_valid);
+    let answered = async {
+        let came = relay.next(bob, None, 9, soon()).await.unwrap();
+        assert_eq!(came.len(), 1);
+        let text = message("A-1", "ANN", "RESPOND", "parent: Q-1\n");
+        let text = text.replace("[[ANN→ANN", "[[agent://x/bob→ANN");
+        // The reader waits before it comes.
+        let reader = relay.next("ANN", None, 9, soon());
+        let send = async {
+            tokio::task::yield_now().await;
+            relay.receive(text.as_bytes(), &peer).await
+        };
+        let (received, read) = tokio::join!(send, reader);
+        assert_eq!(received.status(), 200, "{}", received.answer());
+        assert_eq!(read.unwrap().len(), 1);
+    };
+    let began = Instant::now();
+    let ((received, waited), ()) = tokio::join!(asked, answered);
+    assert!(waited && began.elapsed() < LIMIT / 2);
+    let Received::Accepted { reply, .. } = &received else {
+        panic!("{}", received.answer());
+    };
+    assert!(reply.as_ref().unwrap().contains("message: A-1"));
+    relay.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,7 @@
 
 use super::SqliteStore;
 use super::relay::close;
+use super::relay::unindexed::UnindexedMessages;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::ReceivedIds;
@@ -155,11 +156,10 @@ fn use_all(store: &mut SqliteStore) {
     assert!(store.forget("T1").unwrap() > 0);
 }
 
-/// Everything that a relay asks for, at least once.
-fn use_relay(store: &mut SqliteStore) {
+fn parcel(id: &str, rest: &str, intent: &str, by: Handler) -> Admission {
     let now = Timestamp::from_millis(10);
     let digest = Digest::of(b"blob");
-    let parcel = |id: &str, rest: &str, intent: &str, by: Handler| Admission {
+    Admission {
         raw: digest,
         arrival: arrival(
             id,
@@ -183,7 +183,13 @@ fn use_relay(store: &mut SqliteStore) {
         blobs: vec![digest],
         readable: Vec::new(),
         held: None,
-    };
+    }
+}
+
+/// Everything that a relay asks for, at least once.
+fn use_relay(store: &mut SqliteStore) {
+    let now = Timestamp::from_millis(10);
+    let digest = Digest::of(b"blob");
     let batch = [
         parcel("R1", "thread: U1\n", "REQUEST", Handler::Http),
         parcel("R2", "thread: U1\nparent: R1\n", "ACK", Handler::Inbox),
@@ -202,7 +208,11 @@ fn use_relay(store: &mut SqliteStore) {
         ConversationId::Thread("U1".into()),
         ConversationId::Session("t".into()),
     ] {
-        store.read(|db| close::parties(db, &what)).unwrap();
+        for unindexed in [&store.unindexed, &UnindexedMessages::default()] {
+            store
+                .read(|db| close::parties(db, &what, unindexed))
+                .unwrap();
+        }
     }
     store.index(9).unwrap();
     let inbox = InboxQuery {
@@ -429,5 +439,31 @@ fn no_query_looks_at_a_whole_table() {
         for line in rows.map(Result::unwrap) {
             assert!(is_bounded(&line, sql), "{line}\n{sql}");
         }
+    }
+}
+
+#[test]
+fn parties_are_not_looked_for_among_all_messages_that_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = SqliteStore::open(folder.path().join("crosstalk.db")).unwrap();
+    let statements = TraceEventCodes::SQLITE_TRACE_STMT;
+    store.db.trace_v2(statements, Some(note)).unwrap();
+    let messages = [
+        parcel("R1", "thread: U1\n", "REQUEST", Handler::Http),
+        parcel("R2", "thread: U2\n", "REQUEST", Handler::Http),
+        parcel("R3", "session: t\n", "REQUEST", Handler::Http),
+        parcel("R4", "thread: U1\n", "HANDOFF", Handler::Http),
+        parcel("R5", "parent: R2\n", "RESPOND", Handler::Http),
+        parcel("R6", "session: t\n", "CLOSE", Handler::Inbox),
+        parcel("R7", "thread: U2\n", "CLOSE", Handler::Inbox),
+    ];
+    for message in messages {
+        store.accept_batch(&[message]).unwrap();
+    }
+    let seen = SEEN.take();
+    let has = |part: &str| seen.iter().any(|sql| sql.contains(part));
+    for column in ["thread", "session"] {
+        assert!(has(&format!("seq = ?1 AND {column} = ?2")));
+        assert!(!has(&format!("seq > ?1 AND {column} = ?2")));
     }
 }

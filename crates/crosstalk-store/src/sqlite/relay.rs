@@ -19,6 +19,7 @@ mod log;
 mod poll;
 mod queue;
 pub(super) mod retire;
+pub(super) mod unindexed;
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
@@ -33,8 +34,11 @@ use crosstalk_protocol::store::{Page, Record, Search, StoreError, StoreFault};
 use super::migrate::{folder_of, label_of, on_disk};
 use super::{SqliteStore, fault, room};
 use crate::disk::Lock;
+use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::number;
 use log::WalMover;
+use rusqlite::Connection;
+use unindexed::UnindexedMessages;
 
 /// How far the search index is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +48,9 @@ pub struct SearchProgress {
     /// How many indexed messages are not, at most; nothing is left exactly if this is 0.
     pub left: u64,
 }
+
+/// How much of the search file the handle that writes keeps in memory.
+const OWNER_SEARCH_CACHE_KB: i64 = 2000;
 
 /// The right to be the relay of a store, until it is dropped or the process ends.
 #[derive(Debug)]
@@ -86,6 +93,8 @@ impl SqliteStore {
         let failed = |e| fault::at(&self.path, &e);
         let larger = "PRAGMA cache_size = -24000; PRAGMA wal_autocheckpoint = 0;";
         self.db.execute_batch(larger).map_err(failed)?;
+        // It only takes words out.
+        self.search_cache_kb = OWNER_SEARCH_CACHE_KB;
         let log = WalMover::start(&mut self.db, &self.path).map_err(failed)?;
         Ok(Owned {
             _log: log,
@@ -105,13 +114,29 @@ impl SqliteStore {
             return Ok(Vec::new());
         }
         self.need_room(batch.iter().map(|a| a.arrival.text.len()).sum())?;
-        let outcomes = self.write(|db| intake::accept_all(db, batch))?;
+        let outcomes =
+            self.accept_with(|db, unindexed| intake::accept_all(db, batch, unindexed))?;
         for (admission, outcome) in batch.iter().zip(&outcomes) {
             if let AcceptOutcome::Accepted { seq, ids, .. } = outcome {
                 self.accepted.add(*seq, admission, ids);
             }
         }
         Ok(outcomes)
+    }
+
+    /// Runs a change that accepts messages in one transaction, with those that are not indexed at hand.
+    fn accept_with<T>(
+        &mut self,
+        change: impl FnOnce(&Connection, &mut UnindexedMessages) -> SqlResult<T>,
+    ) -> Result<T, StoreError> {
+        let mut unindexed = std::mem::take(&mut self.unindexed);
+        let before = unindexed.last();
+        let answer = self.write(|db| change(db, &mut unindexed));
+        if answer.is_err() {
+            unindexed.drop_after(before);
+        }
+        self.unindexed = unindexed;
+        answer
     }
 
     /// Indexes what was accepted and is not indexed yet, the oldest first, at most so many.
@@ -122,6 +147,7 @@ impl SqliteStore {
         // Without work to do, this takes no write lock from others.
         let now = self.index_progress()?;
         self.accepted.drop_through(now.through);
+        self.unindexed.drop_through(number(now.through));
         if now.left == 0 {
             return Ok(now);
         }

@@ -24,7 +24,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::{oneshot, watch};
 
+use super::fault::SqlResult;
 use super::{SqliteStore, fault};
+use rusqlite::Connection;
 use search::SearchFiller;
 use writer::{Change, Job, Writer};
 
@@ -34,6 +36,8 @@ const MAX_WAITING: usize = 16_384;
 const READERS: usize = 4;
 /// How much of the file each handle that does not write keeps in memory.
 const READER_CACHE_KB: i64 = 2000;
+/// The same of the search index for the thread that fills it.
+const FILLER_CACHE_KB: i64 = 6000;
 
 /// A SQLite file as the store of a relay.
 ///
@@ -183,7 +187,9 @@ impl SqliteRelay {
             version: 0,
         };
         let (queries, readers) = start_readers(&path)?;
-        let filler = SearchFiller::start(open_small(&path)?, Arc::clone(&shared))?;
+        let mut filling = open_small(&path)?;
+        filling.search_cache_kb = FILLER_CACHE_KB;
+        let filler = SearchFiller::start(filling, Arc::clone(&shared))?;
         let (jobs, todo) = sync_channel(MAX_WAITING);
         let writer = Writer::new(store, Arc::clone(&shared), filler, is_lazy)?;
         if interrupted > 0 {
@@ -254,6 +260,14 @@ impl SqliteRelay {
         change: impl FnOnce(&mut SqliteStore) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         self.submit(change, Job::Change)
+    }
+
+    /// The same in a transaction that other changes may share.
+    fn write_grouped<T: Send + 'static>(
+        &self,
+        change: impl Fn(&Connection) -> SqlResult<T> + Send + 'static,
+    ) -> StoreFuture<'_, T> {
+        self.ask_writer(move |tell| Job::Grouped(writer::grouped(change, tell)))
     }
 
     /// The same, after every message is indexed that was accepted before.
@@ -358,7 +372,8 @@ fn panicked() -> StoreError {
 
 /// Opens a handle beside the one that writes. There are several, and the system keeps the pages of the file in memory, too.
 fn open_small(path: &std::path::Path) -> Result<SqliteStore, StoreError> {
-    let store = SqliteStore::open(path)?;
+    let mut store = SqliteStore::open(path)?;
+    store.search_cache_kb = READER_CACHE_KB;
     let set = store.db.pragma_update(None, "cache_size", -READER_CACHE_KB);
     set.map_err(|e| fault::at(path, &e)).map(|()| store)
 }

@@ -99,7 +99,7 @@ pub(super) fn path_of(store: &Path) -> PathBuf {
 
 impl SearchIndex {
     /// Opens the search file of a store, which has to be there; it may be empty.
-    pub(super) fn open(store: &Path, patience: Duration) -> SqlResult<Self> {
+    pub(super) fn open(store: &Path, patience: Duration, cache_kb: i64) -> SqlResult<Self> {
         let path = path_of(store);
         let file = file_id(&path);
         let (db, _) = connect(store)?;
@@ -108,9 +108,12 @@ impl SearchIndex {
         db.query_row("PRAGMA search.journal_mode = WAL", [], |_| Ok(()))?;
         // A batch that is lost with the power is filled again. Removals are written more carefully.
         db.execute_batch(
-            "PRAGMA search.synchronous = NORMAL; PRAGMA search.secure_delete = ON; PRAGMA search.cache_size = -16000; \
+            "PRAGMA search.synchronous = NORMAL; PRAGMA search.secure_delete = ON; \
              PRAGMA search.journal_size_limit = 16777216;",
         )?;
+        for file in ["main", "search"] {
+            db.pragma_update(Some(file), "cache_size", -cache_kb)?;
+        }
         Ok(Self {
             db,
             store: Some(store.to_owned()),
@@ -445,7 +448,7 @@ impl SqliteStore {
         let attempt = |open: &mut Option<SearchIndex>| {
             let index = match open.take() {
                 Some(index) => index,
-                None => SearchIndex::open(&self.path, self.patience)?,
+                None => SearchIndex::open(&self.path, self.patience, self.search_cache_kb)?,
             };
             ask(open.insert(index))
         };
@@ -769,6 +772,21 @@ mod tests {
         }
     }
 
+    /// A relay has several handles: what each of them keeps in memory is bounded.
+    #[test]
+    fn memory_of_a_search_handle_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = store(folder.path());
+        store.search_cache_kb = 1000;
+        store.fill_words(1).unwrap();
+        let index = store.search.take().unwrap();
+        for file in ["main", "search"] {
+            let read = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+            let size = index.db.pragma_query_value(Some(file), "cache_size", read);
+            assert_eq!(size.unwrap(), -1000, "{file}");
+        }
+    }
+
     /// A fill that waits for the lock of the search file sees an erasure that is made meanwhile.
     #[test]
     fn fill_reads_the_store_after_it_has_the_lock_of_the_search_file() {
@@ -776,7 +794,7 @@ mod tests {
         let mut store = store(folder.path());
         store.fill_words(1).unwrap();
         let path = path_of(store.path());
-        let mut index = SearchIndex::open(store.path(), PATIENCE).unwrap();
+        let mut index = SearchIndex::open(store.path(), PATIENCE, 1000).unwrap();
         let other = Connection::open(path).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let waited = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));

@@ -89,7 +89,7 @@ impl SqliteStore {
             return Ok(Vec::new());
         }
         let look = || {
-            let index = SearchIndex::open(&self.path, self.patience)?;
+            let index = SearchIndex::open(&self.path, self.patience, self.search_cache_kb)?;
             // The two files are not seen at the same moment: others may change both in between, but not every time.
             let mut found = Vec::new();
             for _ in 0..ATTEMPTS {

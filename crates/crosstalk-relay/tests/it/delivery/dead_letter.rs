@@ -51,7 +51,7 @@ async fn after_the_last_attempt_the_sender_is_told() {
     post.gets("ANN", 2).await;
     post.is("M1", DeliveryState::Failed).await;
     assert_eq!(endpoint.count(), 6);
-    assert_eq!(post.inbox("ANN").await.len(), 2);
+    assert_eq!(post.gets("ANN", 2).await.len(), 2);
     assert_eq!(post.dead().await.len(), 1);
 }
 

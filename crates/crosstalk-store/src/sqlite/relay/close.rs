@@ -3,19 +3,24 @@
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{ConversationId, ConversationParties, PendingParties};
 use crosstalk_protocol::store::Arrival;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use super::index;
+use super::unindexed::{ConversationKey, UnindexedMessages};
 use crate::sqlite::accept;
 use crate::sqlite::derive::{self, INTAKE_ROW, IntakeRow};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::{Sql as _, time, value};
 
+/// The kinds of a conversation.
+pub(super) const THREAD: i64 = 0;
+pub(super) const SESSION: i64 = 1;
+
 /// A conversation in columns.
-fn key(conversation: &ConversationId) -> (i64, &str) {
+fn key(conversation: &ConversationId) -> ConversationKey<'_> {
     match conversation {
-        ConversationId::Thread(id) => (0, id),
-        ConversationId::Session(name) => (1, name),
+        ConversationId::Thread(id) => (THREAD, id),
+        ConversationId::Session(name) => (SESSION, name),
     }
 }
 
@@ -77,6 +82,7 @@ pub(super) fn hand_over(
 pub(in crate::sqlite) fn parties(
     db: &Connection,
     what: &ConversationId,
+    unindexed: &UnindexedMessages,
 ) -> SqlResult<ConversationParties> {
     let (thread, column) = match what {
         ConversationId::Thread(id) => (Some(id.clone()), "thread"),
@@ -87,15 +93,33 @@ pub(in crate::sqlite) fn parties(
     };
     let sql = "SELECT party FROM party WHERE thread = ?1 AND counts = 1";
     let indexed = db.all(sql, params![thread], value::<String>)?;
-    let sql =
-        format!("SELECT {INTAKE_ROW} FROM intake WHERE seq > ?1 AND {column} = ?2 ORDER BY seq");
-    let unindexed = params![index::progress(db, index::INDEXED)?, key(what).1];
-    let pending = db.all(&sql, unindexed, |row| {
-        let IntakeRow { arrival, .. } = derive::intake_row(row)?;
-        Ok(PendingParties::of(&arrival, []))
-    })?;
+    let (through, last) = (index::progress(db, index::INDEXED)?, index::last_seq(db)?);
+    let name = key(what).1;
+    let pending = match unindexed.of(key(what), (through, last)) {
+        Some(seqs) => {
+            let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE seq = ?1 AND {column} = ?2");
+            let found = seqs
+                .iter()
+                .map(|seq| db.find(&sql, params![seq, name], pending));
+            found
+                .filter_map(Result::transpose)
+                .collect::<SqlResult<_>>()?
+        }
+        // Another process accepted some of them, before this one began.
+        None => {
+            let sql = format!(
+                "SELECT {INTAKE_ROW} FROM intake WHERE seq > ?1 AND {column} = ?2 ORDER BY seq"
+            );
+            db.all(&sql, params![through, name], pending)?
+        }
+    };
     Ok(ConversationParties {
         indexed: indexed.into_iter().collect(),
         pending,
     })
+}
+
+fn pending(row: &Row<'_>) -> SqlResult<PendingParties> {
+    let IntakeRow { arrival, .. } = derive::intake_row(row)?;
+    Ok(PendingParties::of(&arrival, []))
 }

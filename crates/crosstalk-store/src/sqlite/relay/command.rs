@@ -7,10 +7,12 @@ use crosstalk_protocol::relay::port::{
 };
 use crosstalk_protocol::relay::{Agent, Delivery, DeliveryState, FilledSearch, Lease, TokenRecord};
 use crosstalk_protocol::store::{Record, StoreError};
+use rusqlite::Connection;
 
 use super::keep::{self, TokenCounts};
 use super::{delivery, hold, inbox, poll, queue};
 use crate::sqlite::SqliteStore;
+use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::{Sql as _, value};
 
 /// Everything of the registry.
@@ -27,38 +29,12 @@ impl SqliteStore {
         Ok(seq <= last.unsigned_abs())
     }
 
-    pub(in crate::sqlite) fn change_mailbox(
+    /// Runs changes in one transaction, in their order: all of them or, on an error, none.
+    pub(in crate::sqlite) fn change_together(
         &mut self,
-        change: &MailboxChange,
-    ) -> Result<Vec<String>, StoreError> {
-        let (address, ids, at) = (change.address.as_str(), change.ids.as_slice(), change.at);
-        self.write(|db| {
-            let changed = match change.action {
-                MailboxAction::Reach(state) => delivery::mark(db, address, ids, state, at)?,
-                MailboxAction::NoteFailure { is_final } => {
-                    delivery::note_failure(db, address, ids, is_final, at)?
-                }
-            };
-            queue::enqueue_notices(db, change.notices.iter().cloned())?;
-            for notice in &change.settled {
-                let ids = std::slice::from_ref(&notice.id);
-                let state = DeliveryState::Acknowledged;
-                delivery::mark(db, &notice.address, ids, state, at)?;
-            }
-            Ok(changed)
-        })
-    }
-
-    /// Records the result of an attempt, with the notices that follow from it.
-    pub(in crate::sqlite) fn finish(&mut self, result: &AttemptResult) -> Result<bool, StoreError> {
-        self.write(|db| {
-            let lease = (result.id.as_str(), result.to.as_str(), result.leased_at);
-            let counts = delivery::attempted(db, lease, &result.attempt, result.at)?;
-            if counts {
-                queue::enqueue_notices(db, result.notices.iter().cloned())?;
-            }
-            Ok(counts)
-        })
+        changes: &mut [Box<dyn GroupedChange>],
+    ) -> Result<(), StoreError> {
+        self.write(|db| changes.iter_mut().try_for_each(|change| change.run(db)))
     }
 
     pub(in crate::sqlite) fn leased(
@@ -159,6 +135,45 @@ impl SqliteStore {
         let next = self.next_deadline()?;
         Ok((told, next.is_some_and(|next| next <= now)))
     }
+}
+
+/// A change that shares its transaction with others.
+pub(in crate::sqlite) trait GroupedChange: Send {
+    /// Does it. Again, if the transaction was rolled back.
+    fn run(&mut self, db: &Connection) -> SqlResult<()>;
+    /// Tells the caller what became of it, once the transaction is over.
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+}
+
+/// Changes mailboxes. Only inside a transaction.
+pub(in crate::sqlite) fn change_mailbox(
+    db: &Connection,
+    change: &MailboxChange,
+) -> SqlResult<Vec<String>> {
+    let (address, ids, at) = (change.address.as_str(), change.ids.as_slice(), change.at);
+    let changed = match change.action {
+        MailboxAction::Reach(state) => delivery::mark(db, address, ids, state, at)?,
+        MailboxAction::NoteFailure { is_final } => {
+            delivery::note_failure(db, address, ids, is_final, at)?
+        }
+    };
+    queue::enqueue_notices(db, change.notices.iter().cloned())?;
+    for notice in &change.settled {
+        let ids = std::slice::from_ref(&notice.id);
+        let state = DeliveryState::Acknowledged;
+        delivery::mark(db, &notice.address, ids, state, at)?;
+    }
+    Ok(changed)
+}
+
+/// Records the result of an attempt, with the notices that follow from it. Only inside a transaction.
+pub(in crate::sqlite) fn finish(db: &Connection, result: &AttemptResult) -> SqlResult<bool> {
+    let lease = (result.id.as_str(), result.to.as_str(), result.leased_at);
+    let counts = delivery::attempted(db, lease, &result.attempt, result.at)?;
+    if counts {
+        queue::enqueue_notices(db, result.notices.iter().cloned())?;
+    }
+    Ok(counts)
 }
 
 /// The position of a message in mailboxes.

@@ -15,6 +15,7 @@ use crosstalk_protocol::relay::{
 use crosstalk_protocol::store::{Arrival, Record, Side, StoreError, StoredMessage, Way};
 use rusqlite::{Connection, Row, params};
 
+use super::unindexed::UnindexedMessages;
 use super::{delivery, intake, keep, queue};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::fault::SqlResult;
@@ -74,7 +75,7 @@ impl SqliteStore {
     /// # Errors
     /// If the store can't be written. Nothing was decided then.
     pub(crate) fn decide(&mut self, decision: &HoldDecision) -> Result<Ruling, StoreError> {
-        self.write(|db| decide(db, decision))
+        self.accept_with(|db, unindexed| decide(db, decision, unindexed))
     }
 
     /// The held messages whose consent or deadline has expired.
@@ -221,7 +222,11 @@ pub(super) fn insert(db: &Connection, held: &NewHeld<'_>, entry: u64) -> SqlResu
 }
 
 /// Carries a decision out. Only inside a transaction.
-fn decide(db: &Connection, decision: &HoldDecision) -> SqlResult<Ruling> {
+fn decide(
+    db: &Connection,
+    decision: &HoldDecision,
+    unindexed: &mut UnindexedMessages,
+) -> SqlResult<Ruling> {
     let Some(found) = by_id(db, &decision.id)? else {
         return Ok(Ruling::Unknown);
     };
@@ -236,7 +241,7 @@ fn decide(db: &Connection, decision: &HoldDecision) -> SqlResult<Ruling> {
     let admission = Box::new(released(db, &found)?);
     db.execute_batch("SAVEPOINT decision")?;
     settle(db, &found, decision)?;
-    let taken = match intake::accept_approved(db, &admission)? {
+    let taken = match intake::accept_approved(db, &admission, unindexed)? {
         AcceptOutcome::Accepted { seq, .. } => Some((seq, admission)),
         AcceptOutcome::Rejected(refusal) => {
             db.execute_batch("ROLLBACK TO decision; RELEASE decision")?;

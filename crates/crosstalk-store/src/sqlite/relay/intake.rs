@@ -11,12 +11,17 @@ use crosstalk_protocol::relay::{AcceptNeeds, AcceptOutcome, Admission, plan_acce
 use rusqlite::Connection;
 
 use super::queue;
+use super::unindexed::UnindexedMessages;
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::ledger;
 use crate::sqlite::sql::number;
 
 /// Accepts messages. Only inside a transaction.
-pub(super) fn accept_all(db: &Connection, batch: &[Admission]) -> SqlResult<Vec<AcceptOutcome>> {
+pub(super) fn accept_all(
+    db: &Connection,
+    batch: &[Admission],
+    unindexed: &mut UnindexedMessages,
+) -> SqlResult<Vec<AcceptOutcome>> {
     let mut outcomes = Vec::with_capacity(batch.len());
     while let Some(rest) = batch.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
         let before = outcomes.len();
@@ -27,7 +32,7 @@ pub(super) fn accept_all(db: &Connection, batch: &[Admission]) -> SqlResult<Vec<
             .position(revokes)
             .map_or(rest.len(), |at| at + 1);
         let some = rest.get(..end).unwrap_or(rest);
-        outcomes.extend(accept_some(db, some, &AcceptNeeds::of(some))?);
+        outcomes.extend(accept_some(db, some, &AcceptNeeds::of(some), unindexed)?);
         if outcomes.len() == before {
             return Err(rusqlite::Error::QueryReturnedNoRows);
         }
@@ -36,9 +41,13 @@ pub(super) fn accept_all(db: &Connection, batch: &[Admission]) -> SqlResult<Vec<
 }
 
 /// Accepts a message that a person approved. Only inside a transaction.
-pub(super) fn accept_approved(db: &Connection, admission: &Admission) -> SqlResult<AcceptOutcome> {
+pub(super) fn accept_approved(
+    db: &Connection,
+    admission: &Admission,
+    unindexed: &mut UnindexedMessages,
+) -> SqlResult<AcceptOutcome> {
     let needs = AcceptNeeds::of_approved(admission);
-    let mut outcomes = accept_some(db, std::slice::from_ref(admission), &needs)?;
+    let mut outcomes = accept_some(db, std::slice::from_ref(admission), &needs, unindexed)?;
     outcomes.pop().ok_or(rusqlite::Error::QueryReturnedNoRows)
 }
 
@@ -47,10 +56,11 @@ fn accept_some(
     db: &Connection,
     batch: &[Admission],
     needs: &AcceptNeeds<'_>,
+    unindexed: &mut UnindexedMessages,
 ) -> SqlResult<Vec<AcceptOutcome>> {
-    let facts = load::load(db, needs)?;
+    let facts = load::load(db, needs, unindexed)?;
     let plan = plan_accept(batch, &facts);
-    let numbers = apply::apply(db, &plan.changes)?;
+    let numbers = apply::apply(db, &plan.changes, unindexed)?;
     let mut withdrawn = None;
     let last = batch.get(plan.outcomes.len().saturating_sub(1));
     if let (Some(order), Some(revoke)) = (&plan.revocation, last) {

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use super::writer::Job;
 use super::{RegistryReader, SqliteRelay, SqliteStore};
+use crate::sqlite::relay::command;
 use crate::sqlite::relay::keep::TokenCounts;
 use crate::sqlite::sql::to_u64;
 
@@ -68,7 +69,7 @@ impl Mailbox for SqliteRelay {
     }
 
     fn change_mailbox(&self, change: MailboxChange) -> StoreFuture<'_, Vec<String>> {
-        self.write(move |store| store.change_mailbox(&change))
+        self.write_grouped(move |db| command::change_mailbox(db, &change))
     }
 
     fn was_handed_out(&self, address: &str, names: &[&str]) -> StoreFuture<'_, bool> {
@@ -124,7 +125,7 @@ impl DeliveryQueue for SqliteRelay {
     }
 
     fn finish(&self, result: AttemptResult) -> StoreFuture<'_, bool> {
-        self.write(move |store| store.finish(&result))
+        self.write_grouped(move |db| command::finish(db, &result))
     }
 
     fn courier(&self, query: CourierQuery) -> StoreFuture<'_, Vec<InboxEntry>> {

@@ -6,6 +6,7 @@ use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, HandedOut, HoldDecision, IndexProgress, Ruling,
 };
 use crosstalk_protocol::store::{StoreError, StoreFault};
+use rusqlite::Connection;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::{SearchFiller, Shared, SqliteStore};
+use crate::sqlite::fault::SqlResult;
+use crate::sqlite::relay::command::GroupedChange;
 
 /// How many jobs are done before the writer indexes again, and how many messages one transaction accepts at most.
 const BATCH: usize = 512;
@@ -45,12 +48,49 @@ type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 /// A change of the store. Its caller has the answer; its error is one after which the store can't be relied on.
 pub(super) type Change = Box<dyn FnOnce(&mut SqliteStore) -> Result<(), StoreError> + Send>;
 
+/// A [`GroupedChange`] with its answer, once it was made, and its caller.
+struct Grouped<T, F> {
+    change: F,
+    done: Option<T>,
+    reply: Reply<T>,
+}
+
+/// A change that shares its transaction with others, and its caller.
+pub(super) fn grouped<T: Send + 'static>(
+    change: impl Fn(&Connection) -> SqlResult<T> + Send + 'static,
+    reply: Reply<T>,
+) -> Box<dyn GroupedChange> {
+    Box::new(Grouped {
+        change,
+        done: None,
+        reply,
+    })
+}
+
+impl<T: Send, F: Fn(&Connection) -> SqlResult<T> + Send> GroupedChange for Grouped<T, F> {
+    fn run(&mut self, db: &Connection) -> SqlResult<()> {
+        self.done = Some((self.change)(db)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+        let Self { done, reply, .. } = *self;
+        // Without an answer, the caller learns that the writer ended.
+        if let Some(answer) = committed.map(|()| done).transpose() {
+            // The caller may be gone; the change is made anyway.
+            let _ = reply.send(answer);
+        }
+    }
+}
+
 /// A task of the writer.
 pub(super) enum Job {
     /// Accept a message.
     Accept(Box<Admission>, Reply<Acceptance>),
     /// Decide about a message that waits for a person.
     Decide(Box<HoldDecision>, Reply<Ruling>),
+    /// Change something in a transaction that it may share.
+    Grouped(Box<dyn GroupedChange>),
     /// Change something else.
     Change(Change),
     /// Change something once every message is indexed that was accepted before.
@@ -140,7 +180,7 @@ impl Writer {
             self.note_handed_out()?;
             return Ok(false);
         }
-        let (mut batch, mut replies) = (Vec::new(), Vec::new());
+        let (mut batch, mut replies, mut grouped) = (Vec::new(), Vec::new(), Vec::new());
         let is_idle = next.is_none();
         if is_idle {
             self.last_batch = 0;
@@ -160,12 +200,15 @@ impl Writer {
                 }
                 Job::Fail(error) => return Err(error),
                 Job::Stop(rest) => self.stop(rest),
+                Job::Grouped(change) => grouped.push(change),
                 Job::Decide(decision, reply) => {
                     self.accept(&mut batch, &mut replies)?;
+                    self.change_together(&mut grouped)?;
                     self.decide(&decision, reply)?;
                 }
                 Job::Change(change) => {
                     self.accept(&mut batch, &mut replies)?;
+                    self.change_together(&mut grouped)?;
                     self.note_handed_out()?;
                     change(&mut self.store)?;
                 }
@@ -176,6 +219,7 @@ impl Writer {
             }
         }
         self.accept(&mut batch, &mut replies)?;
+        self.change_together(&mut grouped)?;
         let is_late = |since: Instant| since.elapsed() >= HANDED_OUT_DELAY;
         if is_idle || self.end.is_some() || self.handed_out_since.is_some_and(is_late) {
             self.note_handed_out()?;
@@ -185,6 +229,29 @@ impl Writer {
         }
         self.change_indexed()?;
         Ok(true)
+    }
+
+    /// Makes changes in one transaction, then answers them. If one of them can't be made, each goes alone.
+    fn change_together(
+        &mut self,
+        changes: &mut Vec<Box<dyn GroupedChange>>,
+    ) -> Result<(), StoreError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.note_handed_out()?;
+        let made = self.store.change_together(changes);
+        let is_fatal = made.as_ref().is_err_and(is_fatal);
+        if made.is_err() && !is_fatal && changes.len() > 1 {
+            for change in changes.drain(..) {
+                self.change_together(&mut vec![change])?;
+            }
+            return Ok(());
+        }
+        for change in changes.drain(..) {
+            change.answer(made.clone());
+        }
+        made.or_else(|error| if_fatal(&error))
     }
 
     /// How long to wait for the next job: not at all while messages are to be indexed.

@@ -7,11 +7,13 @@ use crate::{Place, at};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::port::{
-    ConsentLedger as _, GrantQuery, HandedOut, Intake as _, Mailbox as _, Maintenance as _,
-    MessageViews as _, RecordQuery, Registry as _, Retention, StoreContext, StoreEvent,
-    StoreEvents, StoreFuture, StoreStop,
+    AttemptResult, ConsentLedger as _, GrantQuery, HandedOut, Intake as _, Mailbox as _,
+    MailboxChange, Maintenance as _, MessageViews as _, RecordQuery, Registry as _, Retention,
+    StoreContext, StoreEvent, StoreEvents, StoreFuture, StoreStop,
 };
-use crosstalk_protocol::relay::{Attempt, DeliveryState, Handler, Role, TokenRecord};
+use crosstalk_protocol::relay::{
+    AcceptOutcome, Attempt, DeliveryState, Handler, Role, TokenRecord,
+};
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use crosstalk_store::{SqliteRelay, SqliteStore};
 use crosstalk_testing::wait::wait_until;
@@ -174,6 +176,87 @@ fn messages_that_come_together_are_written_together() {
     let batches = events.iter().filter(|e| *e == "batch").count();
     assert!((1..=2).contains(&batches), "{batches}");
     assert_eq!(events.len(), 200 + batches);
+}
+
+/// Results of deliveries and acknowledgements that come while the writer is busy are in one transaction, and each gets its own
+/// answer.
+#[test]
+fn changes_that_come_together_are_written_together() {
+    let place = Place::new();
+    let mut store = open(&place);
+    let ids: Vec<String> = (0..60).map(|n| format!("M{n}")).collect();
+    let one = |id: &String| parcel(letter(id).thread("T1").at(1)).to(&[("CLAUDE", Handler::Http)]);
+    let all: Vec<_> = ids.iter().map(one).collect();
+    take_new(&mut store, &all);
+    take_new(&mut store, &[parcel(letter("A1").thread("T1"))]);
+    file_all(&mut store);
+    let leased = store.due(at(10), at(400), 50);
+    assert_eq!(leased.len(), 50);
+    let lease_of = |id: &String| leased.iter().find(|d| d.record.id == *id);
+    let before = commits(&place);
+    let other = blocked(&place);
+    let mut finished: Vec<_> = ids
+        .iter()
+        .map(|id| {
+            store.port().finish(AttemptResult {
+                id: id.clone(),
+                to: "CLAUDE".to_owned(),
+                // Ten of them under no lease that holds.
+                leased_at: lease_of(id).map(|d| d.leased_at).or(Some(at(9))),
+                attempt: Attempt::Delivered,
+                at: at(11),
+                notices: Vec::new(),
+            })
+        })
+        .collect();
+    assert!(finished.iter_mut().all(|c| begin(c).is_pending()));
+    let acknowledged = DeliveryState::Acknowledged;
+    let changes = ["A1", "nothing"]
+        .map(|id| MailboxChange::reach("CLAUDE", vec![id.to_owned()], acknowledged, at(12)));
+    let mut marked = changes.map(|change| store.port().change_mailbox(change));
+    assert!(marked.iter_mut().all(|c| begin(c).is_pending()));
+    drop(other);
+    let counts = finished.into_iter().map(|c| wait_for(c).unwrap());
+    assert_eq!(counts.filter(|counts| *counts).count(), 50);
+    assert_eq!(
+        marked.map(|change| wait_for(change).unwrap()),
+        [vec!["A1".to_owned()], vec![]]
+    );
+    let (delivered, made) = (DeliveryState::Delivered, commits(&place) - before);
+    assert_eq!(store.deliveries("M0").remove(0).state, delivered);
+    assert_eq!(store.deliveries("A1").remove(0).state, acknowledged);
+    assert!((1..=3).contains(&made), "{made}");
+}
+
+/// How many commits the log of the store has.
+fn commits(place: &Place) -> usize {
+    let mut log = place.home().store().into_os_string();
+    log.push("-wal");
+    let log = std::fs::read(log).unwrap();
+    let word = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap());
+    let page = word(&log[8..12]) as usize;
+    let (salts, frames) = (&log[16..24], log[32..].chunks_exact(24 + page));
+    // A frame that ends a transaction has the size of the file.
+    let is_commit = |frame: &&[u8]| &frame[8..16] == salts && word(&frame[4..8]) != 0;
+    frames.filter(is_commit).count()
+}
+
+/// What a relay accepted before its end counts for what comes after it, also if it is not indexed: the sender of an unindexed
+/// message is a party of its thread.
+#[test]
+fn unindexed_messages_of_an_earlier_process_have_parties() {
+    let place = Place::new();
+    let one = |id: &str, from: &str| letter(id).thread("T1").between(from, "CLAUDE");
+    let close = |id: &str, from: &str| parcel(one(id, from).intent("CLOSE"));
+    let mut store = open_lazy(&place);
+    take_new(&mut store, &[parcel(one("M1", "ANN"))]);
+    drop(store);
+    let mut store = open_lazy(&place);
+    take_new(&mut store, &[parcel(one("M2", "ANN"))]);
+    let outcomes = store.take_all(&[close("C1", "EVE"), close("C2", "ANN")]);
+    let rejected = matches!(outcomes[0], AcceptOutcome::Rejected(_));
+    let accepted = matches!(outcomes[1], AcceptOutcome::Accepted { .. });
+    assert!(rejected && accepted, "{outcomes:?}");
 }
 
 /// A writer that is too far behind gets nothing more, and does what it has got.

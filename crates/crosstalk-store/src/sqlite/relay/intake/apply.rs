@@ -4,6 +4,7 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{AcceptChanges, AcceptNumbers, NewMessage, Priority};
 use rusqlite::{Connection, params};
 
+use super::super::unindexed::UnindexedMessages;
 use super::super::{close, delivery, hold, keep, queue};
 use crate::sqlite::accept;
 use crate::sqlite::fault::SqlResult;
@@ -11,7 +12,11 @@ use crate::sqlite::ledger;
 use crate::sqlite::log;
 use crate::sqlite::sql::{Sql as _, number, position, to_u64};
 
-pub(super) fn apply(db: &Connection, changes: &AcceptChanges<'_>) -> SqlResult<AcceptNumbers> {
+pub(super) fn apply(
+    db: &Connection,
+    changes: &AcceptChanges<'_>,
+    unindexed: &mut UnindexedMessages,
+) -> SqlResult<AcceptNumbers> {
     let first = log::size(db)?;
     let end = first.saturating_add(to_u64(changes.events.len()));
     let mut numbers = AcceptNumbers {
@@ -27,6 +32,9 @@ pub(super) fn apply(db: &Connection, changes: &AcceptChanges<'_>) -> SqlResult<A
     }
     for message in &changes.messages {
         let seq = insert(db, message, entry(message.entry))?;
+        let thread = Some((close::THREAD, message.thread()));
+        let session = message.session().map(|name| (close::SESSION, name));
+        unindexed.add(seq, [thread, session]);
         numbers.seqs.push(seq.unsigned_abs());
     }
     for held in &changes.held {

@@ -11,6 +11,7 @@ use crosstalk_protocol::relay::{
 use crosstalk_protocol::store::KnownMessage;
 use rusqlite::{Connection, Params, Row, params};
 
+use super::super::unindexed::UnindexedMessages;
 use super::super::{close, delivery};
 use crate::sqlite::accept;
 use crate::sqlite::fault::SqlResult;
@@ -18,7 +19,11 @@ use crate::sqlite::ledger;
 use crate::sqlite::log;
 use crate::sqlite::sql::{Columns as _, Sql as _, number, time, tuple, value};
 
-pub(super) fn load(db: &Connection, needs: &AcceptNeeds<'_>) -> SqlResult<AcceptFacts> {
+pub(super) fn load(
+    db: &Connection,
+    needs: &AcceptNeeds<'_>,
+    unindexed: &UnindexedMessages,
+) -> SqlResult<AcceptFacts> {
     let mut facts = AcceptFacts::default();
     for (id, digest) in &needs.ids {
         if let Some(found) = accept::logged_by_id(db, id)? {
@@ -39,7 +44,7 @@ pub(super) fn load(db: &Connection, needs: &AcceptNeeds<'_>) -> SqlResult<Accept
         load_closing(db, what, &mut facts)?;
     }
     for what in &needs.parties {
-        load_parties(db, what, &mut facts)?;
+        load_parties(db, what, unindexed, &mut facts)?;
     }
     for what in &needs.stewards {
         if let Some(steward) = close::steward(db, what)? {
@@ -47,13 +52,13 @@ pub(super) fn load(db: &Connection, needs: &AcceptNeeds<'_>) -> SqlResult<Accept
         }
     }
     for (session, is_deep) in &needs.sessions {
-        load_session(db, session, *is_deep, &mut facts)?;
+        load_session(db, session, (*is_deep, unindexed), &mut facts)?;
     }
     let asks_polls = !needs.polls.is_empty() || needs.parents.values().any(|p| p.asks_poll);
     let has_polls =
         asks_polls && db.one("SELECT max(seq) IS NOT NULL FROM poll", [], value::<bool>)?;
     for (id, asked) in &needs.parents {
-        load_parent(db, id, (asked, has_polls), &mut facts)?;
+        load_parent(db, id, (asked, has_polls), unindexed, &mut facts)?;
     }
     for thread in needs.polls.iter().filter(|_| has_polls) {
         let sql = "SELECT seq, closed FROM poll WHERE thread = ?1";
@@ -150,11 +155,16 @@ fn load_closing(db: &Connection, what: &ConversationId, facts: &mut AcceptFacts)
     Ok(())
 }
 
-fn load_parties(db: &Connection, what: &ConversationId, facts: &mut AcceptFacts) -> SqlResult<()> {
+fn load_parties(
+    db: &Connection,
+    what: &ConversationId,
+    unindexed: &UnindexedMessages,
+    facts: &mut AcceptFacts,
+) -> SqlResult<()> {
     if !facts.parties.contains_key(what) {
         facts
             .parties
-            .insert(what.clone(), close::parties(db, what)?);
+            .insert(what.clone(), close::parties(db, what, unindexed)?);
     }
     Ok(())
 }
@@ -162,7 +172,7 @@ fn load_parties(db: &Connection, what: &ConversationId, facts: &mut AcceptFacts)
 fn load_session(
     db: &Connection,
     session: &str,
-    is_deep: bool,
+    (is_deep, unindexed): (bool, &UnindexedMessages),
     facts: &mut AcceptFacts,
 ) -> SqlResult<()> {
     let indexed: Option<String> = db.find(accept::THREAD_OF_SESSION, params![session], value)?;
@@ -176,7 +186,7 @@ fn load_session(
     if let Some(thread) = indexed.as_ref().or(pending.as_ref()).filter(|_| is_deep) {
         let thread = ConversationId::Thread(thread.clone());
         load_closing(db, &thread, facts)?;
-        load_parties(db, &thread, facts)?;
+        load_parties(db, &thread, unindexed, facts)?;
     }
     let known = SessionFacts { indexed, pending };
     facts.sessions.insert(session.to_owned(), known);
@@ -187,6 +197,7 @@ fn load_parent(
     db: &Connection,
     id: &str,
     (asked, has_polls): (&ParentNeeds<'_>, bool),
+    unindexed: &UnindexedMessages,
     facts: &mut AcceptFacts,
 ) -> SqlResult<()> {
     let sql = "SELECT seq, thread, coalesce(meaning, (SELECT m.meaning FROM message m WHERE m.seq \
@@ -202,7 +213,7 @@ fn load_parent(
     let mut parts = Vec::new();
     if asked.asks_parts(&thread) {
         parts = delivery::parts(db, seq)?;
-        load_parties(db, &conversation, facts)?;
+        load_parties(db, &conversation, unindexed, facts)?;
     }
     let mut deliveries = Vec::new();
     for party in &asked.reporters {
