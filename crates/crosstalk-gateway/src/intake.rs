@@ -11,10 +11,9 @@ use crosstalk_email::{
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Rejection;
-use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::dns::DnsAnswer;
 use crosstalk_protocol::relay::report::undeliverable;
-use crosstalk_protocol::relay::{Handler, Pattern, Peer, Role, is_human};
+use crosstalk_protocol::relay::{Handler, Pattern, Peer};
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use crosstalk_protocol::{VerdictWord, VerifyContext, domain_to_ask};
 use crosstalk_relay::config::{Config, Email};
@@ -338,7 +337,7 @@ impl MailIntake {
                     () => TokenEvidence::None,
                 };
                 let found = FoundQuestion {
-                    speaker: self.speaker(&record, &way.to),
+                    speaker: self.relay.name_of_recipient(&record, &way.to),
                     record: record.clone(),
                     recipient: way.to,
                     mailbox,
@@ -353,19 +352,6 @@ impl MailIntake {
             }
         }
         Ok(best)
-    }
-
-    /// The name under which a recipient answers: as the message addresses it, or, if it was sent to several, as it names the one.
-    fn speaker(&self, record: &Record, recipient: &str) -> String {
-        let rules = self.relay.rules();
-        let is_it = |name: &str| is_same_party(rules.routes.named(name), recipient);
-        if is_it(&record.receiver) {
-            return record.receiver.clone();
-        }
-        let document = Document::parse(&record.text, Reading::Strict);
-        let targets = document.envelope().routing().target_list();
-        let named = targets.into_iter().find(|target| is_it(target));
-        named.map_or_else(|| recipient.to_owned(), |name| name.to_string())
     }
 
     /// Tells the sender of a message that a mail server could not deliver it. It is said once, however often it is reported.
@@ -508,21 +494,16 @@ fn is_routed(reading: &MailReading, config: &Config) -> bool {
 
 /// The caller that a message is handed in by.
 fn peer_of(speaker: &MailSpeaker, from: &str) -> Peer {
-    let named = |names: &[String], role| Peer {
-        // No name of a token has a colon in it.
-        name: format!("mail:{from}"),
-        role,
-        addresses: names.iter().map(|name| Pattern::exact(name)).collect(),
-        ..Peer::stranger()
-    };
+    // No name of a token has a colon in it.
+    let name = format!("mail:{from}");
     match speaker {
         MailSpeaker::Signature => Peer::stranger(),
-        MailSpeaker::From(names) => named(names, Role::Agent),
-        // It answers as the person who was asked, and does not count as that person anywhere else.
-        MailSpeaker::Asked(names) => match names.iter().any(|name| is_human(name)) {
-            true => named(names, Role::Signer),
-            false => named(names, Role::Agent),
+        MailSpeaker::From(names) => Peer {
+            name,
+            addresses: names.iter().map(|name| Pattern::exact(name)).collect(),
+            ..Peer::stranger()
         },
+        MailSpeaker::Asked(names) => Peer::answering(name, names),
     }
 }
 

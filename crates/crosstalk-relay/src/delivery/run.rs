@@ -3,7 +3,7 @@
 use super::lane::{self, Effect, HeldLease, Key, Lanes, Waiting};
 use super::{
     AttemptOutcome, Blame, DeliveryHandler, DeliveryJob, DeliverySetup, email, exec, file, http,
-    relay as federation, reply,
+    relay as federation, reply, sms,
 };
 use crate::config::RouteEntry;
 use crate::core::Relay;
@@ -66,6 +66,7 @@ struct Handlers {
     exec: exec::Exec,
     relay: federation::FederationHandler,
     email: email::MailHandler,
+    sms: sms::TextHandler,
 }
 
 impl Handlers {
@@ -76,6 +77,7 @@ impl Handlers {
             By::Exec => Some(&self.exec),
             By::Relay => Some(&self.relay),
             By::Email => Some(&self.email),
+            By::Sms => Some(&self.sms),
             By::Inbox | By::CopyPaste => None,
         }
     }
@@ -90,6 +92,7 @@ pub(super) async fn run(
     let handlers = Handlers {
         asking: RateLimiter::new(),
         http: http::Http::new(setup.outbound.clone()),
+        sms: sms::TextHandler::new(relay.clone(), setup.outbound.clone()),
         file: file::File,
         exec: exec::Exec::new(setup.work),
         relay: federation::FederationHandler::new(relay.clone(), setup.outbound),
