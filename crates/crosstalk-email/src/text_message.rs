@@ -406,7 +406,15 @@ mod tests {
                 }
             }
         }
-        for text in ["", "-", "Q7FM2A", "AB-Q7FM2A", "1-Q7FM2A", "ÄB-Q7FM2A", "YES"] {
+        for text in [
+            "",
+            "-",
+            "Q7FM2A",
+            "AB-Q7FM2A",
+            "1-Q7FM2A",
+            "ÄB-Q7FM2A",
+            "YES",
+        ] {
             assert_eq!(TextCode::parse(text), None, "{text}");
         }
     }
@@ -416,9 +424,15 @@ mod tests {
         let code = make_text_code(&KEY, 922, SCOPE);
         for (text, words) in [
             (format!("{code} YES"), "YES"),
-            (format!("\"{}\": yes, after 10 pm ", code.to_lowercase()), "yes, after 10 pm"),
+            (
+                format!("\"{}\": yes, after 10 pm ", code.to_lowercase()),
+                "yes, after 10 pm",
+            ),
             (format!("NO thanks ({code})."), "NO thanks"),
-            (format!("{code}\n\nline one\nline two"), "line one\nline two"),
+            (
+                format!("{code}\n\nline one\nline two"),
+                "line one\nline two",
+            ),
         ] {
             let answer = read_text(&text);
             let found = answer.codes.iter().find(|(c, _)| c.is_for(&KEY, SCOPE));
@@ -426,7 +440,10 @@ mod tests {
         }
         for text in [code.as_str(), "YES", "", "YES or NO?"] {
             let answer = read_text(text);
-            assert!(!answer.codes.iter().any(|(c, _)| c.is_for(&KEY, SCOPE)), "{text}");
+            assert!(
+                !answer.codes.iter().any(|(c, _)| c.is_for(&KEY, SCOPE)),
+                "{text}"
+            );
         }
     }
 
@@ -453,7 +470,10 @@ mod tests {
             purpose: CoverPurpose::Revocation,
             ..text
         });
-        assert!(revoked.contains("Please delete") && !revoked.contains("Answer:"), "{revoked}");
+        assert!(
+            revoked.contains("Please delete") && !revoked.contains("Answer:"),
+            "{revoked}"
+        );
         assert!(!revoked.contains("question"), "{revoked}");
     }
 }

@@ -8,7 +8,9 @@ mod sms;
 
 pub use check::ConfigError;
 pub(crate) use check::is_extension_origin;
-pub use email::{Email, ImapAccount, LmtpListener, MailTls, SmarthostAccount, SmtpListener};
+pub use email::{
+    Email, ImapAccount, LmtpAddress, LmtpListener, MailTls, SmarthostAccount, SmtpListener,
+};
 pub use hold::HoldEntry;
 pub use reload::Reload;
 pub use sms::Sms;

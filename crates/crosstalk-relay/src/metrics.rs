@@ -142,7 +142,8 @@ impl Metrics {
 
     /// Notes whether the mailbox of the relay is being read.
     pub fn set_mailbox(&self, is_read: bool) {
-        self.mailbox.store(1 + u64::from(is_read), Ordering::Relaxed);
+        self.mailbox
+            .store(1 + u64::from(is_read), Ordering::Relaxed);
     }
 
     fn write_mail(&self, out: &mut Exposition) {
@@ -159,11 +160,7 @@ impl Metrics {
             }
         }
         let name = "delivery_attempts_total";
-        out.family(
-            name,
-            "counter",
-            "Attempts to deliver, by queue and outcome",
-        );
+        out.family(name, "counter", "Attempts to deliver, by queue and outcome");
         for (by, counters) in Handler::ALL.iter().zip(&self.attempts) {
             for ((_, outcome), counter) in DeliveryOutcome::ALL.iter().zip(counters) {
                 if by.is_active() {

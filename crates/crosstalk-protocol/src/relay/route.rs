@@ -137,9 +137,7 @@ impl Routes {
         let address = Address::split(&recipient.address);
         // Every handler is named, so that a new one can't skip the check of consent.
         let is_third_party = match recipient.by {
-            Handler::Relay | Handler::Http | Handler::Exec | Handler::Email | Handler::Sms => {
-                true
-            }
+            Handler::Relay | Handler::Http | Handler::Exec | Handler::Email | Handler::Sms => true,
             Handler::CopyPaste => bridge(&address).is_some(),
             Handler::Inbox | Handler::File => false,
         };

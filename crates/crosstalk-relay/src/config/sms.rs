@@ -102,7 +102,9 @@ impl super::Config {
         });
         match &route.phone {
             Some(phone) if phone_number(phone).is_none() => Err(ConfigError::new(
-                format!("`phone` of the [[route]] to `{to}` is `{phone}`, which is no phone number"),
+                format!(
+                    "`phone` of the [[route]] to `{to}` is `{phone}`, which is no phone number"
+                ),
                 "write it as in +4915112345678",
             )),
             None if !leads_to_phones => Err(ConfigError::new(

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::config::RouteEntry;
 use crate::core::Relay;
-use crate::metrics::Metrics;
+use crate::metrics::{DeliveryOutcome, Metrics};
 use crate::rate::RateLimiter;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
@@ -428,6 +428,7 @@ async fn conclude(
     let (code, reason, public, after_wait, effect) = match outcome {
         AttemptOutcome::Delivered { .. } => {
             Metrics::count(&metrics.delivered);
+            metrics.count_attempt(job.by, DeliveryOutcome::Delivered);
             tracing::info!(%id, by = job.by.as_str(), "delivered");
             settle_retried(relay, job).await;
             settle(relay, &key, lease, Attempt::Delivered, None).await;
@@ -474,6 +475,7 @@ async fn conclude(
     };
     if let Some(wait) = after_wait {
         Metrics::count(&metrics.retried);
+        metrics.count_attempt(job.by, DeliveryOutcome::Retried);
         tracing::info!(%id, by = job.by.as_str(), reason, "to be tried again");
         let at = after(now, wait);
         // A person who replied asks for nothing, and is told only if it fails for good.
@@ -485,6 +487,7 @@ async fn conclude(
         return effect;
     }
     Metrics::count(&metrics.failed);
+    metrics.count_attempt(job.by, DeliveryOutcome::Failed);
     tracing::warn!(%id, by = job.by.as_str(), code = code.as_str(), reason, "became a dead letter");
     let public = public.as_deref().unwrap_or(public_reason(job.by, code));
     let why = (code, public, undelivered_help(job.by, code));

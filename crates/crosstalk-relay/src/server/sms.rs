@@ -129,11 +129,10 @@ pub(super) async fn callback(
         "message.received" => {
             let text: ReceivedText = serde_json::from_value(read.data).map_err(unreadable)?;
             let key = ("text", phone_number(&text.from).unwrap_or_default());
-            let limit = call.server.rate_limiter.acquire(
-                &key,
-                TEXTS_PER_MINUTE,
-                std::time::Instant::now(),
-            );
+            let limit =
+                call.server
+                    .rate_limiter
+                    .acquire(&key, TEXTS_PER_MINUTE, std::time::Instant::now());
             limit.map_err(HttpError::too_often)?;
             answer(relay, sms, &text).await?
         }
@@ -186,12 +185,7 @@ fn secret_in(path: PathBuf) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
 }
 
-fn check(
-    headers: &HeaderMap,
-    body: &[u8],
-    secret: &str,
-    now: Timestamp,
-) -> Result<(), HttpError> {
+fn check(headers: &HeaderMap, body: &[u8], secret: &str, now: Timestamp) -> Result<(), HttpError> {
     let header = |name: &str| {
         let mut values = headers.get_all(name).iter();
         match (values.next(), values.next()) {
@@ -218,10 +212,7 @@ fn check(
 }
 
 /// The message that a code is for, and its recipient by text message.
-async fn message_of(
-    relay: &Relay,
-    code: &TextCode,
-) -> Result<Option<(Record, String)>, HttpError> {
+async fn message_of(relay: &Relay, code: &TextCode) -> Result<Option<(Record, String)>, HttpError> {
     let Some(key) = relay.reply_key() else {
         return Ok(None);
     };
