@@ -70,8 +70,10 @@ pub fn compose_text(text: &OutgoingText<'_>) -> String {
         ),
     };
     let mut end = String::new();
-    if text.files > 0 {
-        end.push_str(&format!("\n[{} files not sent]", text.files));
+    match text.files {
+        0 => {}
+        1 => end.push_str("\n[1 file not sent]"),
+        files => end.push_str(&format!("\n[{files} files not sent]")),
     }
     let body = match text.purpose {
         crate::CoverPurpose::Question => {
