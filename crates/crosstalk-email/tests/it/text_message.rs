@@ -111,7 +111,10 @@ fn text_messages_are_as_specified() {
     for case in cases.answer {
         let read = read_text(&case.text);
         let wanted = case.code.as_deref().map(|c| TextCode::parse(c).unwrap());
-        let found = read.codes.into_iter().find(|(code, _)| Some(code) == wanted.as_ref());
+        let found = read
+            .codes
+            .into_iter()
+            .find(|(code, _)| Some(code) == wanted.as_ref());
         assert_eq!(found.map(|(_, words)| words), case.words, "{}", case.text);
     }
     for case in cases.failed {

@@ -4,10 +4,10 @@ use crate::house::{MailHouse, config, mail, signed, token};
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_gateway::imap::{MailboxState, MailboxStep, STATE_FILE, try_mailbox};
 use crosstalk_relay::config::Config;
-use serde::Deserialize;
-use std::path::Path;
 use crosstalk_testing::dovecot::Dovecot;
 use crosstalk_testing::wait::wait_until;
+use serde::Deserialize;
+use std::path::Path;
 
 fn with_mailbox(dovecot: &Dovecot) -> String {
     let imap = dovecot.imap();
@@ -114,9 +114,15 @@ fn person_whose_answer_is_rejected_gets_a_mail_about_it_once() {
     let forged = "aaaabbbbccccddddeeeeffff22";
     let automatic =
         "Auto-Submitted: auto-replied\n".to_owned() + &head("ann@acme.example", "3", &token);
-    dovecot.deliver("ann", mail(&head("eve@evil.example", "1", &token), &large).as_bytes());
+    dovecot.deliver(
+        "ann",
+        mail(&head("eve@evil.example", "1", &token), &large).as_bytes(),
+    );
     dovecot.deliver("ann", mail(&automatic, &large).as_bytes());
-    dovecot.deliver("ann", mail(&head("ann@acme.example", "4", &token), &large).as_bytes());
+    dovecot.deliver(
+        "ann",
+        mail(&head("ann@acme.example", "4", &token), &large).as_bytes(),
+    );
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/email/gateway.toml");
     let cases: Cases = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let mut expected = 1;
@@ -125,7 +131,10 @@ fn person_whose_answer_is_rejected_gets_a_mail_about_it_once() {
             "valid" => token.as_str(),
             _ => forged,
         };
-        let more = case.head.as_ref().map_or(String::new(), |line| format!("{line}\n"));
+        let more = case
+            .head
+            .as_ref()
+            .map_or(String::new(), |line| format!("{line}\n"));
         let head = more + &head(&case.from, &format!("case{number}"), token);
         dovecot.deliver("ann", mail(&head, "> May I deploy?\n").as_bytes());
         expected += usize::from(case.told);

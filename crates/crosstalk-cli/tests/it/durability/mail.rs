@@ -154,7 +154,11 @@ fn mailbox_is_read_once_though_relay_and_mail_server_end() {
         }
         let start = format!("I{cycle}-");
         wait_until("some mails", || {
-            bodies(&store).iter().filter(|b| b.starts_with(&start)).count() >= FEW / 4
+            bodies(&store)
+                .iter()
+                .filter(|b| b.starts_with(&start))
+                .count()
+                >= FEW / 4
         });
         // In the middle of the rest: the relay, or the mail server and every connection with it.
         match cycle % 2 {
@@ -167,7 +171,12 @@ fn mailbox_is_read_once_though_relay_and_mail_server_end() {
     }
     wait_until("marks of all", || dovecot.seen("relay").len() == all.len());
     let kept = bodies(&store);
-    assert_eq!(kept.len(), all.len(), "nothing is there twice\n{}", relay.log());
+    assert_eq!(
+        kept.len(),
+        all.len(),
+        "nothing is there twice\n{}",
+        relay.log()
+    );
     assert_eq!(kept.into_iter().collect::<BTreeSet<_>>(), all);
 }
 

@@ -3,7 +3,9 @@
 
 use super::{Person, Relay, output};
 use crate::run::folder;
+use crosstalk_envelope::{Document, Reading};
 use crosstalk_testing::dovecot::{Dovecot, PASSWORD};
+use crosstalk_testing::http::Connection;
 use crosstalk_testing::knot::{Knot, Zone};
 use crosstalk_testing::loopback::own_ip;
 use crosstalk_testing::postfix::Postfix;
@@ -461,4 +463,89 @@ fn the_guide_to_mail_tells_what_happens() {
         assert!(printed.contains(line.trim_end()), "{printed}");
     }
     relay.stop();
+}
+
+/// The envelopes that a relay accepted.
+fn kept(data: &Path) -> Option<String> {
+    let store = rusqlite::Connection::open(data.join("relay.db")).unwrap();
+    let mut query = store.prepare("SELECT text FROM intake").unwrap();
+    let mut texts = query.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let first = texts.next().map(Result::unwrap);
+    assert!(texts.next().is_none());
+    first
+}
+
+#[test]
+fn one_message_is_the_same_by_paste_http_file_and_mail() {
+    let id = "01K74V6VX0S86Z5JATM52C3M7Z";
+    let text = format!(
+        "[[email:x@y.example→BOB v1]]\nuser: x\nthread: T1\nmessage: {id}\ncontext: café\nintent: NOTE\nbody: |\n  A line — with \"quotes\", \
+         é and an = sign.\n\n  > a quote\n  From here on.\nsig: none\n[[END]]\n"
+    );
+    let canonical = |text: &str| Document::parse(text, Reading::Strict).canonical().unwrap();
+    let wanted = canonical(&text);
+    for way in ["http", "file", "mail"] {
+        let person = Person::new(&format!("ways-{way}"), "kalle");
+        let data = person.home.path("relay");
+        let folder = person.home.path("in");
+        std::fs::create_dir_all(&data).unwrap();
+        std::fs::create_dir_all(&folder).unwrap();
+        let lmtp = TcpListener::bind((own_ip(), 0))
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let config = format!(
+            "[email]\ndomain = \"relay.test\"\ntrust_results = \"mx.test\"\n[email.lmtp]\nlisten = \"{lmtp}\"\n[[watch]]\nfolder = \"{}\"\n\
+             addresses = [\"email:*\"]\n",
+            folder.display()
+        );
+        std::fs::write(data.join("relay.toml"), config).unwrap();
+        let relay = Relay::start(&person.home, &[]);
+        match way {
+            "http" => {
+                let address = relay.url.trim_start_matches("http://").parse().unwrap();
+                let answer = Connection::open(address).unwrap().receive(&text).unwrap();
+                assert!(answer.status < 300, "{}", answer.text());
+            }
+            "file" => {
+                std::fs::write(folder.join("new"), &text).unwrap();
+                std::fs::rename(folder.join("new"), folder.join("m.aict")).unwrap();
+            }
+            _ => {
+                let (ip, port) = (lmtp.ip().to_string(), lmtp.port().to_string());
+                let results = "Authentication-Results: mx.test; dmarc=pass header.from=y.example";
+                let sent = Command::new("swaks")
+                    .args([
+                        "--server",
+                        &ip,
+                        "--port",
+                        &port,
+                        "--protocol",
+                        "LMTP",
+                        "--helo",
+                        "c.test",
+                    ])
+                    .args(["--from", "x@y.example", "--to", "crosstalk@relay.test"])
+                    .args([
+                        "--add-header",
+                        results,
+                        "--add-header",
+                        "Content-Type: text/plain; charset=utf-8",
+                    ])
+                    .args(["--body", &text])
+                    .output()
+                    .expect("swaks: `cargo xtask test` installs it (Debian package swaks)");
+                let talk = String::from_utf8_lossy(&sent.stdout).into_owned();
+                assert!(sent.status.success(), "{talk}");
+            }
+        }
+        let found = wait_for(way, || kept(&data));
+        assert_eq!(canonical(&found), wanted, "{way}");
+        relay.stop();
+    }
+    let person = Person::new("ways-paste", "kalle");
+    let quoted: String = text.lines().map(|line| format!("> {line}\n")).collect();
+    person.does_with(&["paste"], &format!("For you:\n\n{quoted}\nBye\n"));
+    let shown = person.does(&["show", id, "--envelope"]).out;
+    assert_eq!(canonical(&shown), wanted);
 }
