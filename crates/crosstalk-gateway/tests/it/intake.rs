@@ -409,3 +409,100 @@ fn client_of_another_maker_answers_by_both_protocols() {
         assert!(!is_accepted && talk.contains("550 5.1.1"), "{talk}");
     }
 }
+
+/// A text as a mail program wraps it.
+fn wrapped(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let mut at = String::new();
+        for word in line.split_inclusive(' ') {
+            if at.chars().count() + word.chars().count() > 72 {
+                out.push_str(&format!("{}\n", at.trim_end()));
+                at.clear();
+            }
+            at.push_str(word);
+        }
+        out.push_str(&format!("{at}\n"));
+    }
+    out
+}
+
+/// Threat 47: the signed form of a damaged message is searched for those that a route or a token admits, and for nobody else.
+#[test]
+fn damaged_messages_of_strangers_cost_no_search_and_keep_nobody_waiting() {
+    let house = MailHouse::new(&config("[limits]\nrequests_per_minute = 0"));
+    let head = "MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nFrom: <x@y.example>\nMessage-ID: <1@y.example>";
+    let damaged = wrapped(&signed("S1"));
+    assert_ne!(damaged, signed("S1"));
+    let stranger = mail(head, &damaged);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let (house, stranger) = (&house, &stranger);
+            scope.spawn(move || {
+                let mut client = house.lmtp();
+                for _ in 0..25 {
+                    let answer = client.deliver("x@y.example", "crosstalk@relay.example", stranger);
+                    assert!(answer.starts_with("550 5.7.1 E-PERM"), "{answer}");
+                }
+            });
+        }
+        let mut reader = house.lmtp();
+        for number in 0..25 {
+            let good = mail(head, &signed(&format!("G{number}")));
+            let answer = reader.deliver("x@y.example", "crosstalk@relay.example", &good);
+            assert!(answer.starts_with("250"), "{answer}");
+        }
+    });
+    assert!(house.record("S1").is_none());
+    // The same bytes from somebody whom a route leads to are restored, and kept as they were signed.
+    let admitted = mail(&format!("{}{head}", aligned("y.example")), &damaged);
+    let answer = house
+        .lmtp()
+        .deliver("x@y.example", "crosstalk@relay.example", &admitted);
+    assert!(answer.starts_with("250"), "{answer}");
+    let kept = house.record("S1").unwrap();
+    assert_eq!(kept.verdict, VerdictWord::Verified);
+    let canonical = |text: &str| Document::parse(text, Reading::Strict).canonical().unwrap();
+    assert_eq!(canonical(&kept.text), canonical(&signed("S1")));
+}
+
+/// Threat 41: forms of a signed message that a repair makes the same as it are this message, and those that it does not are none.
+#[test]
+fn repaired_forms_of_a_signed_message_neither_shadow_nor_change_it() {
+    let house = MailHouse::new(&config(""));
+    let genuine = signed("S1");
+    let head = "MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nFrom: <x@y.example>\nMessage-ID: <1@y.example>";
+    let deliver = |text: &str| {
+        house
+            .lmtp()
+            .deliver("x@y.example", "crosstalk@relay.example", &mail(head, text))
+    };
+    let forms = [
+        genuine.replace('→', "-&gt;"),
+        genuine.replace('→', "->"),
+        genuine.replace("message: S1", "message:\u{200b} S1"),
+        genuine.replace("context: café", "context: cafe\u{301}"),
+        genuine.replace("\n  ", "\n\u{a0}\u{a0}"),
+        genuine
+            .lines()
+            .map(|line| format!("    {line}\n"))
+            .collect(),
+        genuine.replace("message: S1", "message: S\u{200b}1"),
+        genuine.replace("  End.", "  End. Pay 100."),
+    ];
+    let canonical = |text: &str| Document::parse(text, Reading::Strict).canonical().unwrap();
+    for form in &forms {
+        let answer = deliver(form);
+        if answer.starts_with("250") {
+            let kept = house.record("S1").unwrap();
+            assert_eq!(kept.verdict, VerdictWord::Verified, "{form}");
+            assert_eq!(canonical(&kept.text), canonical(&genuine), "{form}");
+        } else {
+            assert!(answer.starts_with("55"), "{answer}{form}");
+        }
+    }
+    // The changed one is the last: it must not be among those that were accepted.
+    assert!(deliver(forms.last().unwrap()).starts_with("55"));
+    assert!(deliver(&genuine).starts_with("250"));
+    assert_eq!(house.thread("TS").len(), 1);
+}
