@@ -410,6 +410,10 @@ fn client_of_another_maker_answers_by_both_protocols() {
     }
 }
 
+/// Results of the operator's own mail server that confirm nobody.
+const UNCONFIRMED: &str =
+    "Authentication-Results: mx.relay.example; dmarc=none header.from=y.example\n";
+
 /// A text as a mail program wraps it.
 fn wrapped(text: &str) -> String {
     let mut out = String::new();
@@ -434,7 +438,7 @@ fn damaged_messages_of_strangers_cost_no_search_and_keep_nobody_waiting() {
     let head = "MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nFrom: <x@y.example>\nMessage-ID: <1@y.example>";
     let damaged = wrapped(&signed("S1"));
     assert_ne!(damaged, signed("S1"));
-    let stranger = mail(head, &damaged);
+    let stranger = mail(&format!("{UNCONFIRMED}{head}"), &damaged);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             let (house, stranger) = (&house, &stranger);
@@ -448,7 +452,8 @@ fn damaged_messages_of_strangers_cost_no_search_and_keep_nobody_waiting() {
         }
         let mut reader = house.lmtp();
         for number in 0..25 {
-            let good = mail(head, &signed(&format!("G{number}")));
+            let good = signed(&format!("G{number}"));
+            let good = mail(&format!("{UNCONFIRMED}{head}"), &good);
             let answer = reader.deliver("x@y.example", "crosstalk@relay.example", &good);
             assert!(answer.starts_with("250"), "{answer}");
         }
@@ -473,9 +478,11 @@ fn repaired_forms_of_a_signed_message_neither_shadow_nor_change_it() {
     let genuine = signed("S1");
     let head = "MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nFrom: <x@y.example>\nMessage-ID: <1@y.example>";
     let deliver = |text: &str| {
-        house
-            .lmtp()
-            .deliver("x@y.example", "crosstalk@relay.example", &mail(head, text))
+        house.lmtp().deliver(
+            "x@y.example",
+            "crosstalk@relay.example",
+            &mail(&format!("{UNCONFIRMED}{head}"), text),
+        )
     };
     let forms = [
         genuine.replace('→', "-&gt;"),
