@@ -181,9 +181,28 @@ impl Dovecot {
         fs::rename(place, folder.join("new").join(name)).expect("a mail");
     }
 
+    /// Makes a folder in the mailbox of a user.
+    pub fn make_folder(&self, user: &str, name: &str) {
+        let folder = self.folder.path().join("mail").join(user);
+        let folder = folder.join(format!(".{name}"));
+        for part in ["new", "cur", "tmp"] {
+            fs::create_dir_all(folder.join(part)).expect("a folder");
+        }
+        self.own(&folder);
+    }
+
     /// The mails of a user, seen or not, in the order of their names.
     pub fn mails(&self, user: &str) -> Vec<Vec<u8>> {
+        Self::mails_at(&self.folder.path().join("mail").join(user))
+    }
+
+    /// The same of another folder of the user.
+    pub fn mails_in(&self, user: &str, name: &str) -> Vec<Vec<u8>> {
         let folder = self.folder.path().join("mail").join(user);
+        Self::mails_at(&folder.join(format!(".{name}")))
+    }
+
+    fn mails_at(folder: &Path) -> Vec<Vec<u8>> {
         let entries = ["cur", "new"].map(|part| fs::read_dir(folder.join(part)));
         let entries = entries.into_iter().flatten().flatten().flatten();
         let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

@@ -220,3 +220,20 @@ fn mails_of_a_mailbox_are_taken_once() {
     assert_eq!(house.thread("TS").len(), 3);
     assert_eq!(house.thread(&question.thread).len(), 2);
 }
+
+#[test]
+fn mails_are_moved_where_the_operator_says() {
+    let dovecot = Dovecot::start(&["ann"]);
+    dovecot.make_folder("ann", "Done");
+    for number in 1..4 {
+        dovecot.deliver("ann", note(&format!("S{number}")).as_bytes());
+    }
+    // What can't be used is moved as well: it is no work any more.
+    dovecot.deliver("ann", mail("From: <x@y.example>", "Hello\n").as_bytes());
+    let house = MailHouse::new(&encrypted(&dovecot, "done_folder = \"Done\""));
+    wait_until("the mails in the other folder", || {
+        dovecot.mails_in("ann", "Done").len() == 4
+    });
+    assert!(dovecot.mails("ann").is_empty());
+    assert_eq!(house.thread("TS").len(), 3);
+}

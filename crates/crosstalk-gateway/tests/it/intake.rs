@@ -513,3 +513,47 @@ fn repaired_forms_of_a_signed_message_neither_shadow_nor_change_it() {
     assert!(deliver(&genuine).starts_with("250"));
     assert_eq!(house.thread("TS").len(), 1);
 }
+
+#[test]
+fn choice_of_a_poll_in_a_reply_counts_and_quoted_options_do_not() {
+    let house = MailHouse::new(&config(""));
+    let voters = ["email:ann@acme.example", "email:bert@acme.example"];
+    let poll = format!(
+        "[[BOT→TEAM v1]]\nuser: bot\nthread: TP\nmessage: P1\ncontext: design\nintent: POLL\n\nmeta: routing\nTargets: {voters:?}\n\n\
+         meta: poll\nType: majority\nOptions: Monolith | Microservices\n\nbody: |\n  What do we build?\nsig: none\n[[END]]\n"
+    );
+    house.take(&poll);
+    let question = house.record("P1").unwrap();
+    for (number, (voter, text)) in [
+        // The other option stands in the quote alone.
+        (
+            voters[0],
+            "monolith.\n\nAnn\n\n> What do we build?\n> Microservices\n",
+        ),
+        // As with a paste, nobody decides what this means.
+        (voters[1], "Monolith or Microservices, I am not sure.\n"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let answered = message_id(&question, &token(&question, voter));
+        let from = voter.trim_start_matches("email:");
+        let number = u32::try_from(number).unwrap();
+        let sent = reply(from, number, &answered, "", text);
+        let answer = house.lmtp().deliver(from, "crosstalk@relay.example", &sent);
+        assert!(answer.starts_with("250"), "{answer}");
+    }
+    assert_eq!(house.thread("TP").len(), 3);
+    let status = house.runtime.block_on(house.relay.poll("P1"));
+    let shown = serde_json::to_value(status.unwrap().unwrap().shown()).unwrap();
+    let tally = (
+        &shown["tally"]["Monolith"],
+        &shown["tally"]["Microservices"],
+    );
+    assert_eq!(tally, (&1.into(), &0.into()), "{shown:#}");
+    assert_eq!(shown["counted"].as_array().unwrap().len(), 1, "{shown:#}");
+    assert!(
+        shown["counted"].to_string().contains(voters[0]),
+        "{shown:#}"
+    );
+}
