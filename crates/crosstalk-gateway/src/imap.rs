@@ -87,8 +87,10 @@ pub async fn try_mailbox(account: &ImapAccount) -> Result<u32, (MailboxStep, Str
         MailboxError::Step(step, reason) => (step, reason),
         other => (MailboxStep::Connect, other.to_string()),
     };
-    let folder_fault =
-        |fault: MailboxError| (MailboxStep::Folder, fault.to_string().trim().to_owned());
+    let folder_fault = |fault: MailboxError| match &fault {
+        MailboxError::Imap(fault) => (MailboxStep::Folder, words_of(fault)),
+        other => (MailboxStep::Folder, other.to_string()),
+    };
     let mut session = within(connect(account)).await.map_err(step_of)?;
     if let Some(folder) = &account.done_folder {
         let opened = in_time(session.examine(folder)).await;
@@ -382,6 +384,17 @@ impl MailboxReader {
     }
 }
 
+/// The words of the server in an error, without what the library writes around them.
+fn words_of(fault: &async_imap::error::Error) -> String {
+    use async_imap::error::Error;
+    let (Error::No(text) | Error::Bad(text)) = fault else {
+        return fault.to_string();
+    };
+    let said = text.split_once("info: Some(\"").map(|(_, rest)| rest);
+    let said = said.and_then(|rest| rest.rsplit_once("\")"));
+    said.map_or_else(|| text.clone(), |(words, _)| words.replace('\\', ""))
+}
+
 async fn connect(account: &ImapAccount) -> Result<ImapSession, MailboxError> {
     let step = |step, fault: &dyn std::fmt::Display| MailboxError::Step(step, fault.to_string());
     let stream = TcpStream::connect((account.host.as_str(), account.port())).await;
@@ -417,7 +430,7 @@ async fn connect(account: &ImapAccount) -> Result<ImapSession, MailboxError> {
         let user = &account.user;
         step(
             MailboxStep::LogIn,
-            &format_args!("the server does not let `{user}` in: {fault}"),
+            &format_args!("the server does not let `{user}` in: {}", words_of(&fault)),
         )
     })
 }

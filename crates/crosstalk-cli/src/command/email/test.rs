@@ -282,7 +282,7 @@ async fn mailbox(account: &ImapAccount) -> Result<String, Explanation> {
     let (step, reason) = match try_mailbox(account).await {
         Ok(count) => {
             return Ok(format!(
-                "{host}:{port} lets {} log in; {} has {count} mails",
+                "{host}:{port} lets {} log in; mails in {}: {count}",
                 account.user, account.folder
             ));
         }

@@ -129,10 +129,10 @@ fn received(id: &str, from: &str, text: &str) -> Value {
 
 /// The different keys by which the provider knows a text that comes again.
 fn keys(posted: &[Posted]) -> BTreeSet<&str> {
-    let key = |p: &'_ Posted| -> Option<&str> {
-        p.head.lines().find(|l| l.starts_with("idempotency-key: "))
-    };
-    posted.iter().filter_map(key).collect()
+    let lines = posted.iter().flat_map(|p| p.head.lines());
+    lines
+        .filter(|l| l.starts_with("idempotency-key: "))
+        .collect()
 }
 
 /// The code in a text.
