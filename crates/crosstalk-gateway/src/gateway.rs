@@ -161,7 +161,8 @@ impl MailGateway {
                 Dialect::Smtp => &mut this.smtp,
             };
             *way = address;
-            tracing::info!(?address, ?dialect, "listening for mail");
+            let shown = address.map_or_else(|| "a socket".to_owned(), |a| a.to_string());
+            tracing::info!(address = shown, ?dialect, "listening for mail");
             this.tasks.spawn(server.serve(listener, stopped.clone()));
         }
         if let Some(account) = &email.imap {
