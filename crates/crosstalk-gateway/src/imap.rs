@@ -390,7 +390,7 @@ fn words_of(fault: &async_imap::error::Error) -> String {
     let (Error::No(text) | Error::Bad(text)) = fault else {
         return fault.to_string();
     };
-    let said = text.split_once("info: Some(\"").map(|(_, rest)| rest);
+    let said = text.split_once("Some(\"").map(|(_, rest)| rest);
     let said = said.and_then(|rest| rest.rsplit_once("\")"));
     said.map_or_else(|| text.clone(), |(words, _)| words.replace('\\', ""))
 }

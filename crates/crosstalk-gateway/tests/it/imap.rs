@@ -235,6 +235,8 @@ fn mails_are_moved_where_the_operator_says() {
     wait_until("the mails in the other folder", || {
         dovecot.mails_in("ann", "Done").len() == 4
     });
-    assert!(dovecot.mails("ann").is_empty());
+    wait_until("the mails gone from the first one", || {
+        dovecot.mails("ann").is_empty()
+    });
     assert_eq!(house.thread("TS").len(), 3);
 }
