@@ -1,5 +1,5 @@
 //! Text messages: the short text for a message with a code for the answer, the answer to it, and the signature of a provider's
-//! callback (TXT-001 to TXT-021).
+//! callback (TXT-001 to TXT-013).
 //!
 //! ```text
 //! compose_text ──> who asks, about what, the beginning of the body, "Answer: 4K-Q7FM2A and your words"

@@ -1,4 +1,4 @@
-//! Sends a message as a text message, through a provider with an HTTP interface (TXT-001 to TXT-005).
+//! Sends a message as a text message, through a provider with an HTTP interface (TXT-001 to TXT-003).
 
 use super::http::{outcome_of_rejection, token};
 use super::{AttemptOutcome, DeliveryHandler, DeliveryJob};
