@@ -9,6 +9,8 @@
     reason = "a test whose server can't be set up has to fail, and say why"
 )]
 
+#[cfg(unix)]
+mod certificate;
 #[cfg(target_os = "linux")]
 pub mod disk;
 #[cfg(unix)]

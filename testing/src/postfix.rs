@@ -8,6 +8,7 @@
 //! assert!(postfix.mails("ann").is_empty());
 //! ```
 
+use crate::certificate::make_certificate;
 use crate::folder::Folder;
 use crate::loopback::own_ip;
 use crate::program::{Program, output};
@@ -21,7 +22,6 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 const POSTFIX: Program = Program::new("postfix", "postfix");
-const OPENSSL: Program = Program::new("openssl", "openssl");
 const CHOWN: Program = Program::new("chown", "coreutils");
 
 /// The domain of the mailboxes.
@@ -156,7 +156,7 @@ fn prepare(folder: &Folder, address: SocketAddr, users: &[&str], settings: &str)
         .arg(place.join("data"))
         .arg(place.join("mail"));
     output(&mut chown, CHOWN);
-    make_certificate(folder, &address.ip().to_string());
+    make_certificate(folder, address.ip(), &format!("mail.{DOMAIN}"));
     let place = place.display();
     let ip = address.ip();
     let mailboxes: Vec<String> = users
@@ -211,22 +211,6 @@ fn prepare(folder: &Folder, address: SocketAddr, users: &[&str], settings: &str)
              tlsmgr unix - - n 1000? 1 tlsmgr\nproxymap unix - - n - - proxymap\npostlog unix-dgram n - n - 1 postlogd\n"
         ),
     );
-}
-
-/// A certificate for an IP address, of an authority of its own.
-fn make_certificate(folder: &Folder, ip: &str) {
-    folder.write("tls/extensions", &format!("subjectAltName=IP:{ip}\n"));
-    let curve = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-    for line in [
-        format!("req -x509 {curve} -keyout ca.key -out ca.pem -days 30 -subj /CN=authority"),
-        format!("req {curve} -keyout key.pem -out request.pem -subj /CN=mail.{DOMAIN}"),
-        "x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -extfile extensions -out cert.pem"
-            .to_owned(),
-    ] {
-        let mut command = OPENSSL.command();
-        command.args(line.split_whitespace()).current_dir(folder.path().join("tls"));
-        output(&mut command, OPENSSL);
-    }
 }
 
 fn greets(address: SocketAddr) -> bool {

@@ -306,32 +306,45 @@ fn respond(
     question: &AskedQuestion<'_>,
 ) -> Result<String, Rejection> {
     let asked = question.record;
+    let digest = facts.digest.to_string();
+    let message_id = reading.message_id.as_deref().unwrap_or(&digest);
+    let id = id_of_mail(message_id, reading.sent_at.unwrap_or(asked.at));
+    let from = reading.from.as_ref();
+    let user = from.map_or("mail", |from| from.name.as_deref().unwrap_or(&from.address));
+    let text = respond_in_words(asked, question.speaker, id, (user, &reading.text))?;
+    Ok(with_mail_block(&text, reading))
+}
+
+/// The RESPOND to a message, of a person who answered it in plain words: `speaker` is the recipient as the message names it.
+///
+/// # Errors
+/// If no message can have these words.
+pub fn respond_in_words(
+    asked: &Record,
+    speaker: &str,
+    id: String,
+    (user, words): (&str, &str),
+) -> Result<String, Rejection> {
     let document = Document::parse(&asked.text, Reading::Strict);
     let ids = ReceivedIds {
         thread: asked.thread.clone(),
         message: asked.id.clone(),
     };
     let mut original = document.envelope();
-    original.receiver = Address::split(question.speaker);
-    let digest = facts.digest.to_string();
-    let message_id = reading.message_id.as_deref().unwrap_or(&digest);
-    let id = id_of_mail(message_id, reading.sent_at.unwrap_or(asked.at));
-    let from = reading.from.as_ref();
-    let user = from.map_or("mail", |from| from.name.as_deref().unwrap_or(&from.address));
+    original.receiver = Address::split(speaker);
     let user: String = one_line(&visible(user)).chars().take(100).collect();
-    let body = visible(&reading.text);
+    let body = visible(words);
     let built = reply::respond(&original, &ids, &user, body.trim_end())
         .message(id)
         .visible()
         .build();
-    let text = built.map_err(|fault| {
+    built.map_err(|fault| {
         Rejection::new(
             ErrorCode::Format,
             format!("The answer can't be written into a message: {fault}."),
             "send a shorter or plainer text.",
         )
-    })?;
-    Ok(with_mail_block(&text, reading))
+    })
 }
 
 /// A mail brings envelopes.

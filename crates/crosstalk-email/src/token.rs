@@ -21,7 +21,7 @@ pub(crate) const TOKEN_CHARS: usize = ((TIME_BYTES + MAC_BYTES) * 8).div_ceil(5)
 const MINUTE_MILLIS: i64 = 60_000;
 
 /// Base32 of RFC 4648 in lower case: mail servers may change the case of an address.
-const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+pub(crate) const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// The key of the tokens of a gateway. Whoever has it can answer every mail.
 #[derive(Clone, PartialEq, Eq)]
@@ -37,6 +37,15 @@ impl ReplyKey {
     /// A key of random bytes.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
+    }
+
+    pub(crate) fn mac(&self) -> Hmac<Sha256> {
+        // HMAC pads a key with zeros to the length of a block.
+        let mut block = [0; 64];
+        for (byte, of_key) in block.iter_mut().zip(self.0) {
+            *byte = of_key;
+        }
+        Hmac::new(&block.into())
     }
 
     /// The key as the text of a file: 64 hexadecimal digits and a line end.
@@ -76,6 +85,17 @@ pub struct TokenScope<'s> {
     pub thread: &'s str,
     /// The recipient of the message: the address of the delivery, not that of the mail.
     pub recipient: &'s str,
+}
+
+impl TokenScope<'_> {
+    /// A length before each text, so that no two scopes become the same bytes.
+    pub(crate) fn add_to(self, mac: &mut Hmac<Sha256>) {
+        for text in [self.message, self.thread, &name_key(self.recipient)] {
+            let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
+            mac.update(&length.to_be_bytes());
+            mac.update(text.as_bytes());
+        }
+    }
 }
 
 /// Why a token does not count.
@@ -142,20 +162,10 @@ pub fn check_token(
 }
 
 fn mac(key: &ReplyKey, scope: TokenScope<'_>, time: [u8; TIME_BYTES]) -> Hmac<Sha256> {
-    // HMAC pads a key with zeros to the length of a block.
-    let mut block = [0; 64];
-    for (byte, of_key) in block.iter_mut().zip(key.0) {
-        *byte = of_key;
-    }
-    let mut mac = Hmac::<Sha256>::new(&block.into());
+    let mut mac = key.mac();
     mac.update(LABEL);
     mac.update(&time);
-    // A length before each text, so that no two scopes become the same bytes.
-    for text in [scope.message, scope.thread, &name_key(scope.recipient)] {
-        let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
-        mac.update(&length.to_be_bytes());
-        mac.update(text.as_bytes());
-    }
+    scope.add_to(&mut mac);
     mac
 }
 

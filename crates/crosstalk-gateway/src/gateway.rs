@@ -3,15 +3,17 @@
 use crate::authenticate::SenderAuthenticator;
 use crate::imap::MailboxReader;
 use crate::intake::MailIntake;
-use crate::listener::MailServer;
+use crate::listener::{MailListener, MailServer};
 use crate::session::Dialect;
-use crosstalk_relay::config::Config;
+use crosstalk_relay::config::{Config, LmtpAddress};
 use crosstalk_relay::core::Relay;
 use crosstalk_relay::server;
-use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
+use std::{fs, io};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -21,7 +23,7 @@ use tokio_rustls::TlsAcceptor;
 pub enum GatewayError {
     /// An address can't be listened on.
     #[error("can't listen for mail on {0}: {1}")]
-    Listen(SocketAddr, #[source] io::Error),
+    Listen(String, #[source] io::Error),
     /// The certificate or key of STARTTLS, or the name servers.
     #[error("{0}")]
     Setup(String),
@@ -30,8 +32,50 @@ pub enum GatewayError {
 /// The sockets for mail. They are bound early, while the process may still use low ports.
 #[derive(Debug, Default)]
 pub struct MailListeners {
-    lmtp: Option<TcpListener>,
-    smtp: Option<TcpListener>,
+    lmtp: Option<BoundListener>,
+    smtp: Option<BoundListener>,
+}
+
+/// A socket that was bound.
+#[derive(Debug)]
+enum BoundListener {
+    Network(TcpListener),
+    Socket(UnixListener),
+}
+
+impl BoundListener {
+    fn network(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self::Network(listener))
+    }
+
+    /// A socket in a folder. One that is left of a relay that was killed is replaced; one that somebody listens on is not.
+    fn socket(path: &Path) -> io::Result<Self> {
+        let is_socket = fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket());
+        if is_socket && UnixStream::connect(path).is_err() {
+            fs::remove_file(path)?;
+        }
+        let listener = UnixListener::bind(path)?;
+        // The mail server runs as another user. Who may hand mail over is decided by the folder.
+        fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
+        listener.set_nonblocking(true)?;
+        Ok(Self::Socket(listener))
+    }
+
+    fn into_listener(self) -> io::Result<(MailListener, Option<SocketAddr>)> {
+        Ok(match self {
+            Self::Network(listener) => {
+                let address = listener.local_addr()?;
+                let listener = tokio::net::TcpListener::from_std(listener)?;
+                (MailListener::Network(listener), Some(address))
+            }
+            Self::Socket(listener) => {
+                let listener = tokio::net::UnixListener::from_std(listener)?;
+                (MailListener::Socket(listener), None)
+            }
+        })
+    }
 }
 
 impl MailListeners {
@@ -43,15 +87,16 @@ impl MailListeners {
         let Some(email) = &config.email else {
             return Ok(Self::default());
         };
-        let bind = |address: SocketAddr| {
-            let listener = TcpListener::bind(address).and_then(|listener| {
-                listener.set_nonblocking(true)?;
-                Ok(listener)
-            });
-            listener.map_err(|fault| GatewayError::Listen(address, fault))
+        let network = |address: SocketAddr| {
+            let bound = BoundListener::network(address);
+            bound.map_err(|fault| GatewayError::Listen(address.to_string(), fault))
         };
-        let lmtp = email.lmtp.as_ref().map(|lmtp| bind(lmtp.listen));
-        let smtp = email.smtp.as_ref().map(|smtp| bind(smtp.listen));
+        let lmtp = email.lmtp.as_ref().map(|lmtp| match &lmtp.listen {
+            LmtpAddress::Network(address) => network(*address),
+            LmtpAddress::Socket(path) => BoundListener::socket(path)
+                .map_err(|fault| GatewayError::Listen(path.display().to_string(), fault)),
+        });
+        let smtp = email.smtp.as_ref().map(|smtp| network(smtp.listen));
         Ok(Self {
             lmtp: lmtp.transpose()?,
             smtp: smtp.transpose()?,
@@ -63,7 +108,7 @@ impl MailListeners {
 pub struct MailGateway {
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
-    /// The address of the LMTP server.
+    /// The address of the LMTP server; none if it listens on a socket of this machine.
     pub lmtp: Option<SocketAddr>,
     /// The address of the SMTP server.
     pub smtp: Option<SocketAddr>,
@@ -108,16 +153,16 @@ impl MailGateway {
         for (dialect, listener, tls) in ways {
             let Some(listener) = listener else { continue };
             let setup = |fault: io::Error| GatewayError::Setup(fault.to_string());
-            let address = listener.local_addr().map_err(setup)?;
-            let listener = tokio::net::TcpListener::from_std(listener).map_err(setup)?;
+            let (listener, address) = listener.into_listener().map_err(setup)?;
             let tls = tls.map(|tls| TlsAcceptor::from(tls.config()));
             let server = MailServer::new(intake.clone(), dialect, &email.domain, tls);
             let way = match dialect {
                 Dialect::Lmtp => &mut this.lmtp,
                 Dialect::Smtp => &mut this.smtp,
             };
-            *way = Some(address);
-            tracing::info!(%address, ?dialect, "listening for mail");
+            *way = address;
+            let shown = address.map_or_else(|| "a socket".to_owned(), |a| a.to_string());
+            tracing::info!(address = shown, ?dialect, "listening for mail");
             this.tasks.spawn(server.serve(listener, stopped.clone()));
         }
         if let Some(account) = &email.imap {

@@ -10,7 +10,7 @@
 
 use crate::authenticate::MailPeer;
 use crate::intake::{MailIntake, MailOutcome};
-use crate::session::too_large;
+use crate::listener::MailStream;
 use async_imap::extensions::idle::IdleResponse;
 use async_imap::types::Fetch;
 use async_imap::{Client, Session};
@@ -55,9 +55,57 @@ pub enum MailboxError {
     /// What the server said.
     #[error("{0}")]
     Imap(#[from] async_imap::error::Error),
+    /// A step of the beginning of a connection failed.
+    #[error("{1}")]
+    Step(MailboxStep, String),
     /// Something else.
     #[error("{0}")]
     Other(String),
+}
+
+/// A step of the beginning of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailboxStep {
+    /// Reading the password, or the certificate authorities.
+    Files,
+    /// Reaching the mail server.
+    Connect,
+    /// Encrypting the connection.
+    Encrypt,
+    /// Logging in.
+    LogIn,
+    /// Opening the folder.
+    Folder,
+}
+
+/// Logs in to a mailbox and opens its folders, without a change. Returns the number of mails in the folder to read.
+///
+/// # Errors
+/// The step that failed, and why.
+pub async fn try_mailbox(account: &ImapAccount) -> Result<u32, (MailboxStep, String)> {
+    let step_of = |fault: MailboxError| match fault {
+        MailboxError::Step(step, reason) => (step, reason),
+        other => (MailboxStep::Connect, other.to_string()),
+    };
+    let folder_fault = |fault: MailboxError| match &fault {
+        MailboxError::Imap(fault) => (MailboxStep::Folder, words_of(fault)),
+        other => (MailboxStep::Folder, other.to_string()),
+    };
+    let mut session = within(connect(account)).await.map_err(step_of)?;
+    if let Some(folder) = &account.done_folder {
+        let opened = in_time(session.examine(folder)).await;
+        opened.map_err(|fault| {
+            let (step, reason) = folder_fault(fault);
+            (step, format!("{folder}: {reason}"))
+        })?;
+    }
+    let mailbox = in_time(session.examine(&account.folder)).await;
+    let mailbox = mailbox.map_err(|fault| {
+        let (step, reason) = folder_fault(fault);
+        (step, format!("{}: {reason}", account.folder))
+    })?;
+    let _ = in_time(session.logout()).await;
+    Ok(mailbox.exists)
 }
 
 /// The mails of a folder that were read, and those that are still to be read.
@@ -102,9 +150,6 @@ impl MailboxState {
     }
 }
 
-/// A stream to the mail server.
-trait MailStream: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug {}
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug> MailStream for S {}
 type ImapSession = Session<Box<dyn MailStream>>;
 
 /// Reads a mailbox until it is told to stop.
@@ -127,8 +172,10 @@ impl MailboxReader {
     /// Reads until `stop` says so; connects again, with longer and longer waits, when the connection ends.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         let mut pause = 1;
+        self.intake.relay().metrics().set_mailbox(false);
         loop {
             let ended = self.converse(stop.clone(), &mut pause).await;
+            self.intake.relay().metrics().set_mailbox(false);
             if *stop.borrow() {
                 return;
             }
@@ -153,7 +200,7 @@ impl MailboxReader {
         mut stop: watch::Receiver<bool>,
         pause: &mut u64,
     ) -> Result<(), MailboxError> {
-        let mut session = within(self.connect()).await?;
+        let mut session = within(connect(&self.account)).await?;
         let capabilities = in_time(session.capabilities()).await?;
         let (has_idle, has_move) = (capabilities.has_str("IDLE"), capabilities.has_str("MOVE"));
         let mailbox = in_time(session.select(&self.account.folder)).await?;
@@ -165,6 +212,7 @@ impl MailboxReader {
         let mut state = self.begin(&mut session, validity, mailbox.uid_next).await?;
         // The mailbox can be read: the next connection is tried at once.
         *pause = 1;
+        self.intake.relay().metrics().set_mailbox(true);
         tracing::info!(
             host = self.account.host,
             folder = self.account.folder,
@@ -212,75 +260,6 @@ impl MailboxReader {
             }
             session = in_time(idle.done()).await?;
         }
-    }
-
-    async fn connect(&self) -> Result<ImapSession, MailboxError> {
-        let account = &self.account;
-        let stream = TcpStream::connect((account.host.as_str(), account.port())).await?;
-        let _ = stream.set_nodelay(true);
-        let stream: Box<dyn MailStream> = match account.tls() {
-            MailTls::None => Box::new(stream),
-            MailTls::Tls => Box::new(self.encrypt(stream).await?),
-            MailTls::Starttls => {
-                let mut client = Client::new(stream);
-                greeting(&mut client).await?;
-                client.run_command_and_check_ok("STARTTLS", None).await?;
-                Box::new(self.encrypt(client.into_inner()).await?)
-            }
-        };
-        let mut client = Client::new(stream);
-        if account.tls() != MailTls::Starttls {
-            greeting(&mut client).await?;
-        }
-        let password = open_regular(&account.password_file)
-            .and_then(|file| read_bounded(&file, MAX_FILE_BYTES))
-            .map_err(|fault| {
-                MailboxError::Other(format!("{}: {fault}", account.password_file.display()))
-            })?;
-        let password = String::from_utf8_lossy(&password);
-        let session = client
-            .login(&account.user, password.trim_end_matches(['\r', '\n']))
-            .await;
-        session.map_err(|(fault, _)| {
-            MailboxError::Other(format!(
-                "the server does not let `{}` in: {fault}",
-                account.user
-            ))
-        })
-    }
-
-    async fn encrypt(
-        &self,
-        stream: TcpStream,
-    ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, MailboxError> {
-        let other = |what: String| MailboxError::Other(what);
-        let mut roots = rustls::RootCertStore::empty();
-        match &self.account.ca_file {
-            Some(path) => {
-                let text =
-                    open_regular(path).and_then(|file| read_bounded(&file, MAX_FILE_BYTES))?;
-                for certificate in CertificateDer::pem_slice_iter(&text) {
-                    let certificate =
-                        certificate.map_err(|e| other(format!("{}: {e}", path.display())))?;
-                    let added = roots.add(certificate);
-                    added.map_err(|e| other(format!("{}: {e}", path.display())))?;
-                }
-            }
-            None => {
-                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            }
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|e| other(e.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let name =
-            ServerName::try_from(self.account.host.clone()).map_err(|e| other(e.to_string()))?;
-        Ok(TlsConnector::from(Arc::new(config))
-            .connect(name, stream)
-            .await?)
     }
 
     /// The state of this mailbox. In one that was not read before, or whose UIDs were given out anew, the unread mails are new: the
@@ -343,6 +322,10 @@ impl MailboxReader {
         has_move: bool,
         stop: &watch::Receiver<bool>,
     ) -> Result<(), MailboxError> {
+        let origin = MailPeer {
+            way: "imap",
+            ..MailPeer::default()
+        };
         for uid in state.open.clone() {
             if *stop.borrow() {
                 return Ok(());
@@ -350,14 +333,16 @@ impl MailboxReader {
             let outcome = match fetch(session, uid, "(UID RFC822.SIZE)").await? {
                 None => None,
                 Some(head) if u64::from(head.size.unwrap_or(0)) > MAIL_BYTES as u64 => {
-                    Some(MailOutcome::Dropped(too_large()))
+                    match fetch(session, uid, "(UID BODY.PEEK[HEADER])").await? {
+                        Some(mail) => {
+                            let head: Arc<[u8]> = mail.header().unwrap_or_default().into();
+                            Some(self.intake.reject_too_large(head, &origin).await)
+                        }
+                        None => None,
+                    }
                 }
                 Some(_) => match fetch(session, uid, "(UID BODY.PEEK[])").await? {
                     Some(mail) => {
-                        let origin = MailPeer {
-                            way: "imap",
-                            ..MailPeer::default()
-                        };
                         let bytes: Arc<[u8]> = mail.body().unwrap_or_default().into();
                         Some(self.intake.receive(bytes, &origin).await)
                     }
@@ -397,6 +382,92 @@ impl MailboxReader {
         // It is gone when the owner of the mailbox tidies up: expunging here would remove what others marked.
         within(set_flags(session, &uid, flags("\\Deleted"))).await
     }
+}
+
+/// The words of the server in an error, without what the library writes around them.
+fn words_of(fault: &async_imap::error::Error) -> String {
+    use async_imap::error::Error;
+    let (Error::No(text) | Error::Bad(text)) = fault else {
+        return fault.to_string();
+    };
+    let said = text.split_once("Some(\"").map(|(_, rest)| rest);
+    let said = said.and_then(|rest| rest.rsplit_once("\")"));
+    said.map_or_else(|| text.clone(), |(words, _)| words.replace('\\', ""))
+}
+
+async fn connect(account: &ImapAccount) -> Result<ImapSession, MailboxError> {
+    let step = |step, fault: &dyn std::fmt::Display| MailboxError::Step(step, fault.to_string());
+    let stream = TcpStream::connect((account.host.as_str(), account.port())).await;
+    let stream = stream.map_err(|fault| step(MailboxStep::Connect, &fault))?;
+    let _ = stream.set_nodelay(true);
+    let greet = |fault: MailboxError| step(MailboxStep::Connect, &fault);
+    let stream: Box<dyn MailStream> = match account.tls() {
+        MailTls::None => Box::new(stream),
+        MailTls::Tls => Box::new(encrypt(account, stream).await?),
+        MailTls::Starttls => {
+            let mut client = Client::new(stream);
+            greeting(&mut client).await.map_err(greet)?;
+            let asked = client.run_command_and_check_ok("STARTTLS", None).await;
+            asked.map_err(|fault| step(MailboxStep::Encrypt, &fault))?;
+            Box::new(encrypt(account, client.into_inner()).await?)
+        }
+    };
+    let mut client = Client::new(stream);
+    if account.tls() != MailTls::Starttls {
+        greeting(&mut client).await.map_err(greet)?;
+    }
+    let password = open_regular(&account.password_file)
+        .and_then(|file| read_bounded(&file, MAX_FILE_BYTES))
+        .map_err(|fault| {
+            let shown = account.password_file.display();
+            step(MailboxStep::Files, &format_args!("{shown}: {fault}"))
+        })?;
+    let password = String::from_utf8_lossy(&password);
+    let session = client
+        .login(&account.user, password.trim_end_matches(['\r', '\n']))
+        .await;
+    session.map_err(|(fault, _)| {
+        let user = &account.user;
+        step(
+            MailboxStep::LogIn,
+            &format_args!("the server does not let `{user}` in: {}", words_of(&fault)),
+        )
+    })
+}
+
+async fn encrypt(
+    account: &ImapAccount,
+    stream: TcpStream,
+) -> Result<tokio_rustls::client::TlsStream<TcpStream>, MailboxError> {
+    let other = |what: String| MailboxError::Step(MailboxStep::Encrypt, what);
+    let mut roots = rustls::RootCertStore::empty();
+    match &account.ca_file {
+        Some(path) => {
+            let unreadable = |fault: String| {
+                MailboxError::Step(MailboxStep::Files, format!("{}: {fault}", path.display()))
+            };
+            let text = open_regular(path).and_then(|file| read_bounded(&file, MAX_FILE_BYTES));
+            let text = text.map_err(|fault| unreadable(fault.to_string()))?;
+            for certificate in CertificateDer::pem_slice_iter(&text) {
+                let certificate = certificate.map_err(|fault| unreadable(fault.to_string()))?;
+                let added = roots.add(certificate);
+                added.map_err(|fault| unreadable(fault.to_string()))?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| other(e.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from(account.host.clone()).map_err(|e| other(e.to_string()))?;
+    let connector = TlsConnector::from(Arc::new(config));
+    let stream = connector.connect(name, stream).await;
+    stream.map_err(|fault| other(fault.to_string()))
 }
 
 async fn set_flags(

@@ -3,6 +3,7 @@
 //! When [`MailIntake::receive`] says that a mail is accepted, its messages are on disk.
 
 use crate::authenticate::{MailPeer, SenderAuthenticator};
+use crosstalk_email::limit::MAIL_BYTES;
 use crosstalk_email::{
     AskedQuestion, GatewayAddress, MailDecision, MailFacts, MailId, MailKind, MailMessage,
     MailReading, MailSpeaker, TokenError, TokenEvidence, TokenScope, check_token, decide,
@@ -11,14 +12,14 @@ use crosstalk_email::{
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::reply::Rejection;
-use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::dns::DnsAnswer;
-use crosstalk_protocol::relay::report::undeliverable;
-use crosstalk_protocol::relay::{Handler, Pattern, Peer, Role, is_human};
+use crosstalk_protocol::relay::report::{rejected_answer, undeliverable};
+use crosstalk_protocol::relay::{Handler, Pattern, Peer};
 use crosstalk_protocol::store::{Record, StoreError, is_same_party};
 use crosstalk_protocol::{VerdictWord, VerifyContext, domain_to_ask};
 use crosstalk_relay::config::{Config, Email};
 use crosstalk_relay::core::{Received, Relay};
+use crosstalk_relay::metrics::IncomingOutcome;
 use crosstalk_relay::rate::RateLimiter;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -125,8 +126,56 @@ impl MailIntake {
             Ok(outcome) => outcome,
             Err(error) => MailOutcome::Later(format!("the relay can't be written now: {error}")),
         };
-        log(&outcome, origin);
+        self.note(&outcome, origin);
         outcome
+    }
+
+    /// Rejects a mail of a mailbox of which only the head was read, because the rest is too large.
+    pub async fn reject_too_large(&self, head: Arc<[u8]>, origin: &MailPeer) -> MailOutcome {
+        let config = self.relay.config();
+        let refusal = Rejection::new(
+            ErrorCode::TooLarge,
+            format!("Your mail was not read: it has more than {MAIL_BYTES} bytes."),
+            "send less text, or smaller files.",
+        );
+        if let Some(email) = &config.email
+            && let Ok(reading) = self.read(&head, None, false).await
+            && let Ok(Some(question)) = self.question(&reading, origin, &config, email).await
+        {
+            self.tell(&question, &reading, &refusal).await;
+        }
+        let outcome = MailOutcome::Rejected(refusal);
+        self.note(&outcome, origin);
+        outcome
+    }
+
+    /// Tells the person who was asked that the answer was rejected (MAI-067). Nobody told the sender of a mail in a mailbox. Others
+    /// are not told: their address may be forged.
+    async fn tell(&self, question: &FoundQuestion, reading: &MailReading, refusal: &Rejection) {
+        let from = reading.from.as_ref();
+        let is_asked = from.is_some_and(|from| is_same_mailbox(&from.address, &question.mailbox));
+        let is_person = !matches!(reading.kind, MailKind::Auto | MailKind::Bounce);
+        let is_proven = question.token == TokenEvidence::Valid && is_asked && is_person;
+        let Some(id) = reading.message_id.as_deref().filter(|_| is_proven) else {
+            return;
+        };
+        let (record, recipient) = (&question.record, &question.recipient);
+        if let Some(text) = rejected_answer(record, recipient, id, refusal) {
+            let said = self.relay.say(&text).await;
+            tracing::debug!(?said, "told a person that the answer was rejected");
+        }
+    }
+
+    /// Counts and logs what became of a mail.
+    fn note(&self, outcome: &MailOutcome, origin: &MailPeer) {
+        let counted = match outcome {
+            MailOutcome::Accepted(_) => IncomingOutcome::Accepted,
+            MailOutcome::Dropped(_) => IncomingOutcome::Dropped,
+            MailOutcome::Later(_) => IncomingOutcome::Later,
+            MailOutcome::Rejected(_) => IncomingOutcome::Rejected,
+        };
+        self.relay.metrics().count_incoming(origin.way, counted);
+        log(outcome, origin);
     }
 
     async fn try_receive(
@@ -166,7 +215,7 @@ impl MailIntake {
             is_own: is_own(&reading, email),
             digest: Digest::of(mail),
         };
-        Ok(match decide(&reading, &facts) {
+        let outcome = match decide(&reading, &facts) {
             MailDecision::Drop(why) => MailOutcome::Dropped(why),
             MailDecision::Later(why) => MailOutcome::Later(why),
             MailDecision::Reject(refusal) => MailOutcome::Rejected(refusal),
@@ -175,7 +224,14 @@ impl MailIntake {
                 None => MailOutcome::Dropped("it reports about no message".to_owned()),
             },
             MailDecision::Accept(messages) => self.accept(messages, &reading).await,
-        })
+        };
+        // On the other ways, the sending server tells.
+        if let (MailOutcome::Rejected(refusal), "imap", Some(question)) =
+            (&outcome, origin.way, &question)
+        {
+            self.tell(question, &reading, refusal).await;
+        }
+        Ok(outcome)
     }
 
     /// Reads a mail on a thread that may work.
@@ -338,7 +394,7 @@ impl MailIntake {
                     () => TokenEvidence::None,
                 };
                 let found = FoundQuestion {
-                    speaker: self.speaker(&record, &way.to),
+                    speaker: self.relay.name_of_recipient(&record, &way.to),
                     record: record.clone(),
                     recipient: way.to,
                     mailbox,
@@ -353,19 +409,6 @@ impl MailIntake {
             }
         }
         Ok(best)
-    }
-
-    /// The name under which a recipient answers: as the message addresses it, or, if it was sent to several, as it names the one.
-    fn speaker(&self, record: &Record, recipient: &str) -> String {
-        let rules = self.relay.rules();
-        let is_it = |name: &str| is_same_party(rules.routes.named(name), recipient);
-        if is_it(&record.receiver) {
-            return record.receiver.clone();
-        }
-        let document = Document::parse(&record.text, Reading::Strict);
-        let targets = document.envelope().routing().target_list();
-        let named = targets.into_iter().find(|target| is_it(target));
-        named.map_or_else(|| recipient.to_owned(), |name| name.to_string())
     }
 
     /// Tells the sender of a message that a mail server could not deliver it. It is said once, however often it is reported.
@@ -508,21 +551,16 @@ fn is_routed(reading: &MailReading, config: &Config) -> bool {
 
 /// The caller that a message is handed in by.
 fn peer_of(speaker: &MailSpeaker, from: &str) -> Peer {
-    let named = |names: &[String], role| Peer {
-        // No name of a token has a colon in it.
-        name: format!("mail:{from}"),
-        role,
-        addresses: names.iter().map(|name| Pattern::exact(name)).collect(),
-        ..Peer::stranger()
-    };
+    // No name of a token has a colon in it.
+    let name = format!("mail:{from}");
     match speaker {
         MailSpeaker::Signature => Peer::stranger(),
-        MailSpeaker::From(names) => named(names, Role::Agent),
-        // It answers as the person who was asked, and does not count as that person anywhere else.
-        MailSpeaker::Asked(names) => match names.iter().any(|name| is_human(name)) {
-            true => named(names, Role::Signer),
-            false => named(names, Role::Agent),
+        MailSpeaker::From(names) => Peer {
+            name,
+            addresses: names.iter().map(|name| Pattern::exact(name)).collect(),
+            ..Peer::stranger()
         },
+        MailSpeaker::Asked(names) => Peer::answering(name, names),
     }
 }
 

@@ -8,11 +8,11 @@ use crosstalk_email::limit::MAIL_BYTES;
 use crosstalk_relay::rate::network;
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -35,6 +35,38 @@ const ANSWER_SECONDS: u64 = 60;
 const TLS_SECONDS: u64 = 30;
 /// How many bytes are read at once.
 const READ_BYTES: usize = 64 * 1024;
+
+/// A stream of a mail client or a mail server.
+pub(crate) trait MailStream:
+    AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug
+{
+}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug> MailStream for S {}
+
+/// Where connections come from.
+pub enum MailListener {
+    /// The network.
+    Network(TcpListener),
+    /// This machine, through a socket in a folder.
+    Socket(UnixListener),
+}
+
+impl MailListener {
+    /// The next connection. One through a socket of this machine counts as one of this machine.
+    async fn accept(&self) -> io::Result<(Box<dyn MailStream>, SocketAddr)> {
+        match self {
+            Self::Network(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                let _ = stream.set_nodelay(true);
+                Ok((Box::new(stream), peer))
+            }
+            Self::Socket(listener) => {
+                let (stream, _) = listener.accept().await?;
+                Ok((Box::new(stream), (Ipv4Addr::LOCALHOST, 0).into()))
+            }
+        }
+    }
+}
 
 /// A server for mail.
 pub struct MailServer {
@@ -85,7 +117,7 @@ impl MailServer {
     }
 
     /// Serves until `stop` says so. Mails that are being taken in are finished first.
-    pub async fn serve(self: Arc<Self>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
+    pub async fn serve(self: Arc<Self>, listener: MailListener, mut stop: watch::Receiver<bool>) {
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -136,11 +168,10 @@ impl MailServer {
 
     async fn converse(
         &self,
-        stream: TcpStream,
+        stream: Box<dyn MailStream>,
         peer: SocketAddr,
         stop: watch::Receiver<bool>,
     ) -> io::Result<()> {
-        let _ = stream.set_nodelay(true);
         let mut session = MailSession::new(self.dialect, &self.host, self.tls.is_some());
         let greeting = session.greeting();
         let mut plain = MailConnection::new(stream, stop.clone());
@@ -261,7 +292,7 @@ impl MailServer {
 }
 
 /// Says that there is no room.
-async fn turn_away(mut stream: TcpStream) {
+async fn turn_away(mut stream: Box<dyn MailStream>) {
     let text = line(421, "4.7.0 too many connections; try again later");
     let limit = Duration::from_secs(ANSWER_SECONDS);
     let _ = tokio::time::timeout(limit, stream.write_all(text.as_bytes())).await;

@@ -4,12 +4,16 @@ mod check;
 mod email;
 mod hold;
 mod reload;
+mod sms;
 
 pub use check::ConfigError;
 pub(crate) use check::is_extension_origin;
-pub use email::{Email, ImapAccount, LmtpListener, MailTls, SmarthostAccount, SmtpListener};
+pub use email::{
+    Email, ImapAccount, LmtpAddress, LmtpListener, MailTls, SmarthostAccount, SmtpListener,
+};
 pub use hold::HoldEntry;
 pub use reload::Reload;
+pub use sms::Sms;
 
 use crosstalk_protocol::consent::Jurisdiction;
 use crosstalk_protocol::relay::{Backoff, Handler, Pattern};
@@ -55,6 +59,8 @@ pub struct Config {
     pub federation: Federation,
     /// Mail in and out; without it, the relay has no bridge to mail.
     pub email: Option<Email>,
+    /// Text messages out and in; without it, the relay has no bridge to the telephone network.
+    pub sms: Option<Sms>,
     /// Simple names and the addresses that they stand for.
     pub names: BTreeMap<String, String>,
     /// The table of routes; the first that fits counts.
@@ -239,7 +245,8 @@ impl Config {
         });
         let watches = self.watches.iter_mut().map(|watch| &mut watch.folder);
         let email = self.email.iter_mut().flat_map(Email::paths_mut);
-        tls.chain(routes).chain(watches).chain(email)
+        let sms = self.sms.iter_mut().flat_map(Sms::paths_mut);
+        tls.chain(routes).chain(watches).chain(email).chain(sms)
     }
 }
 
@@ -291,7 +298,7 @@ pub struct Federation {
 pub struct RouteEntry {
     /// Which addresses: one, or the beginning of some and `*`.
     pub to: String,
-    /// How: inbox, copy_paste, http, file, exec, relay, email.
+    /// How: inbox, copy_paste, http, file, exec, relay, email, sms.
     pub by: String,
     /// http: where to post; relay: the relay, instead of the one that DNS names.
     pub url: Option<String>,
@@ -318,6 +325,8 @@ pub struct RouteEntry {
     pub input: ExecInput,
     /// email: the mail address, if the addresses of the route are none.
     pub mail: Option<String>,
+    /// sms: the phone number, if the addresses of the route are none.
+    pub phone: Option<String>,
     /// email: whether a readable text stands above the envelope.
     #[serde(default)]
     pub cover: bool,
@@ -379,6 +388,7 @@ impl Default for Config {
             consent: Consent::default(),
             federation: Federation::default(),
             email: None,
+            sms: None,
             names: BTreeMap::new(),
             routes: Vec::new(),
             holds: Vec::new(),

@@ -25,13 +25,13 @@ use crate::metrics::Metrics;
 use crate::port::{Keyring, Resolver};
 use crosstalk_email::ReplyKey;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_envelope::{PrivateKey, Timestamp};
+use crosstalk_envelope::{Document, PrivateKey, Reading, Timestamp};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::relay::port::{
     IndexProgress, RelayStore, StoreContext, StoreFuture, StoreStop,
 };
 use crosstalk_protocol::relay::{Delivery, HopKey, RelayRules, add_logged_hop};
-use crosstalk_protocol::store::{Record, StoreError, StoreFault};
+use crosstalk_protocol::store::{Record, StoreError, StoreFault, is_same_party};
 use inbox::ReadInboxes;
 use rejection::RejectionLog;
 use signal::Signals;
@@ -247,9 +247,23 @@ impl Relay {
         self.shared.resolver.as_ref()
     }
 
-    /// The key of the reply tokens in mails; none where the relay has no bridge to mail.
+    /// The key of the reply tokens in mails and of the codes in text messages; none where the relay has no such bridge.
     pub fn reply_key(&self) -> Option<&ReplyKey> {
         self.shared.reply_key.as_ref()
+    }
+
+    /// The name under which a recipient of a message answers it: as the message addresses it, or, if it was sent to several, as it
+    /// names the one.
+    pub fn name_of_recipient(&self, record: &Record, recipient: &str) -> String {
+        let rules = self.rules();
+        let is_it = |name: &str| is_same_party(rules.routes.named(name), recipient);
+        if is_it(&record.receiver) {
+            return record.receiver.clone();
+        }
+        let document = Document::parse(&record.text, Reading::Strict);
+        let targets = document.envelope().routing().target_list();
+        let named = targets.into_iter().find(|target| is_it(target));
+        named.map_or_else(|| recipient.to_owned(), |name| name.to_string())
     }
 
     /// A command for the operator of this relay, for hints in the log.

@@ -19,6 +19,7 @@ mod missing;
 mod relay;
 mod reply;
 mod run;
+pub(crate) mod sms;
 mod watch;
 
 pub use email::{MailFault, MailStep, SmtpConnection};

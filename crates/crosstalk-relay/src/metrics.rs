@@ -5,10 +5,54 @@
 use crosstalk_api::ENDPOINTS;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::ErrorCode;
-use crosstalk_protocol::relay::StoreGauges;
+use crosstalk_protocol::relay::{Handler, StoreGauges};
 use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
+
+/// The ways of mail and text messages into the relay.
+const INCOMING_WAYS: [&str; 4] = ["lmtp", "smtp", "imap", "sms"];
+
+/// What became of a mail or a text message that came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncomingOutcome {
+    /// Its messages are on disk.
+    Accepted,
+    /// Nothing was done, and nobody was told.
+    Dropped,
+    /// It has to come again.
+    Later,
+    /// It was rejected.
+    Rejected,
+}
+
+impl IncomingOutcome {
+    const ALL: [(Self, &str); 4] = [
+        (Self::Accepted, "accepted"),
+        (Self::Dropped, "dropped"),
+        (Self::Later, "later"),
+        (Self::Rejected, "rejected"),
+    ];
+}
+
+/// What became of an attempt to deliver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeliveryOutcome {
+    /// It worked.
+    Delivered,
+    /// It is made again.
+    Retried,
+    /// The delivery became a dead letter.
+    Failed,
+}
+
+impl DeliveryOutcome {
+    const ALL: [(Self, &str); 3] = [
+        (Self::Delivered, "delivered"),
+        (Self::Retried, "retried"),
+        (Self::Failed, "failed"),
+    ];
+}
 
 /// Declares the metrics: for each counter its field, its name and its help.
 macro_rules! metrics {
@@ -23,6 +67,12 @@ macro_rules! metrics {
             pub backlog: AtomicU64,
             /// Messages that could not be indexed.
             pub quarantined: AtomicU64,
+            /// Mails and text messages that came in, by way and outcome.
+            incoming: [[AtomicU64; IncomingOutcome::ALL.len()]; INCOMING_WAYS.len()],
+            /// Attempts to deliver, by handler and outcome.
+            attempts: [[AtomicU64; DeliveryOutcome::ALL.len()]; Handler::ALL.len()],
+            /// Whether the mailbox is being read: 0 where none is configured, 1 if not, 2 if it is.
+            mailbox: AtomicU64,
             /// Requests, by the first digit of their status.
             pub requests: [AtomicU64; 5],
             /// Open connections.
@@ -66,6 +116,65 @@ impl Metrics {
         }
     }
 
+    /// Counts a mail or a text message that came in.
+    pub fn count_incoming(&self, way: &str, outcome: IncomingOutcome) {
+        let place = INCOMING_WAYS.iter().position(|known| *known == way);
+        let of = IncomingOutcome::ALL
+            .iter()
+            .position(|(known, _)| *known == outcome);
+        let counters = place.and_then(|place| self.incoming.get(place));
+        if let Some(counter) = counters.zip(of).and_then(|(all, of)| all.get(of)) {
+            Self::count(counter);
+        }
+    }
+
+    /// Counts an attempt to deliver.
+    pub(crate) fn count_attempt(&self, by: Handler, outcome: DeliveryOutcome) {
+        let place = Handler::ALL.iter().position(|known| *known == by);
+        let of = DeliveryOutcome::ALL
+            .iter()
+            .position(|(known, _)| *known == outcome);
+        let counters = place.and_then(|place| self.attempts.get(place));
+        if let Some(counter) = counters.zip(of).and_then(|(all, of)| all.get(of)) {
+            Self::count(counter);
+        }
+    }
+
+    /// Notes whether the mailbox of the relay is being read.
+    pub fn set_mailbox(&self, is_read: bool) {
+        self.mailbox
+            .store(1 + u64::from(is_read), Ordering::Relaxed);
+    }
+
+    fn write_mail(&self, out: &mut Exposition) {
+        let name = "incoming_total";
+        out.family(
+            name,
+            "counter",
+            "Mails and text messages that came in, by way and outcome",
+        );
+        for (way, counters) in INCOMING_WAYS.iter().zip(&self.incoming) {
+            for ((_, outcome), counter) in IncomingOutcome::ALL.iter().zip(counters) {
+                let labels = [("way", *way), ("outcome", *outcome)];
+                out.sample(name, &labels, counter.load(Ordering::Relaxed));
+            }
+        }
+        let name = "delivery_attempts_total";
+        out.family(name, "counter", "Attempts to deliver, by queue and outcome");
+        for (by, counters) in Handler::ALL.iter().zip(&self.attempts) {
+            for ((_, outcome), counter) in DeliveryOutcome::ALL.iter().zip(counters) {
+                if by.is_active() {
+                    let labels = [("queue", by.as_str()), ("outcome", *outcome)];
+                    out.sample(name, &labels, counter.load(Ordering::Relaxed));
+                }
+            }
+        }
+        if let Some(is_read) = self.mailbox.load(Ordering::Relaxed).checked_sub(1) {
+            let help = "1 if the mailbox of [email.imap] is being read, else 0";
+            out.gauge("mailbox_connected", help, is_read);
+        }
+    }
+
     /// Counts an answer.
     pub fn answer(&self, status: u16) {
         let place = usize::from(status / 100).saturating_sub(1);
@@ -84,6 +193,7 @@ impl Metrics {
         out.gauge("quarantined_messages", help, gauge(&self.quarantined));
         let connections = self.connections.load(Ordering::Relaxed);
         out.gauge("connections", "Open connections", connections);
+        self.write_mail(out);
         let name = "messages_rejected_total";
         out.family(name, "counter", "Messages rejected, by error code");
         for (code, counter) in ErrorCode::ALL.iter().zip(&self.rejected) {

@@ -34,6 +34,7 @@ mod receive;
 mod response;
 mod router;
 mod slow_client;
+mod sms;
 mod thread;
 mod tls;
 mod token;

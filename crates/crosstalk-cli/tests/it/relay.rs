@@ -10,12 +10,14 @@ mod client;
 mod consent;
 mod email;
 mod form;
+mod mail_loop;
 mod monitor;
 mod operate;
 mod outbox;
 mod poll;
 mod reload;
 mod restore;
+mod sms;
 mod waiting;
 mod witness;
 

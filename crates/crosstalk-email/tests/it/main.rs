@@ -14,6 +14,7 @@ mod decision;
 mod hostile;
 mod ids;
 mod signed;
+mod text_message;
 mod written;
 
 use crosstalk_email::{MailReading, read_mail};

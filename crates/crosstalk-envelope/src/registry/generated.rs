@@ -375,6 +375,7 @@ pub static NAMESPACES: &[Namespace] = &[
                     "inbox",
                     "exec",
                     "relay",
+                    "sms",
                 ],
                 hop: false,
             },
@@ -1815,7 +1816,7 @@ pub mod rule {
     /// All of them, in the order of the registry.
     pub static ALL: &[Rule] = &TABLE;
 
-    static TABLE: [Rule; 387] = [
+    static TABLE: [Rule; 395] = [
         Rule { id: "ENV-001", code: Some(ErrorCode::Format), title: "An envelope is UTF-8; a reader drops one leading byte order mark", help: "save the text as UTF-8", drops: false },
         Rule { id: "ENV-002", code: None, title: "A reader splits at LF or CRLF, normalizes each line to NFC and removes spaces and tabs at its end", help: "", drops: false },
         Rule { id: "ENV-003", code: Some(ErrorCode::Format), title: "An envelope has no control characters except TAB, LF and CRLF, no DEL, no U+2028, no U+2029", help: "remove the character; a line ends with LF or CRLF", drops: false },
@@ -2192,6 +2193,7 @@ pub mod rule {
         Rule { id: "MAI-064", code: None, title: "A gateway checks SPF, DKIM and DMARC, or takes the results of a server that the operator named", help: "", drops: false },
         Rule { id: "MAI-065", code: None, title: "A gateway adds meta: email and changes nothing else", help: "", drops: false },
         Rule { id: "MAI-066", code: None, title: "A bounce with a reply token becomes an ERROR to the sender of the message", help: "", drops: false },
+        Rule { id: "MAI-067", code: None, title: "A person whose answer in a mailbox is rejected gets an ERROR by mail, and nobody else", help: "", drops: false },
         Rule { id: "MAI-070", code: None, title: "A gateway answers 250 when the messages of a mail are durable", help: "", drops: false },
         Rule { id: "MAI-071", code: None, title: "A gateway accepts its own addresses alone", help: "", drops: false },
         Rule { id: "MAI-072", code: None, title: "A gateway forgets what came before TLS", help: "", drops: false },
@@ -2203,6 +2205,13 @@ pub mod rule {
         Rule { id: "MAI-083", code: None, title: "Each line of a mail is ASCII, and no text begins a header field", help: "", drops: false },
         Rule { id: "MAI-084", code: None, title: "A mail that is sent again has the same bytes; one that the relay itself wrote says so", help: "", drops: false },
         Rule { id: "MAI-085", code: None, title: "The mail for a REVOKE says what it means", help: "", drops: false },
+        Rule { id: "TXT-001", code: None, title: "A text message has the beginning of a message on few lines, and says what is missing", help: "", drops: false },
+        Rule { id: "TXT-002", code: None, title: "A text that asks has a code, which names the question and proves who got it", help: "", drops: false },
+        Rule { id: "TXT-003", code: None, title: "A text that is sent again has the same words and the same key", help: "", drops: false },
+        Rule { id: "TXT-010", code: None, title: "A callback counts if its signature and its time do", help: "", drops: false },
+        Rule { id: "TXT-011", code: None, title: "An answer counts with the code of the question, from the number that got it, in time", help: "", drops: false },
+        Rule { id: "TXT-012", code: None, title: "An answer becomes a RESPOND, once", help: "", drops: false },
+        Rule { id: "TXT-013", code: None, title: "A text that did not arrive becomes an ERROR, once", help: "", drops: false },
     ];
 
     /// ENV-001: An envelope is UTF-8; a reader drops one leading byte order mark.

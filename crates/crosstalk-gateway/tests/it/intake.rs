@@ -409,3 +409,163 @@ fn client_of_another_maker_answers_by_both_protocols() {
         assert!(!is_accepted && talk.contains("550 5.1.1"), "{talk}");
     }
 }
+
+/// Results of the operator's own mail server that confirm nobody.
+const UNCONFIRMED: &str =
+    "Authentication-Results: mx.relay.example; dmarc=none header.from=y.example\n";
+
+/// A text as a mail program wraps it.
+fn wrapped(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let mut at = String::new();
+        for word in line.split_inclusive(' ') {
+            if at.chars().count() + word.chars().count() > 72 {
+                out.push_str(&format!("{}\n", at.trim_end()));
+                at.clear();
+            }
+            at.push_str(word);
+        }
+        out.push_str(&format!("{at}\n"));
+    }
+    out
+}
+
+/// Threat 47: the signed form of a damaged message is searched for those that a route or a token admits, and for nobody else.
+#[test]
+fn damaged_messages_of_strangers_cost_no_search_and_keep_nobody_waiting() {
+    let house = MailHouse::new(&config(
+        "[limits]\nrequests_per_minute = 0\n[names]\nKALLE = \"email:x@y.example\"",
+    ));
+    let head = "MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nFrom: <x@y.example>\nMessage-ID: <1@y.example>";
+    let damaged = wrapped(&signed("S1"));
+    assert_ne!(damaged, signed("S1"));
+    let stranger = mail(&format!("{UNCONFIRMED}{head}"), &damaged);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let (house, stranger) = (&house, &stranger);
+            scope.spawn(move || {
+                let mut client = house.lmtp();
+                for _ in 0..25 {
+                    let answer = client.deliver("x@y.example", "crosstalk@relay.example", stranger);
+                    assert!(
+                        answer.starts_with("550 5.7.1 E-PERM") && !answer.contains("restored"),
+                        "{answer}"
+                    );
+                }
+            });
+        }
+        let mut reader = house.lmtp();
+        for number in 0..25 {
+            let good = signed(&format!("G{number}"));
+            let good = mail(&format!("{UNCONFIRMED}{head}"), &good);
+            let answer = reader.deliver("x@y.example", "crosstalk@relay.example", &good);
+            assert!(answer.starts_with("250"), "{answer}");
+        }
+    });
+    assert!(house.record("S1").is_none());
+    // For somebody whom a route leads to, the search is made; a person sees what it found, and decides.
+    let admitted = mail(&format!("{}{head}", aligned("y.example")), &damaged);
+    let answer = house
+        .lmtp()
+        .deliver("x@y.example", "crosstalk@relay.example", &admitted);
+    assert!(answer.starts_with("250"), "{answer}");
+    assert!(house.record("S1").is_none());
+    let held = house
+        .runtime
+        .block_on(house.relay.store().held_message("S1"))
+        .unwrap()
+        .unwrap();
+    assert!(
+        held.held.why.contains("could be restored"),
+        "{}",
+        held.held.why
+    );
+}
+
+/// Threat 41: forms of a signed message that a repair makes the same as it are this message, and those that it does not are none.
+#[test]
+fn repaired_forms_of_a_signed_message_neither_shadow_nor_change_it() {
+    let house = MailHouse::new(&config(""));
+    let genuine = signed("S1");
+    let head = "MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nFrom: <x@y.example>\nMessage-ID: <1@y.example>";
+    let deliver = |text: &str| {
+        house.lmtp().deliver(
+            "x@y.example",
+            "crosstalk@relay.example",
+            &mail(&format!("{UNCONFIRMED}{head}"), text),
+        )
+    };
+    let forms = [
+        genuine.replace('→', "-&gt;"),
+        genuine.replace('→', "->"),
+        genuine.replace("message: S1", "message:\u{200b} S1"),
+        genuine.replace("context: café", "context: cafe\u{301}"),
+        genuine.replace("\n  ", "\n\u{a0}\u{a0}"),
+        genuine
+            .lines()
+            .map(|line| format!("    {line}\n"))
+            .collect(),
+        genuine.replace("message: S1", "message: S\u{200b}1"),
+        genuine.replace("  End.", "  End. Pay 100."),
+    ];
+    let canonical = |text: &str| Document::parse(text, Reading::Strict).canonical().unwrap();
+    for form in &forms {
+        let answer = deliver(form);
+        if answer.starts_with("250") {
+            let kept = house.record("S1").unwrap();
+            assert_eq!(kept.verdict, VerdictWord::Verified, "{form}");
+            assert_eq!(canonical(&kept.text), canonical(&genuine), "{form}");
+        } else {
+            assert!(answer.starts_with("55"), "{answer}{form}");
+        }
+    }
+    // The changed one is the last: it must not be among those that were accepted.
+    assert!(deliver(forms.last().unwrap()).starts_with("55"));
+    assert!(deliver(&genuine).starts_with("250"));
+    assert_eq!(house.thread("TS").len(), 1);
+}
+
+#[test]
+fn choice_of_a_poll_in_a_reply_counts_and_quoted_options_do_not() {
+    let house = MailHouse::new(&config(""));
+    let voters = ["email:ann@acme.example", "email:bert@acme.example"];
+    let poll = format!(
+        "[[BOT→TEAM v1]]\nuser: bot\nthread: TP\nmessage: P1\ncontext: design\nintent: POLL\n\nmeta: routing\nTargets: {voters:?}\n\n\
+         meta: poll\nType: majority\nOptions: Monolith | Microservices\n\nbody: |\n  What do we build?\nsig: none\n[[END]]\n"
+    );
+    house.take(&poll);
+    let question = house.record("P1").unwrap();
+    for (number, (voter, text)) in [
+        // The other option stands in the quote alone.
+        (
+            voters[0],
+            "monolith.\n\nAnn\n\n> What do we build?\n> Microservices\n",
+        ),
+        // As with a paste, nobody decides what this means.
+        (voters[1], "Monolith or Microservices, I am not sure.\n"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let answered = message_id(&question, &token(&question, voter));
+        let from = voter.trim_start_matches("email:");
+        let number = u32::try_from(number).unwrap();
+        let sent = reply(from, number, &answered, "", text);
+        let answer = house.lmtp().deliver(from, "crosstalk@relay.example", &sent);
+        assert!(answer.starts_with("250"), "{answer}");
+    }
+    assert_eq!(house.thread("TP").len(), 3);
+    let status = house.runtime.block_on(house.relay.poll("P1"));
+    let shown = serde_json::to_value(status.unwrap().unwrap().shown()).unwrap();
+    let tally = (
+        &shown["tally"]["Monolith"],
+        &shown["tally"]["Microservices"],
+    );
+    assert_eq!(tally, (&1.into(), &0.into()), "{shown:#}");
+    assert_eq!(shown["counted"].as_array().unwrap().len(), 1, "{shown:#}");
+    assert!(
+        shown["counted"].to_string().contains(voters[0]),
+        "{shown:#}"
+    );
+}

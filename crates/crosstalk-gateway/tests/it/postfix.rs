@@ -2,10 +2,16 @@
 
 use crate::house::{MailHouse, config, token};
 use crosstalk_envelope::registry::Intent;
+use crosstalk_testing::folder::Folder;
 use crosstalk_testing::loopback::own_ip;
 use crosstalk_testing::postfix::Postfix;
 use crosstalk_testing::wait::wait_until;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+
+/// Queues that try again at once.
+const QUICK: &str = "queue_run_delay = 1s\nminimal_backoff_time = 1s\nmaximal_backoff_time = 2s\ntransport_retry_time = 1s\n\
+                     lmtp_destination_concurrency_failed_cohort_limit = 100";
 
 /// Sends a mail to the mail server.
 fn send(postfix: &Postfix, to: &str, field: &str, body: &str) {
@@ -40,9 +46,7 @@ fn mail_server_hands_answers_over_also_after_a_break() {
     let postfix = Postfix::start(
         &["ann"],
         &format!(
-            "relay_domains = relay.example\nrelay_transport = lmtp:inet:[{}]:{}\nqueue_run_delay = 1s\n\
-             minimal_backoff_time = 1s\nmaximal_backoff_time = 2s\ntransport_retry_time = 1s\n\
-             lmtp_destination_concurrency_failed_cohort_limit = 100",
+            "relay_domains = relay.example\nrelay_transport = lmtp:inet:[{}]:{}\n{QUICK}",
             lmtp.ip(),
             lmtp.port()
         ),
@@ -79,4 +83,37 @@ fn mail_server_hands_answers_over_also_after_a_break() {
     assert_eq!(answer.meaning, Some(Intent::Respond));
     assert!(answer.text.contains("body: |\n  NO\n"), "{}", answer.text);
     assert_eq!(house.thread(&first.thread).len(), 2);
+}
+
+#[test]
+fn mail_server_hands_mail_over_through_a_socket_in_a_folder() {
+    let folder = Folder::for_server("lmtp");
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).unwrap();
+    let socket = folder.path().join("lmtp");
+    let postfix = Postfix::start(
+        &["ann"],
+        &format!(
+            "relay_domains = relay.example\nrelay_transport = lmtp:unix:{}\n{QUICK}",
+            socket.display()
+        ),
+    );
+    // One that a killed relay left.
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    let listens = format!("[email.lmtp]\nlisten = \"{}\"", socket.display());
+    let config = config("").replace("[email.lmtp]\nlisten = \"127.0.0.1:0\"", &listens);
+    let house = MailHouse::new(&config);
+    let question = house.ask("Q1", "email:ann@people.test", "REQUEST");
+    let token = token(&question, "email:ann@people.test");
+    let to = format!("crosstalk+Q1.{token}@relay.example");
+    send(&postfix, &to, "In-Reply-To: <lost@people.test>", "YES\\n");
+    wait_until("the answer", || house.thread(&question.thread).len() == 2);
+    // A second relay does not take the place of one that runs, and a file that is no socket stays.
+    let second = crosstalk_relay::config::Config::parse(&config).unwrap();
+    assert!(crosstalk_gateway::gateway::MailListeners::bind(&second).is_err());
+    house.stop();
+    std::fs::remove_file(&socket).unwrap();
+    std::fs::write(&socket, "a file").unwrap();
+    assert!(crosstalk_gateway::gateway::MailListeners::bind(&second).is_err());
+    assert_eq!(std::fs::read_to_string(&socket).unwrap(), "a file");
 }

@@ -25,6 +25,8 @@ words! {
         Relay = "relay",
         /// It is sent as a mail.
         Email = "email",
+        /// It is sent as a text message.
+        Sms = "sms",
     }
 }
 

@@ -106,6 +106,20 @@ impl Peer {
         self.is_local && self.name == "relay"
     }
 
+    /// The recipient of a question, under these names of it, who answered it in a way without credentials: by mail or by text
+    /// message. It does not count as that person anywhere else. No name of a token has a colon in it, so `name` has one.
+    pub fn answering(name: String, names: &[String]) -> Self {
+        Self {
+            name,
+            role: match names.iter().any(|name| is_human(name)) {
+                true => Role::Signer,
+                false => Role::Agent,
+            },
+            addresses: names.iter().map(|name| Pattern::exact(name)).collect(),
+            ..Self::stranger()
+        }
+    }
+
     /// Nobody in particular: may send what proves itself by its signature, and nothing else.
     pub fn stranger() -> Self {
         Self {

@@ -150,6 +150,30 @@ pub fn declined(record: &Record, refusal: &Rejection) -> Option<String> {
     error(record, refusal, &seed)
 }
 
+/// That the answer of a recipient was rejected: an ERROR of the relay to the recipient, where nobody told it while it answered.
+/// `answer` is the id that the answer would have had, so that it is said once.
+pub fn rejected_answer(
+    question: &Record,
+    recipient: &str,
+    answer: &str,
+    refusal: &Rejection,
+) -> Option<String> {
+    let seed = format!("rejected answer\n{}\n{answer}\n", question.digest);
+    Builder::new(SYSTEM, recipient)
+        .user(SYSTEM_USER)
+        .thread(&question.thread)
+        .parent(&question.id)
+        .message(derived(question.at, &seed))
+        .context(question.context.as_deref().unwrap_or("answer"))
+        .intent(Intent::Error.as_str())
+        .meta("error", "Code", refusal.code.as_str())
+        .meta("error", "Reason", &refusal.reason)
+        .body(refusal.detail())
+        .visible()
+        .build()
+        .ok()
+}
+
 /// The ERROR in the name of the receiver.
 fn error(record: &Record, refusal: &Rejection, seed: &str) -> Option<String> {
     if takes_no_answer(record) {

@@ -85,6 +85,9 @@ impl Config {
         if let Some(email) = &self.email {
             email.check()?;
         }
+        if let Some(sms) = &self.sms {
+            sms.check()?;
+        }
         for route in &self.routes {
             self.check_route(route)?;
         }
@@ -142,7 +145,7 @@ impl Config {
                         "the [[route]] to `{to}` goes by `{}`, which this relay does not have",
                         route.by
                     ),
-                    "write inbox, copy_paste, http, file, exec, relay or email",
+                    "write inbox, copy_paste, http, file, exec, relay, email or sms",
                 ));
             }
             Some(Handler::Http) => route.url.is_none().then_some("url"),
@@ -150,6 +153,10 @@ impl Config {
             Some(Handler::Exec) => route.command.is_empty().then_some("command"),
             Some(Handler::Email) => {
                 self.check_mail_route(route)?;
+                None
+            }
+            Some(Handler::Sms) => {
+                self.check_text_route(route)?;
                 None
             }
             Some(Handler::Inbox | Handler::CopyPaste | Handler::Relay) => None,
@@ -213,6 +220,7 @@ impl Config {
             }
         }
         doubts.extend(self.email.iter().flat_map(super::Email::doubts));
+        doubts.extend(self.sms.iter().flat_map(super::Sms::doubts));
         for (number, route) in self.routes.iter().enumerate() {
             let covers = |earlier: &&super::RouteEntry| {
                 let is_wide = earlier.to.ends_with('*') || !route.to.ends_with('*');

@@ -77,7 +77,41 @@ pub struct SmarthostAccount {
 #[serde(deny_unknown_fields)]
 pub struct LmtpListener {
     /// Where to listen. LMTP has no authentication.
-    pub listen: SocketAddr,
+    pub listen: LmtpAddress,
+}
+
+/// Where another mail server finds the LMTP server: an address and a port, or the path of a socket.
+///
+/// ```
+/// use crosstalk_relay::config::{Config, LmtpAddress};
+/// let text = |listen: &str| format!("[email]\ndomain = \"a.example\"\n[email.lmtp]\nlisten = \"{listen}\"");
+/// let read = |listen: &str| Config::parse(&text(listen)).map(|c| c.email.unwrap().lmtp.unwrap().listen);
+/// assert_eq!(read("127.0.0.1:2424").unwrap(), LmtpAddress::Network("127.0.0.1:2424".parse().unwrap()));
+/// assert_eq!(read("/run/crosstalk/lmtp").unwrap(), LmtpAddress::Socket("/run/crosstalk/lmtp".into()));
+/// assert!(read("localhost").is_err());
+/// ```
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub enum LmtpAddress {
+    /// A socket of the network.
+    Network(SocketAddr),
+    /// A socket in a folder: who may enter the folder may hand mail over.
+    Socket(PathBuf),
+}
+
+impl TryFrom<String> for LmtpAddress {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text.starts_with('/') {
+            return Ok(Self::Socket(text.into()));
+        }
+        let address = text.parse().map(Self::Network);
+        address.map_err(|_| {
+            "write an address and a port, such as 127.0.0.1:2424, or the path of a socket that begins with `/`"
+                .to_owned()
+        })
+    }
 }
 
 /// Where mail comes from everywhere.
@@ -256,12 +290,13 @@ impl Email {
                 out.host
             ));
         }
-        if let Some(lmtp) = &self.lmtp
-            && !lmtp.listen.ip().is_loopback()
+        if let Some(LmtpListener {
+            listen: LmtpAddress::Network(address),
+        }) = &self.lmtp
+            && !address.ip().is_loopback()
         {
             doubts.push(format!(
-                "[email.lmtp] listens on {}, and LMTP has no authentication: everybody who reaches it can hand mail over",
-                lmtp.listen
+                "[email.lmtp] listens on {address}, and LMTP has no authentication: everybody who reaches it can hand mail over"
             ));
         }
         if self.out.is_some() && self.lmtp.is_none() && self.smtp.is_none() && self.imap.is_none() {

@@ -18,7 +18,7 @@ pub struct HoldEntry {
     pub from: Vec<String>,
     /// To one of these addresses.
     pub to: Vec<String>,
-    /// By one of these ways: inbox, copy_paste, http, file, exec, relay, email.
+    /// By one of these ways: inbox, copy_paste, http, file, exec, relay, email, sms.
     pub by: Vec<String>,
     /// With one of these words in `Scope` of `meta: privacy`.
     pub scopes: Vec<String>,
@@ -80,7 +80,7 @@ impl HoldEntry {
                 "by",
                 &self.by,
                 Handler::parse,
-                "inbox, copy_paste, http, file, exec, relay or email",
+                "inbox, copy_paste, http, file, exec, relay, email or sms",
             )?,
             scopes: self.scopes.clone(),
             attachments: self.attachments,

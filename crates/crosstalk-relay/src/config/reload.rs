@@ -44,6 +44,7 @@ impl Config {
             consent: _,
             federation: _,
             email: _,
+            sms: _,
             names: _,
             routes: _,
             holds: _,
@@ -76,6 +77,7 @@ impl Config {
         keep!("retry.pause_seconds", retry.pause_seconds);
         keep!("federation", federation);
         keep!("email", email);
+        keep!("sms", sms);
         keep!("watch", watches);
         if config.tls.is_some() != self.tls.is_some() {
             needs_restart.push("tls");

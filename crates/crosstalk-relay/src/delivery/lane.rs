@@ -75,6 +75,7 @@ pub(crate) fn name(config: &Config, to: &str, by: Handler) -> String {
             .as_ref()
             .and_then(|e| e.out.as_ref())
             .map(|out| out.host.clone()),
+        Handler::Sms => config.sms.as_ref().map(|sms| sms.url.clone()),
         Handler::Inbox | Handler::CopyPaste => None,
     };
     format!("{} {}", by.as_str(), place.unwrap_or_default())

@@ -2,8 +2,9 @@
 //! messages that need them wait and are tried again.
 
 use super::http::read_token;
-use crate::config::{Config, RouteEntry};
+use crate::config::{Config, RouteEntry, Sms};
 use crosstalk_api::outbound::Url;
+use crosstalk_email::check_webhook_secret;
 use crosstalk_protocol::relay::Handler;
 use rustix::fs::{Access, access};
 use std::ffi::OsString;
@@ -52,7 +53,26 @@ pub fn missing(config: &Config, work: &Path) -> Vec<Missing> {
             })
         })
     });
-    routes.chain(watches).chain(email).collect()
+    let sms = config.sms.iter().filter_map(|sms| {
+        let reason = missing_of_texts(sms).err()?;
+        Some(Missing {
+            what: "the provider of text messages",
+            name: sms.url.clone(),
+            reason,
+        })
+    });
+    routes.chain(watches).chain(email).chain(sms).collect()
+}
+
+fn missing_of_texts(sms: &Sms) -> Result<(), String> {
+    if let Some(path) = &sms.token_file {
+        read_token(path)?;
+    }
+    if let Some(path) = &sms.secret_file {
+        let secret = read_token(path)?;
+        check_webhook_secret(&secret).map_err(|fault| format!("{}: {fault}", path.display()))?;
+    }
+    Ok(())
 }
 
 fn missing_of(route: &RouteEntry, work: &Path) -> Result<(), String> {
@@ -68,8 +88,8 @@ fn missing_of(route: &RouteEntry, work: &Path) -> Result<(), String> {
                 .as_deref()
                 .map_or(Ok(()), |file| read_token(file).map(drop))
         }
-        // What [email.out] needs is looked for once, and not for each route.
-        Some(Handler::Email | Handler::Inbox | Handler::CopyPaste) | None => Ok(()),
+        // What [email.out] and [sms] need is looked for once, and not for each route.
+        Some(Handler::Email | Handler::Sms | Handler::Inbox | Handler::CopyPaste) | None => Ok(()),
     }
 }
 

@@ -3,11 +3,11 @@
 use super::lane::{self, Effect, HeldLease, Key, Lanes, Waiting};
 use super::{
     AttemptOutcome, Blame, DeliveryHandler, DeliveryJob, DeliverySetup, email, exec, file, http,
-    relay as federation, reply,
+    relay as federation, reply, sms,
 };
 use crate::config::RouteEntry;
 use crate::core::Relay;
-use crate::metrics::Metrics;
+use crate::metrics::{DeliveryOutcome, Metrics};
 use crate::rate::RateLimiter;
 use crosstalk_envelope::name::same_name;
 use crosstalk_envelope::{Document, ErrorCode, Reading, Timestamp};
@@ -66,6 +66,7 @@ struct Handlers {
     exec: exec::Exec,
     relay: federation::FederationHandler,
     email: email::MailHandler,
+    sms: sms::TextHandler,
 }
 
 impl Handlers {
@@ -76,6 +77,7 @@ impl Handlers {
             By::Exec => Some(&self.exec),
             By::Relay => Some(&self.relay),
             By::Email => Some(&self.email),
+            By::Sms => Some(&self.sms),
             By::Inbox | By::CopyPaste => None,
         }
     }
@@ -90,6 +92,7 @@ pub(super) async fn run(
     let handlers = Handlers {
         asking: RateLimiter::new(),
         http: http::Http::new(setup.outbound.clone()),
+        sms: sms::TextHandler::new(relay.clone(), setup.outbound.clone()),
         file: file::File,
         exec: exec::Exec::new(setup.work),
         relay: federation::FederationHandler::new(relay.clone(), setup.outbound),
@@ -425,6 +428,7 @@ async fn conclude(
     let (code, reason, public, after_wait, effect) = match outcome {
         AttemptOutcome::Delivered { .. } => {
             Metrics::count(&metrics.delivered);
+            metrics.count_attempt(job.by, DeliveryOutcome::Delivered);
             tracing::info!(%id, by = job.by.as_str(), "delivered");
             settle_retried(relay, job).await;
             settle(relay, &key, lease, Attempt::Delivered, None).await;
@@ -471,6 +475,7 @@ async fn conclude(
     };
     if let Some(wait) = after_wait {
         Metrics::count(&metrics.retried);
+        metrics.count_attempt(job.by, DeliveryOutcome::Retried);
         tracing::info!(%id, by = job.by.as_str(), reason, "to be tried again");
         let at = after(now, wait);
         // A person who replied asks for nothing, and is told only if it fails for good.
@@ -482,6 +487,7 @@ async fn conclude(
         return effect;
     }
     Metrics::count(&metrics.failed);
+    metrics.count_attempt(job.by, DeliveryOutcome::Failed);
     tracing::warn!(%id, by = job.by.as_str(), code = code.as_str(), reason, "became a dead letter");
     let public = public.as_deref().unwrap_or(public_reason(job.by, code));
     let why = (code, public, undelivered_help(job.by, code));

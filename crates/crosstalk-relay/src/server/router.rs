@@ -7,7 +7,7 @@ use super::credential::{self, Caller};
 use super::response::{HttpError, LoggedRejection, Response};
 use super::{
     Server, approval, audit, blob, consent, cors, courier, directory, inbox, mcp, media, message,
-    operation, poll, query, receive, thread, token,
+    operation, poll, query, receive, sms, thread, token,
 };
 use crate::core::Access;
 use crate::core::registry::Registered;
@@ -195,6 +195,7 @@ pub(super) fn router(server: Arc<Server>) -> Router {
         router = router.route(&path.replace("{}", "{segment}"), methods);
     }
     router = router.route(MCP, mcp_route());
+    router = router.route(sms::PATH, sms_route());
     let missing = || ready(HttpError::missing("such path"));
     router.fallback(missing).with_state(server)
 }
@@ -212,6 +213,17 @@ fn mcp_route() -> MethodRouter<Arc<Server>> {
         .or(MethodFilter::GET)
         .or(MethodFilter::DELETE);
     on(methods, guarded(mcp::handle))
+}
+
+/// The callbacks of the provider of text messages, which prove themselves by their signature (TXT-010). They have the form of the
+/// Standard Webhooks, which the table of endpoints does not describe.
+fn sms_route() -> MethodRouter<Arc<Server>> {
+    let guarded = Guarded {
+        requirement: Requirement::Named,
+        index: ENDPOINTS.len(),
+        handler: sms::callback,
+    };
+    on(MethodFilter::POST, guarded)
 }
 
 /// The handler of an endpoint.

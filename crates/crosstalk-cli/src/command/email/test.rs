@@ -13,7 +13,8 @@ use crosstalk_dns::{Dns, Options};
 use crosstalk_email::is_mail_address;
 use crosstalk_envelope::Explanation;
 use crosstalk_envelope::unicode::escape;
-use crosstalk_relay::config::{Email, MailTls, SmarthostAccount};
+use crosstalk_gateway::imap::{MailboxStep, try_mailbox};
+use crosstalk_relay::config::{Email, ImapAccount, MailTls, SmarthostAccount};
 use crosstalk_relay::delivery::{MailFault, MailStep, SmtpConnection};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,10 +22,11 @@ use std::path::PathBuf;
 /// Check the mail of a relay: DNS, TLS, credentials and the mail server
 ///
 /// Looks up MX, SPF, DMARC and DKIM of the domain, connects to the mail server of [email.out], logs in, and asks whether it accepts
-/// mail from the relay. No mail is sent. Each fault comes with what to do about it.
+/// mail from the relay. Logs in to the mailbox of [email.imap] and opens its folder. No mail is sent, read or changed. Each fault
+/// comes with what to do about it.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk email test\n  crosstalk email test --data /var/lib/crosstalk --selector s1\n  crosstalk email test --to ann@acme.example --json\n\nExit codes: 0 mail can be sent, 1 it can't, 12 the configuration can't be read."
+    after_help = "Examples:\n  crosstalk email test\n  crosstalk email test --data /var/lib/crosstalk --selector s1\n  crosstalk email test --to ann@acme.example --json\n\nExit codes: 0 mail can be sent and the mailbox be read, 1 they can't, 12 the configuration can't be read."
 )]
 pub(crate) struct TestMail {
     #[command(flatten)]
@@ -106,6 +108,9 @@ impl TestMail {
                     "add [email.out] with the `host` of your mail server",
                 );
                 checks.push(MailCheck::advice("mail server", Err(missing)));
+            }
+            if let Some(imap) = &email.imap {
+                checks.push(MailCheck::needed("mailbox", mailbox(imap).await));
             }
             checks
         });
@@ -269,6 +274,39 @@ impl TestMail {
         }
         checks
     }
+}
+
+/// The mailbox that the relay reads.
+async fn mailbox(account: &ImapAccount) -> Result<String, Explanation> {
+    let (host, port) = (&account.host, account.port());
+    let (step, reason) = match try_mailbox(account).await {
+        Ok(count) => {
+            return Ok(format!(
+                "{host}:{port} lets {} log in; mails in {}: {count}",
+                account.user, account.folder
+            ));
+        }
+        Err(fault) => fault,
+    };
+    let help = match step {
+        MailboxStep::Files => {
+            "write the file, and let the relay read it, or correct its name in [email.imap]"
+        }
+        MailboxStep::Connect => {
+            "check `host` and `port` of [email.imap], and whether a firewall is in between"
+        }
+        MailboxStep::Encrypt => {
+            "use the name in the certificate as `host` of [email.imap], set `ca_file` for an authority of your own, or try tls = \
+             \"starttls\" with port 143"
+        }
+        MailboxStep::LogIn => {
+            "check `user` and `password_file` of [email.imap]; some providers need a password for apps, and IMAP allowed in their settings"
+        }
+        MailboxStep::Folder => {
+            "correct `folder` or `done_folder` of [email.imap], or make the folder in a mail program"
+        }
+    };
+    Err(Explanation::new(format!("{host}:{port}: {reason}"), help))
 }
 
 /// The check of a step that went well, if there was something to check.

@@ -37,10 +37,10 @@ pub(crate) async fn start_core(
 ) -> Result<Relay, Failure> {
     let path = data.store();
     let resolver = resolver(&config)?;
-    let reply_key = match config.email {
-        Some(_) => Some(data.find_or_make_reply_key()?),
-        None => None,
-    };
+    let has_replies = config.email.is_some() || config.sms.is_some();
+    let reply_key = has_replies
+        .then(|| data.find_or_make_reply_key())
+        .transpose()?;
     let setup = Setup {
         key,
         reply_key,

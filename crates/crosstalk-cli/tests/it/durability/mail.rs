@@ -1,6 +1,8 @@
-//! SIGKILL while mail comes in by LMTP: a mail that was answered with 250 is on disk, and sending all again changes nothing.
+//! SIGKILL while mail comes in. By LMTP: a mail that was answered with 250 is on disk, and sending all again changes nothing. From a
+//! mailbox: each mail is taken, and once.
 
 use super::relay_on_disk;
+use crosstalk_testing::dovecot::Dovecot;
 use crosstalk_testing::folder::Folder;
 use crosstalk_testing::loopback::own_ip;
 use crosstalk_testing::tier;
@@ -126,6 +128,56 @@ fn accepted_mails_survive_kills_and_come_once() {
         assert_eq!(kept.len(), all.len(), "nothing is there twice");
         assert_eq!(kept.into_iter().collect::<BTreeSet<_>>(), all);
     }
+}
+
+#[test]
+fn mailbox_is_read_once_though_relay_and_mail_server_end() {
+    let data = Folder::within(Path::new(env!("CARGO_TARGET_TMPDIR")), "mailbox");
+    let mut dovecot = Dovecot::start(&["relay"]);
+    let imap = dovecot.imaps();
+    let config = format!(
+        "[limits]\nrequests_per_minute = 0\n[email]\ndomain = \"relay.test\"\ntrust_results = \"mx.test\"\n[email.imap]\nhost = \
+         \"{}\"\nport = {}\nca_file = \"{}\"\nuser = \"relay\"\npassword_file = \"{}\"\n",
+        imap.ip(),
+        imap.port(),
+        dovecot.authority().display(),
+        dovecot.password_file().display()
+    );
+    let mut relay = relay_on_disk().data(data.path()).config(config).start();
+    let store = data.path().join("relay.db");
+    let mut all = BTreeSet::new();
+    for cycle in 0..tier::size(4, 40) {
+        for number in 0..MAILS {
+            let name = format!("I{cycle}-{number}");
+            dovecot.deliver("relay", mail(&name, number).as_bytes());
+            all.insert(name);
+        }
+        let start = format!("I{cycle}-");
+        wait_until("some mails", || {
+            bodies(&store)
+                .iter()
+                .filter(|b| b.starts_with(&start))
+                .count()
+                >= FEW / 4
+        });
+        // In the middle of the rest: the relay, or the mail server and every connection with it.
+        match cycle % 2 {
+            0 => {
+                relay.kill();
+                relay.start();
+            }
+            _ => dovecot.restart(),
+        }
+    }
+    wait_until("marks of all", || dovecot.seen("relay").len() == all.len());
+    let kept = bodies(&store);
+    assert_eq!(
+        kept.len(),
+        all.len(),
+        "nothing is there twice\n{}",
+        relay.log()
+    );
+    assert_eq!(kept.into_iter().collect::<BTreeSet<_>>(), all);
 }
 
 /// What the messages in a store say.

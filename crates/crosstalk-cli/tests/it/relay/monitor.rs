@@ -97,7 +97,11 @@ fn secure_relay(kalle: &Person, data: &str) -> (Relay, String) {
         .output()
         .unwrap();
     assert!(made.status.success(), "{made:?}");
-    let config = format!("[tls]\ncertificate = \"{certificate}\"\nkey = \"{key}\"\n");
+    // Nobody answers where the mailbox should be.
+    let config = format!(
+        "[tls]\ncertificate = \"{certificate}\"\nkey = \"{key}\"\n[email]\ndomain = \"relay.test\"\n[email.imap]\nhost = \
+         \"127.0.0.1\"\nport = 9\ntls = \"none\"\nuser = \"relay\"\npassword_file = \"{key}\"\n"
+    );
     std::fs::write(Path::new(data).join("relay.toml"), config).unwrap();
     (Relay::start_at(Path::new(data), &[]), certificate)
 }

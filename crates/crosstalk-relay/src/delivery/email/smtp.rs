@@ -70,7 +70,8 @@ impl MailFault {
         let words = match (code, std::error::Error::source(error)) {
             // The words of the mail server alone: the rest is about this program.
             (Some(code), Some(words)) => format!("{code} {words}"),
-            _ => error.to_string(),
+            (None, Some(source)) => innermost(source).to_string(),
+            (_, None) => error.to_string(),
         };
         Self {
             code,
@@ -88,6 +89,17 @@ impl MailFault {
         let is_size = self.code == Some(552) && self.step != MailStep::Recipient;
         is_size || self.reason.contains("5.3.4")
     }
+}
+
+/// The error below all others: those above it say the same again.
+fn innermost<'e>(
+    error: &'e (dyn std::error::Error + 'static),
+) -> &'e (dyn std::error::Error + 'static) {
+    let mut found = error;
+    while let Some(source) = found.source() {
+        found = source;
+    }
+    found
 }
 
 /// A connection on which mails can be sent.
