@@ -98,7 +98,7 @@ pub(super) async fn request_of(
 }
 
 /// The token in a file; read each time, so that it can be changed.
-async fn token(path: &Path) -> Result<String, AttemptOutcome> {
+pub(super) async fn token(path: &Path) -> Result<String, AttemptOutcome> {
     let path = path.to_owned();
     let read = tokio::task::spawn_blocking(move || read_token(&path)).await;
     let read = read.unwrap_or_else(|e| Err(e.to_string()));
