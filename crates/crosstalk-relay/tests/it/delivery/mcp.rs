@@ -4,7 +4,8 @@ use super::endpoint::{Asked, Endpoint, Say};
 use super::{Post, QUICK, message, meta};
 use crate::dns::Domains;
 use crosstalk_envelope::{Document, Reading};
-use crosstalk_protocol::relay::DeliveryState;
+use crosstalk_protocol::relay::{DeliveryState, Peer};
+use crosstalk_relay::core::Received;
 use std::sync::Arc;
 
 /// A server in the shell, with the tools `look` and `write`. `call` is what it does when one is called; `$id` is the id of the
@@ -154,6 +155,28 @@ async fn a_tool_answers_a_request_and_nothing_else() {
         );
     }
     assert!(calls(&post).is_empty());
+}
+
+/// CON-012: a tool is a third party, unless the operator says that it is inside.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_is_a_third_party() {
+    let private = |id: &str| {
+        let text = message(id, "ANN", "mcp://look@docs", "REQUEST").body("{}");
+        text.meta("routing", "X-Policy", "no_third_party")
+            .build()
+            .unwrap()
+    };
+    let post = Post::start(&stdio("mcp://look@docs", &script("say Done."), ""));
+    let received = post.relay.take_in(&private("M1"), &Peer::local()).await;
+    let Received::Rejected { refusal, .. } = received else {
+        panic!("{}", received.answer());
+    };
+    assert_eq!(refusal.code.as_str(), "E-PERM");
+    let inside = stdio("mcp://look@docs", &script("say Done."), "inside = true");
+    let post = Post::start(&inside);
+    post.send(&private("M1")).await;
+    post.is("M1", DeliveryState::Delivered).await;
+    assert_eq!(calls(&post).len(), 1);
 }
 
 /// Each fault gets its code; what the message caused is not tried again, and the inside of the machine stays with the operator.
