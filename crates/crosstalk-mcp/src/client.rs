@@ -74,7 +74,7 @@ where
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::V_2025_11_25),
     };
-    let service = serve_client_with_lifecycle(Caller, transport, lifecycle).await;
+    let service = serve_client_with_lifecycle(RelayClient, transport, lifecycle).await;
     let mut service = service.map_err(|error| ToolFault::Server(one_line(&error.to_string())))?;
     let result = call_once(service.peer(), call).await;
     // A server that does not close is left alone: its caller ends it.
@@ -179,9 +179,9 @@ fn part_of(block: &ContentBlock) -> String {
 }
 
 /// The relay, as a server sees it: it can do nothing but call.
-struct Caller;
+struct RelayClient;
 
-impl ClientHandler for Caller {
+impl ClientHandler for RelayClient {
     fn get_info(&self) -> ClientConfig {
         let name = Implementation::new("crosstalk", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), name)

@@ -6,6 +6,8 @@ use crate::dns::Domains;
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::relay::{DeliveryState, Peer};
 use crosstalk_relay::core::Received;
+use serde::Deserialize;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A server in the shell, with the tools `look` and `write`. `call` is what it does when one is called; `$id` is the id of the
@@ -99,61 +101,117 @@ async fn the_result_of_a_tool_is_the_answer() {
     assert!(post.inbox("mcp://look@docs").await.is_empty());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_declared_argument_gets_the_body_as_it_is() {
-    let more = "argument = \"query\"";
-    let post = Post::start(&stdio("mcp://look@docs", &script("say Found."), more));
-    post.send(&asks("M1", "mcp://look@docs", "{\"a\": 1}\nand more"))
-        .await;
-    post.gets("ANN", 1).await;
-    let arguments = calls(&post)[0]["params"]["arguments"].clone();
-    assert_eq!(arguments["query"], "{\"a\": 1}\nand more");
+#[derive(Deserialize)]
+struct Suite {
+    case: Vec<Case>,
 }
 
-/// No message names a tool that the operator did not list, in no spelling, and the spelling of the operator is what is called.
-#[tokio::test(flavor = "multi_thread")]
-async fn only_listed_tools_are_called() {
-    let more = "tools = [\"look\"]";
-    let post = Post::start(&stdio("mcp://*", &script("say Done."), more));
-    post.send(&asks("M1", "mcp://LOOK@docs", "{}")).await;
-    post.is("M1", DeliveryState::Delivered).await;
-    for (number, to) in ["mcp://write@docs", "mcp://docs", "mcp://look%20@docs"]
-        .iter()
-        .enumerate()
-    {
-        let id = format!("N{number}");
-        post.send(&asks(&id, to, "{}")).await;
-        let way = post.is(&id, DeliveryState::Failed).await;
-        assert!(
-            way.reason.as_deref().unwrap().starts_with("E-ROUTE"),
-            "{way:?}"
-        );
-        assert_eq!(way.attempts, 1);
+/// A case of `conformance/tool/README.md`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    rule: String,
+    to: Option<String>,
+    intent: Option<String>,
+    body: Option<String>,
+    tools: Option<Vec<String>>,
+    argument: Option<String>,
+    server: Option<String>,
+    called: Option<Called>,
+    respond: Option<String>,
+    error: Option<String>,
+    #[serde(default)]
+    again: bool,
+    says: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Called {
+    name: String,
+    arguments: String,
+}
+
+/// The routes of a case, and its message.
+fn case_of(case: &Case) -> (String, String) {
+    let call = format!("answer '{}'", case.server.as_deref().unwrap_or_default());
+    let mut more = String::new();
+    if let Some(tools) = &case.tools {
+        more.push_str(&format!("tools = {tools:?}\n"));
     }
-    let called = calls(&post);
-    let names: Vec<_> = called.iter().map(|c| &c["params"]["name"]).collect();
-    assert_eq!(names, ["look"]);
+    if let Some(argument) = &case.argument {
+        more.push_str(&format!("argument = {argument:?}\n"));
+    }
+    let to = case.to.as_deref().unwrap_or("mcp://look@docs");
+    let pattern = match &case.tools {
+        Some(_) => "mcp://*",
+        None => to,
+    };
+    let intent = case.intent.as_deref().unwrap_or("REQUEST");
+    let body = case.body.as_deref().unwrap_or("{}");
+    let text = message("M1", "ANN", to, intent).body(body);
+    (stdio(pattern, &script(&call), &more), text.build().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_answers_a_request_and_nothing_else() {
-    let post = Post::start(&stdio("mcp://look@docs", &script("say Done."), ""));
-    let news = message("B1", "ANN", "mcp://look@docs", "BROADCAST");
-    post.send(&news.body("{}").build().unwrap()).await;
-    post.is("B1", DeliveryState::Delivered).await;
-    for (number, intent) in ["POLL", "X-WISH"].iter().enumerate() {
-        let id = format!("P{number}");
-        let mut text = message(&id, "ANN", "mcp://look@docs", intent).body("{}");
-        if *intent == "POLL" {
-            text = text.meta("routing", "Targets", "mcp://look@docs");
+async fn cases_of_tools_hold() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/tool/call.toml");
+    let suite: Suite = toml::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert!(suite.case.len() > 15);
+    for case in &suite.case {
+        let (routes, text) = case_of(case);
+        let post = Post::start(&routes);
+        post.send(&text).await;
+        let state = match case.error {
+            Some(_) => DeliveryState::Failed,
+            None => DeliveryState::Delivered,
+        };
+        let way = post.is("M1", state).await;
+        let tries = if case.again { 3 } else { 1 };
+        assert_eq!(way.attempts, tries, "{case:?}: {way:?}");
+        let called = calls(&post);
+        let wanted = if case.called.is_some() { tries } else { 0 };
+        assert_eq!(called.len(), usize::try_from(wanted).unwrap(), "{case:?}");
+        for (number, call) in called.iter().enumerate() {
+            let wanted = case.called.as_ref().unwrap();
+            let params = &call["params"];
+            assert_eq!(params["name"], wanted.name, "{case:?}");
+            assert_eq!(
+                params["arguments"].to_string(),
+                wanted.arguments,
+                "{case:?}"
+            );
+            let attempt = (number + 1).to_string();
+            assert_eq!(params["_meta"]["crosstalk/attempt"], attempt, "{case:?}");
         }
-        post.send(&text.build().unwrap()).await;
-        let way = post.is(&id, DeliveryState::Failed).await;
-        assert!(
-            way.reason.as_deref().unwrap().starts_with("E-UNSUPPORTED"),
-            "{way:?}"
-        );
+        if let Some(code) = &case.error {
+            let reason = way.reason.as_deref().unwrap();
+            assert!(reason.starts_with(code), "{case:?}: {reason}");
+            let inbox = post.inbox("ANN").await;
+            let errors = inbox.iter().map(|e| &e.record.text);
+            let told = errors.filter(|t| meta(t, "error", "Code").as_deref() == Some(code));
+            let says = case.says.as_deref().unwrap_or_default();
+            let told: Vec<_> = told.filter(|t| t.contains(says)).collect();
+            assert_eq!(told.len(), 1, "{case:?}");
+            assert!(!told[0].contains("secret") && !told[0].contains("complains"));
+        }
+        if let Some(body) = &case.respond {
+            let answer = post.gets("ANN", 1).await.remove(0).record;
+            assert_eq!(answer.intent.as_deref(), Some("RESPOND"), "{}", case.rule);
+            let document = Document::parse(&answer.text, Reading::Strict);
+            assert_eq!(&document.body_text(), body, "{case:?}");
+        }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poll_does_not_ask_a_tool() {
+    let post = Post::start(&stdio("mcp://look@docs", &script("say Done."), ""));
+    let poll = message("P1", "ANN", "mcp://look@docs", "POLL").body("{}");
+    let poll = poll.meta("routing", "Targets", "mcp://look@docs");
+    post.send(&poll.build().unwrap()).await;
+    let way = post.is("P1", DeliveryState::Failed).await;
+    let reason = way.reason.unwrap();
+    assert!(reason.starts_with("E-UNSUPPORTED"), "{reason}");
     assert!(calls(&post).is_empty());
 }
 
@@ -179,32 +237,16 @@ async fn a_tool_is_a_third_party() {
     assert_eq!(calls(&post).len(), 1);
 }
 
-/// Each fault gets its code; what the message caused is not tried again, and the inside of the machine stays with the operator.
+/// Each fault gets its code, and the inside of the machine stays with the operator.
 #[tokio::test(flavor = "multi_thread")]
-async fn faults_of_tools_become_errors() {
+async fn servers_that_break_off_become_errors() {
     let huge = "head -c 3000000 /dev/zero | tr '\\0' 'x'; echo";
-    let reported = "answer '\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"No such city: Kiel\"}],\"isError\":true}'";
-    let invalid = "answer '\"error\":{\"code\":-32602,\"message\":\"city is missing\"}'";
-    let missing = "answer '\"error\":{\"code\":-32601,\"message\":\"no calls here\"}'";
-    let internal = "answer '\"error\":{\"code\":-32603,\"message\":\"secret: db password\"}'";
-    let strange = "answer '\"result\":{\"resultType\":\"input_required\",\"inputRequests\":{}}'";
     let garbage = "echo '<html>'; printf '\\377\\376\\000\\n'; echo '{\"jsonrpc\":\"2.0\"}'; echo '[]'; exit 3";
-    for (name, call, code, attempts, said) in [
-        (
-            "reported",
-            reported,
-            "E-ROUTE",
-            1,
-            Some("No such city: Kiel"),
-        ),
-        ("invalid", invalid, "E-FORMAT", 1, Some("city is missing")),
-        ("missing", missing, "E-UNSUPPORTED", 1, None),
-        ("strange", strange, "E-UNSUPPORTED", 1, None),
-        ("internal", internal, "E-ROUTE", 3, None),
-        ("crash", "exit 9", "E-ROUTE", 3, None),
-        ("garbage", garbage, "E-ROUTE", 3, None),
-        ("huge", huge, "E-TOO-LARGE", 1, None),
-        ("silent", "sleep 300", "E-TIMEOUT", 3, None),
+    for (name, call, code, attempts) in [
+        ("crash", "exit 9", "E-ROUTE", 3),
+        ("garbage", garbage, "E-ROUTE", 3),
+        ("huge", huge, "E-TOO-LARGE", 1),
+        ("silent", "sleep 300", "E-TIMEOUT", 3),
     ] {
         let more = match name {
             "silent" => "timeout_seconds = 2",
@@ -218,13 +260,7 @@ async fn faults_of_tools_become_errors() {
         assert!(reason.starts_with(code), "{name}: {reason}");
         let (told, text) = error_of(&post, "M1").await;
         assert_eq!(told, code, "{name}: {text}");
-        assert!(
-            !text.contains("secret") && !text.contains("complains"),
-            "{name}: {text}"
-        );
-        if let Some(said) = said {
-            assert!(text.contains(said), "{name}: {text}");
-        }
+        assert!(!text.contains("complains"), "{name}: {text}");
         if name != "silent" {
             let called = calls(&post);
             let attempt = &called.last().unwrap()["params"]["_meta"]["crosstalk/attempt"];
