@@ -2,12 +2,12 @@
 
 use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
-use crate::js;
 use crate::suite::Tier;
 use crate::tree::{self, target};
+use crate::{js, npm};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The browsers that a folder is built for.
 const BROWSERS: [&str; 2] = ["chromium", "firefox"];
@@ -73,7 +73,7 @@ pub fn test(root: &Path, tier: Tier) -> Result<Ending, Failure> {
         js::task(root)?;
     }
     build(root)?;
-    let tools = install_tools(root)?;
+    let (tools, _) = npm::install(root, "extension", TOOLS, |_| Ok(()))?;
     Invocation::new("cargo build --quiet -p crosstalk-cli").run(root)?;
     let shown = |path: &Path| path.to_string_lossy().into_owned();
     let mut tests = Invocation::new("node js/extension/test/run.mjs")
@@ -108,22 +108,6 @@ fn is_package_fresh(root: &Path) -> Result<bool, Failure> {
         }
     }
     Ok(root.join("js/dist/relay.js").is_file())
-}
-
-/// Installs the tools from npm.
-fn install_tools(root: &Path) -> Result<PathBuf, Failure> {
-    let folder = target(root).join("tools/extension");
-    let note = folder.join("requirement");
-    if fs::read_to_string(&note).unwrap_or_default() != TOOLS {
-        fs::create_dir_all(&folder)?;
-        let place = folder.display();
-        Invocation::new(&format!(
-            "npm install --silent --no-save --prefix {place} {TOOLS}"
-        ))
-        .run(root)?;
-        fs::write(note, TOOLS)?;
-    }
-    Ok(folder)
 }
 
 fn read_json(path: &Path) -> Result<Value, Failure> {

@@ -4,6 +4,7 @@ mod size;
 
 use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
+use crate::npm;
 use crate::package;
 use crate::suite::Tier;
 use crate::tree::target;
@@ -88,17 +89,7 @@ pub fn bench(root: &Path, words: &[String]) -> Result<Ending, Failure> {
 
 /// Installs the tools from npm, and the target of the compiler.
 fn install_tools(root: &Path) -> Result<PathBuf, Failure> {
-    let folder = target(root).join("tools/npm");
-    let note = folder.join("requirement");
-    if fs::read_to_string(&note).unwrap_or_default() != TOOLS {
-        fs::create_dir_all(&folder)?;
-        let place = folder.display();
-        Invocation::new(&format!(
-            "npm install --silent --no-save --prefix {place} {TOOLS}"
-        ))
-        .run(root)?;
-        fs::write(note, TOOLS)?;
-    }
+    let (folder, _) = npm::install(root, "npm", TOOLS, |_| Ok(()))?;
     let has = Invocation::new("rustup target list --installed").output(root)?;
     if !has.lines().any(|line| line == TARGET) {
         Invocation::new(&format!("rustup target add {TARGET}")).run(root)?;

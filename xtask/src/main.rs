@@ -18,6 +18,7 @@ mod lines;
 mod mcp_client;
 mod memory;
 mod names;
+mod npm;
 mod package;
 mod parallel;
 mod python;

@@ -28,6 +28,7 @@ const SOURCES: &[(&str, &[&str])] = &[
 const SUITES: &[(&str, &str)] = &[
     ("relay", "conformance/http"),
     ("email", "conformance/email"),
+    ("tool", "conformance/tool"),
 ];
 
 /// The results of the checks.

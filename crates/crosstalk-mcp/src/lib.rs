@@ -1,4 +1,5 @@
-//! The MCP server: six tools, resources and prompts by which an agent exchanges messages.
+//! The MCP server: six tools, resources and prompts by which an agent exchanges messages. With the feature `client`, one call of
+//! a tool of another server.
 //!
 //! ```text
 //! MCP client ── rmcp ── AgentServer ── PortSource ──> AgentPort     send, check, read, reply, poll, ask_human
@@ -10,6 +11,8 @@
 //! port. Everything that another party wrote leaves this crate through [`fenced`], labelled with its sender and with the
 //! verification of its signature.
 
+#[cfg(feature = "client")]
+mod client;
 mod fence;
 mod port;
 mod prompt;
@@ -17,6 +20,8 @@ mod resource;
 mod server;
 mod tool;
 
+#[cfg(feature = "client")]
+pub use client::{ToolCall, ToolFault, call_tool};
 pub use fence::{fenced, one_line, shown};
 pub use port::{
     AgentMessage, AgentPort, AgentThread, ChangeWatch, McpCaller, MessageDraft, News, PollDraft,

@@ -6,6 +6,7 @@ use crate::port::{
     PortSource, PostedMessage, verification_label,
 };
 use crate::{prompt, resource, tool};
+use crosstalk_envelope::name::is_deceptive;
 use crosstalk_envelope::{Explanation, IntentField};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequest,
@@ -620,10 +621,15 @@ fn intent_label(message: &AgentMessage) -> String {
     }
 }
 
+/// How sure it is who wrote a message. Letters that deceive are named: a model does not see that they are others.
 fn source_label(message: &AgentMessage) -> String {
-    match message.is_own {
-        true => "you".to_owned(),
-        false => verification_label(message.verdict, message.is_approved),
+    if message.is_own {
+        return "you".to_owned();
+    }
+    let label = verification_label(message.verdict, message.is_approved);
+    match is_deceptive(&message.from) {
+        true => format!("{label}, look-alike letters in the sender"),
+        false => label,
     }
 }
 
@@ -739,5 +745,56 @@ fn elicited(response: &Value) -> CallToolResult {
         _ => CallToolResult::error(vec![ContentBlock::text(
             "Your person gave no answer. Do not ask again; go on without, or stop and say what you need.",
         )]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crosstalk_envelope::Timestamp;
+    use crosstalk_protocol::VerdictWord;
+
+    fn message(from: &str, verdict: VerdictWord) -> AgentMessage {
+        AgentMessage {
+            id: "M1".into(),
+            thread: "T1".into(),
+            from: from.into(),
+            intent: Some("REQUEST".into()),
+            verdict,
+            is_approved: false,
+            is_own: false,
+            text: "Hello.".into(),
+            at: Timestamp::from_millis(0),
+        }
+    }
+
+    /// Rows 30 and 31 of the threats: what a person would see, and what nobody sees.
+    #[test]
+    fn names_that_deceive_are_flagged_and_controls_in_them_are_written_out() {
+        for name in ["CL\u{410}UDE", "\u{1d402}LAUDE", "cl\u{430}ude://code/api"] {
+            let message = message(name, VerdictWord::Verified);
+            let label = "verified, look-alike letters in the sender";
+            assert!(written(&message).contains(&format!("({label})")), "{name}");
+            assert_eq!(data(&message)["verification"], label, "{name}");
+        }
+        for name in ["claude://code/api", "J\u{fc}rgen"] {
+            assert_eq!(
+                data(&message(name, VerdictWord::Verified))["verification"],
+                "verified"
+            );
+        }
+        for hidden in [
+            "\u{202e}edualc",
+            "CLAUDE\u{e0041}\u{200b}",
+            "CLAUDE\u{2066}x\u{2069}",
+        ] {
+            let message = message(hidden, VerdictWord::Unsigned);
+            for shown in [written(&message), data(&message).to_string()] {
+                let is_unseen = |c: char| {
+                    c != '\n' && (c.is_control() || crosstalk_envelope::unicode::is_hidden(c))
+                };
+                assert!(!shown.contains(is_unseen), "{shown:?}");
+            }
+        }
     }
 }

@@ -15,6 +15,7 @@ pub use hold::HoldEntry;
 pub use reload::Reload;
 pub use sms::Sms;
 
+use crosstalk_envelope::Address;
 use crosstalk_protocol::consent::Jurisdiction;
 use crosstalk_protocol::relay::{Backoff, Handler, Pattern};
 use serde::Deserialize;
@@ -298,13 +299,13 @@ pub struct Federation {
 pub struct RouteEntry {
     /// Which addresses: one, or the beginning of some and `*`.
     pub to: String,
-    /// How: inbox, copy_paste, http, file, exec, relay, email, sms.
+    /// How: inbox, copy_paste, http, file, exec, relay, email, sms, mcp.
     pub by: String,
-    /// http: where to post; relay: the relay, instead of the one that DNS names.
+    /// http: where to post; relay: the relay, instead of the one that DNS names; mcp: the server, if it is not a command.
     pub url: Option<String>,
-    /// http, relay: a file with a bearer token.
+    /// http, relay, mcp: a file with a bearer token.
     pub token_file: Option<PathBuf>,
-    /// http, relay: whether private and loopback addresses may be reached.
+    /// http, relay, mcp: whether private and loopback addresses may be reached.
     #[serde(default)]
     pub allow_private: bool,
     /// Whether what it leads to is no third party, so that `no_third_party` allows it.
@@ -312,12 +313,13 @@ pub struct RouteEntry {
     pub inside: bool,
     /// file: the folder.
     pub folder: Option<PathBuf>,
-    /// exec: the program and its arguments. The message comes on standard input, and nothing of it in the arguments.
+    /// exec: the program and its arguments. The message comes on standard input, and nothing of it in the arguments. mcp: the
+    /// server, which speaks MCP on standard input and output.
     #[serde(default)]
     pub command: Vec<String>,
-    /// exec: where it runs; the data folder's `work`, if nothing is said.
+    /// exec, mcp: where it runs; the data folder's `work`, if nothing is said.
     pub directory: Option<PathBuf>,
-    /// exec: variables of its environment, besides PATH, HOME, LANG, TERM and those about the message.
+    /// exec, mcp: variables of its environment, besides PATH, HOME, LANG, TERM and those about the message.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// exec: what it gets: the whole envelope, or the body under a line that says where it comes from.
@@ -330,9 +332,14 @@ pub struct RouteEntry {
     /// email: whether a readable text stands above the envelope.
     #[serde(default)]
     pub cover: bool,
-    /// exec, http: seconds until it has to have answered.
+    /// mcp: the tools that may be called. Without it, the one that `to` names.
+    #[serde(default)]
+    pub tools: Vec<String>,
+    /// mcp: the argument that gets the body. Without it, the body is a JSON object with all arguments.
+    pub argument: Option<String>,
+    /// exec, http, mcp: seconds until it has to have answered.
     pub timeout_seconds: Option<u64>,
-    /// exec, http: how many bytes of an answer are read.
+    /// exec, http, mcp: how many bytes of an answer are read.
     pub answer_bytes: Option<u64>,
 }
 
@@ -402,6 +409,21 @@ impl RouteEntry {
     /// The handler that it names.
     pub fn handler(&self) -> Option<Handler> {
         Handler::parse(&self.by)
+    }
+
+    /// The tool that an address of this route stands for, as the operator spells it: no word of a message becomes the name of
+    /// a tool.
+    pub fn tool(&self, to: &str) -> Option<&str> {
+        let is_exact = !self.to.trim().ends_with('*');
+        match self.tools.as_slice() {
+            [] if is_exact => Address::split(self.to.trim()).user(),
+            [only] if is_exact => Some(only),
+            tools => {
+                let named = Address::split(to).user()?;
+                let found = tools.iter().find(|t| t.eq_ignore_ascii_case(named));
+                found.map(String::as_str)
+            }
+        }
     }
 
     /// The addresses that it is for.

@@ -15,6 +15,7 @@ mod exec;
 mod file;
 mod http;
 pub(crate) mod lane;
+mod mcp;
 mod missing;
 mod relay;
 mod reply;

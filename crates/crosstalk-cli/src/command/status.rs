@@ -131,6 +131,7 @@ fn shown(delivery: &Delivered) -> String {
     if let Some(since) = &delivery.running_since {
         let what = match delivery.by.as_str() {
             "exec" => "the program is running",
+            "mcp" => "the tool is running",
             _ => "an attempt is under way",
         };
         out.push_str(&format!("  {what} since {}\n", view::line(since)));

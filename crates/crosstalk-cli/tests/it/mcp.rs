@@ -6,6 +6,7 @@ mod http;
 mod injection;
 pub(crate) mod real;
 mod setup;
+mod tool;
 
 use crate::run::Home;
 use crate::schema::{assert_valid, validator};

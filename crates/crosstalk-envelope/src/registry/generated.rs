@@ -376,6 +376,7 @@ pub static NAMESPACES: &[Namespace] = &[
                     "exec",
                     "relay",
                     "sms",
+                    "mcp",
                 ],
                 hop: false,
             },
@@ -1816,7 +1817,7 @@ pub mod rule {
     /// All of them, in the order of the registry.
     pub static ALL: &[Rule] = &TABLE;
 
-    static TABLE: [Rule; 395] = [
+    static TABLE: [Rule; 398] = [
         Rule { id: "ENV-001", code: Some(ErrorCode::Format), title: "An envelope is UTF-8; a reader drops one leading byte order mark", help: "save the text as UTF-8", drops: false },
         Rule { id: "ENV-002", code: None, title: "A reader splits at LF or CRLF, normalizes each line to NFC and removes spaces and tabs at its end", help: "", drops: false },
         Rule { id: "ENV-003", code: Some(ErrorCode::Format), title: "An envelope has no control characters except TAB, LF and CRLF, no DEL, no U+2028, no U+2029", help: "remove the character; a line ends with LF or CRLF", drops: false },
@@ -1969,6 +1970,9 @@ pub mod rule {
         Rule { id: "TRN-002", code: None, title: "A writer uses a fence with more backticks than any run inside", help: "", drops: false },
         Rule { id: "TRN-003", code: Some(ErrorCode::Format), title: "Where one envelope is expected, a reader rejects a second one", help: "send one envelope at a time", drops: false },
         Rule { id: "TRN-004", code: None, title: "With several envelopes the exit code is the largest one", help: "", drops: false },
+        Rule { id: "TRN-005", code: Some(ErrorCode::Route), title: "A relay calls the tools that its operator lists, and no others", help: "ask the relay operator which tools may be called", drops: false },
+        Rule { id: "TRN-006", code: None, title: "A relay calls a tool for a REQUEST, with the arguments of its body", help: "", drops: false },
+        Rule { id: "TRN-007", code: None, title: "The result of a tool becomes a RESPOND, its error an ERROR", help: "", drops: false },
         Rule { id: "SIG-001", code: None, title: "The signed bytes are the preamble, the algorithm, the key id and the canonical form", help: "", drops: false },
         Rule { id: "SIG-002", code: Some(ErrorCode::Unsupported), title: "The algorithm is ed25519 or secp256r1", help: "ask the sender to sign with ed25519", drops: false },
         Rule { id: "SIG-003", code: None, title: "A verifier checks an ed25519 signature strictly", help: "", drops: false },
@@ -2500,179 +2504,179 @@ pub mod rule {
     pub const ONE_PER_REQUEST: Rule = TABLE[150];
 
     /// SIG-002: The algorithm is ed25519 or secp256r1.
-    pub const ALGORITHM_UNKNOWN: Rule = TABLE[153];
+    pub const ALGORITHM_UNKNOWN: Rule = TABLE[156];
 
     /// SIG-005: The record of the key decides the algorithm.
-    pub const ALGORITHM_OF_KEY: Rule = TABLE[156];
+    pub const ALGORITHM_OF_KEY: Rule = TABLE[159];
 
     /// SIG-007: A signer does not replace a signature unless told to.
-    pub const SIGNED_ALREADY: Rule = TABLE[158];
+    pub const SIGNED_ALREADY: Rule = TABLE[161];
 
     /// SIG-010: The signature fits the canonical form that ends with the declared digest.
-    pub const SIGNATURE_UNFIT: Rule = TABLE[159];
+    pub const SIGNATURE_UNFIT: Rule = TABLE[162];
 
     /// SIG-011: An integrity block without a signature means that the signature was removed.
-    pub const SIGNATURE_STRIPPED: Rule = TABLE[160];
+    pub const SIGNATURE_STRIPPED: Rule = TABLE[163];
 
     /// SIG-012: A verifier does not verify an envelope of which the reading left text out.
-    pub const CONTENT_DROPPED: Rule = TABLE[161];
+    pub const CONTENT_DROPPED: Rule = TABLE[164];
 
     /// SIG-015: A body that is not the signed one is damaged, and counts as unsigned.
-    pub const BODY_DAMAGED: Rule = TABLE[164];
+    pub const BODY_DAMAGED: Rule = TABLE[167];
 
     /// SIG-020: A public key is written as its algorithm, :pk= and base64.
-    pub const KEY_MALFORMED: Rule = TABLE[167];
+    pub const KEY_MALFORMED: Rule = TABLE[170];
 
     /// SIG-021: A program rejects a weak key, and a key in another encoding.
-    pub const KEY_WEAK: Rule = TABLE[168];
+    pub const KEY_WEAK: Rule = TABLE[171];
 
     /// SIG-022: A key on the deny list verifies nothing.
-    pub const KEY_DENIED: Rule = TABLE[169];
+    pub const KEY_DENIED: Rule = TABLE[172];
 
     /// SIG-024: A did:key id contains the key.
-    pub const DID_KEY: Rule = TABLE[171];
+    pub const DID_KEY: Rule = TABLE[174];
 
     /// SIG-030: A verifier checks the rc1 form only on request; no program writes it.
-    pub const RC1: Rule = TABLE[172];
+    pub const RC1: Rule = TABLE[175];
 
     /// TRU-001: A verdict is one of eight words.
-    pub const VERDICT: Rule = TABLE[173];
+    pub const VERDICT: Rule = TABLE[176];
 
     /// TRU-002: Without a key, a verifier verifies nothing.
-    pub const NO_KEY: Rule = TABLE[174];
+    pub const NO_KEY: Rule = TABLE[177];
 
     /// TRU-003: A key that comes with a message proves possession, and nothing else.
-    pub const FIRST_CONTACT: Rule = TABLE[175];
+    pub const FIRST_CONTACT: Rule = TABLE[178];
 
     /// TRU-005: A message with another key for a known key id is not verified.
-    pub const KEY_CHANGED: Rule = TABLE[177];
+    pub const KEY_CHANGED: Rule = TABLE[180];
 
     /// TRU-006: A message of a known sender under another key id is not verified.
-    pub const SENDER_CHANGED: Rule = TABLE[178];
+    pub const SENDER_CHANGED: Rule = TABLE[181];
 
     /// TRU-007: A distrusted key verifies nothing.
-    pub const KEY_DISTRUSTED: Rule = TABLE[179];
+    pub const KEY_DISTRUSTED: Rule = TABLE[182];
 
     /// TRU-008: The Key-ID of a key block is the key id of the signature.
-    pub const KEY_BLOCK: Rule = TABLE[180];
+    pub const KEY_BLOCK: Rule = TABLE[183];
 
     /// TRU-009: A message of a sender who looks like a pinned one under another key id is not verified.
-    pub const SENDER_LOOKS_LIKE: Rule = TABLE[181];
+    pub const SENDER_LOOKS_LIKE: Rule = TABLE[184];
 
     /// TRU-010: A rotation carries proofs by the old and the new key.
-    pub const ROTATION: Rule = TABLE[182];
+    pub const ROTATION: Rule = TABLE[185];
 
     /// TRU-011: A replaced key can sign until its grace period expires.
-    pub const KEY_REPLACED: Rule = TABLE[183];
+    pub const KEY_REPLACED: Rule = TABLE[186];
 
     /// TRU-012: A revoked key verifies nothing.
-    pub const KEY_REVOKED: Rule = TABLE[184];
+    pub const KEY_REVOKED: Rule = TABLE[187];
 
     /// TRU-013: Only the key itself or its successor revokes a key.
-    pub const REVOCATION_UNPROVEN: Rule = TABLE[185];
+    pub const REVOCATION_UNPROVEN: Rule = TABLE[188];
 
     /// TRU-021: A domain without key records vouches for no key.
-    pub const DNS_ABSENT: Rule = TABLE[187];
+    pub const DNS_ABSENT: Rule = TABLE[190];
 
     /// TRU-022: A look-up that fails for now gives no verdict about the key.
-    pub const DNS_UNAVAILABLE: Rule = TABLE[188];
+    pub const DNS_UNAVAILABLE: Rule = TABLE[191];
 
     /// TRU-023: A key that the domain does not list is not verified.
-    pub const DNS_OTHER_KEY: Rule = TABLE[189];
+    pub const DNS_OTHER_KEY: Rule = TABLE[192];
 
     /// TRU-024: If DNSSEC is required, an answer without it vouches for nothing.
-    pub const DNSSEC_REQUIRED: Rule = TABLE[190];
+    pub const DNSSEC_REQUIRED: Rule = TABLE[193];
 
     /// TRU-026: A domain vouches only for its own senders; another sender needs a pin.
-    pub const SENDER_UNBOUND: Rule = TABLE[192];
+    pub const SENDER_UNBOUND: Rule = TABLE[195];
 
     /// TRU-030: A trust file is TOML of the schema crosstalk.trust/1.
-    pub const TRUST_FILE: Rule = TABLE[193];
+    pub const TRUST_FILE: Rule = TABLE[196];
 
     /// RED-023: A program does not redact a signed envelope unless it may drop the signature.
-    pub const REDACTION_SIGNED: Rule = TABLE[210];
+    pub const REDACTION_SIGNED: Rule = TABLE[213];
 
     /// HTP-012: The same message again gets the first answer, and is not delivered again.
-    pub const HTTP_REPLAY: Rule = TABLE[221];
+    pub const HTTP_REPLAY: Rule = TABLE[224];
 
     /// HTP-030: Only the relay sends as SYSTEM, and no sender looks like a known one.
-    pub const HTTP_SYSTEM_SENDER: Rule = TABLE[236];
+    pub const HTTP_SYSTEM_SENDER: Rule = TABLE[239];
 
     /// HTP-074: The last hop proves which relay passed an envelope on.
-    pub const HTTP_HOP_PROOF: Rule = TABLE[270];
+    pub const HTTP_HOP_PROOF: Rule = TABLE[273];
 
     /// CON-001: Personal data and sensitive scopes need an explicit consent.
-    pub const CONSENT_MISSING: Rule = TABLE[274];
+    pub const CONSENT_MISSING: Rule = TABLE[277];
 
     /// CON-002: A program rejects a message with explicit_no.
-    pub const CONSENT_DENIED: Rule = TABLE[275];
+    pub const CONSENT_DENIED: Rule = TABLE[278];
 
     /// CON-003: An implicit consent is not enough for sensitive data.
-    pub const CONSENT_IMPLICIT: Rule = TABLE[276];
+    pub const CONSENT_IMPLICIT: Rule = TABLE[279];
 
     /// CON-004: A consent in an unknown word permits nothing.
-    pub const CONSENT_UNKNOWN: Rule = TABLE[277];
+    pub const CONSENT_UNKNOWN: Rule = TABLE[280];
 
     /// CON-005: A program neither accepts nor hands out a message that has expired.
-    pub const CONSENT_OVER: Rule = TABLE[278];
+    pub const CONSENT_OVER: Rule = TABLE[281];
 
     /// CON-006: A program rejects an Expires that is not a time.
-    pub const CONSENT_UNCLEAR_END: Rule = TABLE[279];
+    pub const CONSENT_UNCLEAR_END: Rule = TABLE[282];
 
     /// CON-007: A consent with a time in the future is not valid yet.
-    pub const CONSENT_NOT_YET: Rule = TABLE[280];
+    pub const CONSENT_NOT_YET: Rule = TABLE[283];
 
     /// CON-008: A policy can require a signed consent for a scope.
-    pub const CONSENT_SIGNED: Rule = TABLE[281];
+    pub const CONSENT_SIGNED: Rule = TABLE[284];
 
     /// CON-009: A named jurisdiction requires what its profile says.
-    pub const CONSENT_JURISDICTION: Rule = TABLE[282];
+    pub const CONSENT_JURISDICTION: Rule = TABLE[285];
 
     /// CON-010: A policy can require an explicit consent for everything that leaves the organisation.
-    pub const CONSENT_BORDER: Rule = TABLE[283];
+    pub const CONSENT_BORDER: Rule = TABLE[286];
 
     /// CON-011: A program checks pii_redacted by searching for personal data.
-    pub const CONSENT_REDACTED: Rule = TABLE[284];
+    pub const CONSENT_REDACTED: Rule = TABLE[287];
 
     /// CON-012: no_third_party keeps a message inside the organisation.
-    pub const CONSENT_THIRD_PARTY: Rule = TABLE[285];
+    pub const CONSENT_THIRD_PARTY: Rule = TABLE[288];
 
     /// CON-021: A message is never wider than the consent that it names.
-    pub const CONSENT_WIDER: Rule = TABLE[287];
+    pub const CONSENT_WIDER: Rule = TABLE[290];
 
     /// CON-022: A transferred consent never holds longer than the original.
-    pub const CONSENT_LONGER: Rule = TABLE[288];
+    pub const CONSENT_LONGER: Rule = TABLE[291];
 
     /// CON-023: A transferred consent names the original.
-    pub const CONSENT_TRANSFER: Rule = TABLE[289];
+    pub const CONSENT_TRANSFER: Rule = TABLE[292];
 
     /// CON-024: Only the granter and the recipients of a consent rely on it or transfer it.
-    pub const CONSENT_NOT_YOURS: Rule = TABLE[290];
+    pub const CONSENT_NOT_YOURS: Rule = TABLE[293];
 
     /// CON-025: A message under a consent reaches only the granter and the recipients of that consent.
-    pub const CONSENT_RECIPIENT: Rule = TABLE[291];
+    pub const CONSENT_RECIPIENT: Rule = TABLE[294];
 
     /// CON-026: Granting a consent again never adds a scope.
-    pub const CONSENT_RENEWAL: Rule = TABLE[292];
+    pub const CONSENT_RENEWAL: Rule = TABLE[295];
 
     /// CON-027: An agent cannot agree for a person.
-    pub const CONSENT_GRANTER: Rule = TABLE[293];
+    pub const CONSENT_GRANTER: Rule = TABLE[296];
 
     /// CON-030: A revoked consent permits nothing.
-    pub const CONSENT_REVOKED: Rule = TABLE[294];
+    pub const CONSENT_REVOKED: Rule = TABLE[297];
 
     /// CON-031: A REVOKE of a consent or a permission is certainly from its sender.
-    pub const CONSENT_REVOKE_PROOF: Rule = TABLE[295];
+    pub const CONSENT_REVOKE_PROOF: Rule = TABLE[298];
 
     /// CON-032: Only the granter or a configured authority revokes a consent.
-    pub const CONSENT_REVOKE_BY: Rule = TABLE[296];
+    pub const CONSENT_REVOKE_BY: Rule = TABLE[299];
 
     /// CON-033: A permission is a token, by its name.
-    pub const CONSENT_PERMISSION: Rule = TABLE[297];
+    pub const CONSENT_PERMISSION: Rule = TABLE[300];
 
     /// CON-014: A message names at most 64 consents.
-    pub const CONSENT_MANY: Rule = TABLE[300];
+    pub const CONSENT_MANY: Rule = TABLE[303];
 
     /// POL-001: meta: poll says how a POLL is counted.
-    pub const POLL_KEYS: Rule = TABLE[309];
+    pub const POLL_KEYS: Rule = TABLE[312];
 }

@@ -27,6 +27,8 @@ words! {
         Email = "email",
         /// It is sent as a text message.
         Sms = "sms",
+        /// A tool of an MCP server is called with it.
+        Mcp = "mcp",
     }
 }
 
@@ -34,6 +36,12 @@ impl Handler {
     /// Whether the relay brings the message somewhere, instead of keeping it until somebody comes.
     pub const fn is_active(self) -> bool {
         !matches!(self, Self::Inbox | Self::CopyPaste)
+    }
+
+    /// Whether the relay runs what answers: a program, or a tool. Neither can acknowledge a message, and the relay writes the
+    /// answer into an envelope.
+    pub const fn is_program(self) -> bool {
+        matches!(self, Self::Exec | Self::Mcp)
     }
 }
 
@@ -290,7 +298,7 @@ impl Delivery {
     /// again to anyone who listens later.
     pub fn is_in_inbox(&self) -> bool {
         self.state < DeliveryState::Acknowledged
-            && (self.by != Handler::Exec || self.state == DeliveryState::Queued)
+            && (!self.by.is_program() || self.state == DeliveryState::Queued)
     }
 
     /// Whether its recipient fetches it here and has neither read it nor given it up: then the recipient may say that it
@@ -319,7 +327,7 @@ impl Delivery {
         let code = ErrorCode::ALL.iter().find(|c| c.as_str() == word);
         Some(match (code, self.state) {
             (Some(code), _) => format!("{word}: {}", public_reason(self.by, *code)),
-            (None, DeliveryState::Queued) if self.by == Handler::Exec => PROGRAM_RETRIED.into(),
+            (None, DeliveryState::Queued) if self.by.is_program() => PROGRAM_RETRIED.into(),
             (None, DeliveryState::Queued) => "the delivery failed and will be retried".into(),
             (None, _) => "it was not delivered".into(),
         })
@@ -351,7 +359,7 @@ pub fn program_failure(is_final: bool) -> String {
 /// Why a delivery failed, in words that say nothing about the machine of the relay.
 pub const fn public_reason(by: Handler, code: ErrorCode) -> &'static str {
     match code {
-        ErrorCode::Route if matches!(by, Handler::Exec) => PROGRAM_FAILED,
+        ErrorCode::Route if by.is_program() => PROGRAM_FAILED,
         ErrorCode::Route => "the recipient could not be reached",
         ErrorCode::Consent => "the consent does not cover it",
         ErrorCode::Format => "the answer of the recipient can't be read",
@@ -366,7 +374,7 @@ pub const fn public_reason(by: Handler, code: ErrorCode) -> &'static str {
 /// What a sender can do about a delivery that failed.
 pub const fn undelivered_help(by: Handler, code: ErrorCode) -> &'static str {
     match code {
-        ErrorCode::Route | ErrorCode::Timeout if matches!(by, Handler::Exec) => {
+        ErrorCode::Route | ErrorCode::Timeout if by.is_program() => {
             "send it again later, or ask someone else. The operator of the program sees why it failed."
         }
         _ => "check the address, or send it again later.",

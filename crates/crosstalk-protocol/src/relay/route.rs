@@ -137,7 +137,12 @@ impl Routes {
         let address = Address::split(&recipient.address);
         // Every handler is named, so that a new one can't skip the check of consent.
         let is_third_party = match recipient.by {
-            Handler::Relay | Handler::Http | Handler::Exec | Handler::Email | Handler::Sms => true,
+            Handler::Relay
+            | Handler::Http
+            | Handler::Exec
+            | Handler::Email
+            | Handler::Sms
+            | Handler::Mcp => true,
             Handler::CopyPaste => bridge(&address).is_some(),
             Handler::Inbox | Handler::File => false,
         };
@@ -194,7 +199,7 @@ impl Routes {
                     "`X-Delivery: {}` is a way that this relay does not have.",
                     shown(word)
                 ),
-                "leave it out, or use one of inbox, copy_paste, http, file, exec, relay, email and sms.",
+                "leave it out, or use one of inbox, copy_paste, http, file, exec, relay, email, sms and mcp.",
             )),
             None => match lines().next() {
                 Some(route) if route.by == Handler::CopyPaste && self.is_bound(address) => {

@@ -145,7 +145,7 @@ impl Config {
                         "the [[route]] to `{to}` goes by `{}`, which this relay does not have",
                         route.by
                     ),
-                    "write inbox, copy_paste, http, file, exec, relay, email or sms",
+                    "write inbox, copy_paste, http, file, exec, relay, email, sms or mcp",
                 ));
             }
             Some(Handler::Http) => route.url.is_none().then_some("url"),
@@ -157,6 +157,10 @@ impl Config {
             }
             Some(Handler::Sms) => {
                 self.check_text_route(route)?;
+                None
+            }
+            Some(Handler::Mcp) => {
+                check_tool_route(route)?;
                 None
             }
             Some(Handler::Inbox | Handler::CopyPaste | Handler::Relay) => None,
@@ -329,6 +333,37 @@ impl super::Consent {
     }
 }
 
+fn check_tool_route(route: &super::RouteEntry) -> Result<(), ConfigError> {
+    let to = &route.to;
+    let fault = |what: &str, help: &str| {
+        let what = format!("the [[route]] to `{to}` goes by mcp, and {what}");
+        Err(ConfigError::new(what, help))
+    };
+    if !begins_with(to, "mcp:") {
+        return fault(
+            "its addresses are none of tools",
+            "write `to = \"mcp://TOOL@HOST\"`; [names] can give it a simple name",
+        );
+    }
+    if route.command.is_empty() == route.url.is_none() {
+        return fault(
+            "has to name one server",
+            "add `command = [\"PROGRAM\", \"ARGUMENT\"]` for a server on this machine, or `url` for one over HTTP",
+        );
+    }
+    if route.tools.iter().any(|tool| tool.trim().is_empty()) {
+        return fault("`tools` has an empty name", "write the names of its tools");
+    }
+    let is_one = route.tool(to).is_some() || !route.tools.is_empty();
+    match is_one {
+        true => Ok(()),
+        false => fault(
+            "nothing says which tools may be called",
+            "add `tools = [\"NAME\"]`, or write `to = \"mcp://TOOL@HOST\"`",
+        ),
+    }
+}
+
 pub(super) fn pattern(place: &str, text: &str) -> Result<Pattern, ConfigError> {
     Pattern::parse(text).map_err(|e| ConfigError::new(format!("{place}, `{text}`: {e}"), ""))
 }
@@ -370,6 +405,51 @@ mod tests {
             assert!(fault.contains(&format!("`{key} = 0`")), "{fault}");
             assert!(fault.contains("write 1 or more"), "{fault}");
             assert!(read(1).is_ok(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_route_to_a_tool_names_one_server_and_its_tools() {
+        let read = |to: &str, more: &str| {
+            Config::parse(&format!("[[route]]\nto = \"{to}\"\nby = \"mcp\"\n{more}\n"))
+        };
+        let command = "command = [\"docs\"]";
+        let tool = |to: &str, more: &str, asked: &str| {
+            let config = read(to, more).unwrap();
+            config.routes[0].tool(asked).map(str::to_owned)
+        };
+        let found = tool("mcp://Look@docs", command, "mcp://look@docs");
+        assert_eq!(found.as_deref(), Some("Look"));
+        let listed = format!("{command}\ntools = [\"get/page\"]");
+        assert_eq!(
+            tool("mcp://docs", &listed, "mcp://docs").as_deref(),
+            Some("get/page")
+        );
+        let several = format!("{command}\ntools = [\"Look\", \"fetch\"]");
+        assert_eq!(
+            tool("mcp://*", &several, "mcp://LOOK@x").as_deref(),
+            Some("Look")
+        );
+        assert_eq!(tool("mcp://*", &several, "mcp://write@x"), None);
+        assert_eq!(tool("mcp://*", &several, "mcp://x"), None);
+        for (to, more, word) in [
+            ("LOOK", command, "mcp://TOOL@HOST"),
+            ("mcp://*", command, "`tools"),
+            ("mcp://docs", command, "`tools"),
+            ("mcp://look@docs", "", "`command"),
+            (
+                "mcp://look@docs",
+                "command = [\"a\"]\nurl = \"https://a.example/\"",
+                "one server",
+            ),
+            (
+                "mcp://*",
+                "command = [\"a\"]\ntools = [\" \"]",
+                "empty name",
+            ),
+        ] {
+            let fault = read(to, more).unwrap_err().to_string();
+            assert!(fault.contains(word), "{to} {more}: {fault}");
         }
     }
 }

@@ -80,7 +80,7 @@ impl HoldEntry {
                 "by",
                 &self.by,
                 Handler::parse,
-                "inbox, copy_paste, http, file, exec, relay, email or sms",
+                "inbox, copy_paste, http, file, exec, relay, email, sms or mcp",
             )?,
             scopes: self.scopes.clone(),
             attachments: self.attachments,

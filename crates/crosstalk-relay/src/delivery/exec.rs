@@ -6,7 +6,6 @@ mod output;
 use super::{AttemptOutcome, Blame, DeliveryHandler, DeliveryJob, HandlerReply};
 use crate::config::{ExecInput, RouteEntry};
 use crate::port::Later;
-use crosstalk_api::client::one_line;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode::visible;
 use crosstalk_envelope::{Document, Reading};
@@ -14,24 +13,25 @@ use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::relay::{Handler as By, public_reason};
 use crosstalk_protocol::store::Record;
 use crosstalk_protocol::{follow_up_prompt, message_variables, program_prompt};
-use output::{Stop, Tail, whole};
+use output::whole;
+pub(super) use output::{Stop, Tail, plain};
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
 /// How long a command may take, if nothing is configured.
-const TIMEOUT_SECONDS: u64 = 300;
+pub(super) const TIMEOUT_SECONDS: u64 = 300;
 /// How many bytes of an answer are read, if nothing is configured.
-const MAX_ANSWER_BYTES: u64 = 1 << 20;
+pub(super) const MAX_ANSWER_BYTES: u64 = 1 << 20;
 /// The status of a command that does not accept its input: EX_DATAERR of `sysexits.h`.
 const REJECTED_INPUT: i32 = 65;
 /// Variables that a command has of the relay's own.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TERM"];
 /// How long the rest of the output may take once the command has ended: others may hold the pipe open.
-const REST_TIME: Duration = Duration::from_secs(2);
+pub(super) const REST_TIME: Duration = Duration::from_secs(2);
 
 /// Runs commands.
 pub(super) struct Exec {
@@ -47,15 +47,9 @@ impl Exec {
         let Some(route) = job.route.as_deref() else {
             return AttemptOutcome::later(ErrorCode::Route, "the route that led there is gone");
         };
-        let child = match self.spawn(route, job).await {
+        let child = match spawn(route, &self.work, job).await {
             Ok(child) => child,
-            Err(error) => {
-                let program = route.command.first().map_or("", String::as_str);
-                return AttemptOutcome::later(
-                    ErrorCode::Route,
-                    format!("the command `{program}` can't be started: {error}"),
-                );
-            }
+            Err(outcome) => return outcome,
         };
         // Whatever happens to this attempt, nothing of the command is left behind.
         let group = ProcessGroup::of(&child);
@@ -78,38 +72,53 @@ impl Exec {
             .blaming(Blame::Either),
         }
     }
+}
 
-    async fn spawn(&self, route: &RouteEntry, job: &DeliveryJob) -> std::io::Result<Child> {
-        let directory = match &route.directory {
-            Some(directory) => directory,
-            None => {
-                tokio::fs::create_dir_all(&self.work).await?;
-                &self.work
-            }
-        };
-        let (program, arguments) = route
-            .command
-            .split_first()
-            .ok_or_else(|| std::io::Error::other("there is no command"))?;
-        let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .current_dir(directory)
-            .env_clear()
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true);
-        for name in INHERITED {
-            if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
-            }
+/// Starts the command of a route in a process group of its own. The error is the outcome of the attempt.
+pub(super) async fn spawn(
+    route: &RouteEntry,
+    work: &Path,
+    job: &DeliveryJob,
+) -> Result<Child, AttemptOutcome> {
+    start(route, work, job).await.map_err(|error| {
+        let program = route.command.first().map_or("", String::as_str);
+        AttemptOutcome::later(
+            ErrorCode::Route,
+            format!("the command `{program}` can't be started: {error}"),
+        )
+    })
+}
+
+async fn start(route: &RouteEntry, work: &Path, job: &DeliveryJob) -> std::io::Result<Child> {
+    let directory = match &route.directory {
+        Some(directory) => directory,
+        None => {
+            tokio::fs::create_dir_all(work).await?;
+            work
         }
-        command.envs(&route.environment);
-        command.envs(message_variables(&job.record, 0, job.attempt()));
-        command.spawn()
+    };
+    let (program, arguments) = route
+        .command
+        .split_first()
+        .ok_or_else(|| std::io::Error::other("there is no command"))?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(directory)
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    for name in INHERITED {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
     }
+    command.envs(&route.environment);
+    command.envs(message_variables(&job.record, 0, job.attempt()));
+    command.spawn()
 }
 
 impl DeliveryHandler for Exec {
@@ -155,11 +164,7 @@ async fn converse(
         output
     };
     let ((), output, status) = tokio::join!(feed, read, end);
-    let words = one_line(&tail.text());
-    let said = match words.is_empty() {
-        true => String::new(),
-        false => format!("; it says: {words}"),
-    };
+    let said = tail.complaint();
     let Some(output) = output else {
         return Err(AttemptOutcome::failed(
             ErrorCode::TooLarge,
@@ -196,12 +201,12 @@ async fn converse(
 }
 
 /// The process group of a command; it is killed when this goes.
-struct ProcessGroup {
+pub(super) struct ProcessGroup {
     leader: Option<Pid>,
 }
 
 impl ProcessGroup {
-    fn of(child: &Child) -> Self {
+    pub(super) fn of(child: &Child) -> Self {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         Self {
             // 0 would be the group of the relay itself.
@@ -210,7 +215,7 @@ impl ProcessGroup {
     }
 
     /// Kills everything in it.
-    fn kill(&self) {
+    pub(super) fn kill(&self) {
         if let Some(leader) = self.leader {
             // If nothing is left, there is nothing to kill.
             let _ = kill_process_group(leader, Signal::KILL);

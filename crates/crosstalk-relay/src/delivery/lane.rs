@@ -70,6 +70,7 @@ pub(crate) fn name(config: &Config, to: &str, by: Handler) -> String {
             .and_then(|r| r.folder.as_ref())
             .map(|f| f.display().to_string()),
         Handler::Exec => route.map(|r| r.to.clone()),
+        Handler::Mcp => origin.or_else(|| route.map(|r| r.to.clone())),
         Handler::Email => config
             .email
             .as_ref()

@@ -78,8 +78,9 @@ fn missing_of_texts(sms: &Sms) -> Result<(), String> {
 fn missing_of(route: &RouteEntry, work: &Path) -> Result<(), String> {
     match route.handler() {
         Some(Handler::Exec) => find_program(route, work),
+        Some(Handler::Mcp) if !route.command.is_empty() => find_program(route, work),
         Some(Handler::File) => find_folder(route.folder.as_deref().unwrap_or(Path::new(""))),
-        Some(Handler::Http | Handler::Relay) => {
+        Some(Handler::Http | Handler::Relay | Handler::Mcp) => {
             if let Some(url) = &route.url {
                 Url::parse(url).map_err(|e| format!("`url`: {e}"))?;
             }

@@ -3,7 +3,7 @@
 use super::lane::{self, Effect, HeldLease, Key, Lanes, Waiting};
 use super::{
     AttemptOutcome, Blame, DeliveryHandler, DeliveryJob, DeliverySetup, email, exec, file, http,
-    relay as federation, reply, sms,
+    mcp, relay as federation, reply, sms,
 };
 use crate::config::RouteEntry;
 use crate::core::Relay;
@@ -67,6 +67,7 @@ struct Handlers {
     relay: federation::FederationHandler,
     email: email::MailHandler,
     sms: sms::TextHandler,
+    mcp: mcp::ToolHandler,
 }
 
 impl Handlers {
@@ -78,6 +79,7 @@ impl Handlers {
             By::Relay => Some(&self.relay),
             By::Email => Some(&self.email),
             By::Sms => Some(&self.sms),
+            By::Mcp => Some(&self.mcp),
             By::Inbox | By::CopyPaste => None,
         }
     }
@@ -94,7 +96,8 @@ pub(super) async fn run(
         http: http::Http::new(setup.outbound.clone()),
         sms: sms::TextHandler::new(relay.clone(), setup.outbound.clone()),
         file: file::File,
-        exec: exec::Exec::new(setup.work),
+        exec: exec::Exec::new(setup.work.clone()),
+        mcp: mcp::ToolHandler::new(setup.work, setup.outbound.clone()),
         relay: federation::FederationHandler::new(relay.clone(), setup.outbound),
         email: email::MailHandler::new(relay.clone(), setup.data),
     };
@@ -384,7 +387,7 @@ async fn deliver(relay: &Relay, handlers: &Handlers, job: &DeliveryJob) -> Attem
             "there is no room in the message for the hop of this relay, without which a loop would not be noticed",
         );
     }
-    if job.by == By::Exec && reply::is_answered(relay, job).await {
+    if job.by.is_program() && reply::is_answered(relay, job).await {
         return AttemptOutcome::delivered();
     }
     match handler.handle(job).await {
@@ -480,7 +483,7 @@ async fn conclude(
         let at = after(now, wait);
         // A person who replied asks for nothing, and is told only if it fails for good.
         let notice = match job.by {
-            By::Exec => report::retried(job.asked(), to, since),
+            by if by.is_program() => report::retried(job.asked(), to, since),
             _ => None,
         };
         settle(relay, &key, lease, Attempt::Later { at, reason }, notice).await;
@@ -502,7 +505,7 @@ async fn conclude(
 
 /// Settles the notice that the sender of the question got while the program was tried again.
 async fn settle_retried(relay: &Relay, job: &DeliveryJob) {
-    if job.by != By::Exec || job.attempts == 0 {
+    if !job.by.is_program() || job.attempts == 0 {
         return;
     }
     let since = queued_at(relay, &job.record.id, &job.to).await;

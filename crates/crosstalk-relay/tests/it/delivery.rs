@@ -10,6 +10,7 @@ mod federation;
 mod file;
 mod http;
 mod loop_with_person;
+mod mcp;
 mod outbound;
 mod passing_on;
 mod poll;

@@ -225,9 +225,9 @@ fn malformed(what: &str) -> Failure {
 
 /// The text with an entry at a path of two names: added, or replaced if it says something else.
 pub(super) fn set(text: &str, [table, name]: [&str; 2], entry: &Value) -> Result<String, Failure> {
-    if text.trim_start_matches('\u{feff}').trim().is_empty() {
+    if is_blank(text) {
         let all = serde_json::json!({table: {name: entry}});
-        return Ok(format!("{}\n", pretty(&all, 0)));
+        return Ok(format!("{}\n", pretty(&all, "")));
     }
     let root = read(text)?;
     let after = match root.member(table) {
@@ -240,8 +240,8 @@ pub(super) fn set(text: &str, [table, name]: [&str; 2], entry: &Value) -> Result
         Some(member) => match member.node.member(name) {
             Some(known) if known.node.value == *entry => return Ok(text.to_owned()),
             Some(known) => {
-                let depth = indent_of(text, known.start);
-                splice(text, known.node.span.clone(), &pretty(entry, depth.len()))
+                let entry = pretty(entry, indent_of(text, known.start));
+                splice(text, known.node.span.clone(), &entry)
             }
             None => insert(text, &member.node, name, entry),
         },
@@ -261,17 +261,17 @@ pub(super) fn set(text: &str, [table, name]: [&str; 2], entry: &Value) -> Result
 
 /// The text without an entry; without its table, too, if nothing else is in it.
 pub(super) fn remove(text: &str, [table, name]: [&str; 2]) -> Result<String, Failure> {
-    if text.trim_start_matches('\u{feff}').trim().is_empty() {
+    if is_blank(text) {
         return Ok(text.to_owned());
     }
     let root = read(text)?;
     let Some(member) = root.member(table) else {
         return Ok(text.to_owned());
     };
-    if member.node.member(name).is_none() {
-        return Ok(text.to_owned());
-    }
     let after = without(text, &member.node, name);
+    if after == text {
+        return Ok(after);
+    }
     let emptied = read(&after)?;
     let Some(left) = emptied.member(table) else {
         return Ok(after);
@@ -284,6 +284,10 @@ pub(super) fn remove(text: &str, [table, name]: [&str; 2]) -> Result<String, Fai
         true => Ok(without(&after, &emptied, table)),
         false => Ok(after),
     }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim_start_matches('\u{feff}').trim().is_empty()
 }
 
 fn splice(text: &str, span: Range<usize>, with: &str) -> String {
@@ -320,7 +324,7 @@ fn insert(text: &str, object: &Node, key: &str, value: &Value) -> String {
     let inside = text.get(..close).unwrap_or_default();
     let content = inside.trim_end_matches([' ', '\t', '\n', '\r']).len();
     let ends_line = inside.get(content..).is_some_and(|gap| gap.contains('\n'));
-    let body = pretty_in(value, &inner).replace('\n', newline);
+    let body = pretty(value, &inner).replace('\n', newline);
     let key = Value::from(key).to_string();
     let mut entry = format!("{newline}{inner}{key}: {body}");
     if !ends_line {
@@ -339,10 +343,8 @@ fn insert(text: &str, object: &Node, key: &str, value: &Value) -> String {
 /// The text without a member of an object. Comments of its neighbours stay.
 fn without(text: &str, object: &Node, key: &str) -> String {
     let members = object.members.as_deref().unwrap_or_default();
-    let Some(place) = members.iter().position(|m| m.key == key) else {
-        return text.to_owned();
-    };
-    let Some(member) = members.get(place) else {
+    let mut numbered = members.iter().enumerate();
+    let Some((place, member)) = numbered.find(|(_, m)| m.key == key) else {
         return text.to_owned();
     };
     let end = member.comma.map_or(member.node.span.end, |comma| comma + 1);
@@ -368,12 +370,8 @@ fn without(text: &str, object: &Node, key: &str) -> String {
     after
 }
 
-fn pretty(value: &Value, depth: usize) -> String {
-    pretty_in(value, &" ".repeat(depth))
-}
-
 /// A value over several lines, each but the first after an indent.
-fn pretty_in(value: &Value, indent: &str) -> String {
+fn pretty(value: &Value, indent: &str) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.replace('\n', &format!("\n{indent}"))
 }
@@ -388,6 +386,16 @@ mod tests {
     fn entry() -> Value {
         json!({"command": "/bin/crosstalk", "args": ["mcp"]})
     }
+
+    const COMMENTS: [&str; 7] = [
+        "// mine",
+        "// one",
+        "/* two */",
+        "// keep",
+        "// none yet",
+        "// top",
+        "// end",
+    ];
 
     const TEXTS: [&str; 12] = [
         "{}",
@@ -413,15 +421,7 @@ mod tests {
             assert_eq!(found.unwrap().node.value, entry(), "{with}");
             assert_eq!(set(&with, PATH, &entry()).unwrap(), with, "idempotent");
             // Every other value and every comment is there.
-            for part in [
-                "// mine",
-                "// one",
-                "/* two */",
-                "// keep",
-                "// none yet",
-                "// top",
-                "// end",
-            ] {
+            for part in COMMENTS {
                 assert_eq!(text.contains(part), with.contains(part), "{part}: {with}");
             }
             let mut value = node.value.clone();
@@ -432,15 +432,7 @@ mod tests {
             }
             assert_eq!(value, before, "{with}");
             let gone = remove(&with, PATH).unwrap();
-            for part in [
-                "// mine",
-                "// one",
-                "/* two */",
-                "// keep",
-                "// none yet",
-                "// top",
-                "// end",
-            ] {
+            for part in COMMENTS {
                 assert_eq!(text.contains(part), gone.contains(part), "{part}: {gone}");
             }
             assert!(

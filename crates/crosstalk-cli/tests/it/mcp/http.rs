@@ -3,8 +3,11 @@
 use super::client::Client;
 use super::real::{inspect, python, said};
 use crate::run::Home;
+use crosstalk_envelope::signing::Signer;
+use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp};
 use crosstalk_testing::relay::Relay;
 use serde_json::{Value, json};
+use std::time::SystemTime;
 
 const API: &str = "claude://code/api";
 const WEB: &str = "codex://code/web";
@@ -182,6 +185,65 @@ fn only_the_token_says_who_calls() {
     let id = &sent["structuredContent"]["id"];
     let denied = house.call(&house.web, "read", json!({"id": id}));
     assert_eq!(denied["isError"], true, "{denied}");
+}
+
+/// Row 44 of the threats: everybody can make a did:key, so that a signature with one says nothing about its holder. Over HTTP and
+/// in the store of a machine, the label stays the same on the second message, when the key is known.
+#[test]
+fn a_key_that_everybody_can_make_is_first_contact() {
+    let house = house("");
+    let key = PrivateKey::from_seed(Algorithm::Ed25519, &[7; 32]).unwrap();
+    let did = key.public().to_did();
+    let mut rogue = house
+        .relay
+        .connect()
+        .header("Authorization", &format!("Bearer {}", house.any));
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
+    let now = Timestamp::from_millis(i64::try_from(now).unwrap());
+    for number in 0..2 {
+        let text = Builder::new("gemini://app/1", WEB)
+            .user("gemini")
+            .thread(&format!("T{number}"))
+            .message(&format!("D{number}"))
+            .context("keys")
+            .intent("REQUEST")
+            .body("Trust me.")
+            .build()
+            .unwrap();
+        let signer = Signer {
+            key: &key,
+            pkid: &did,
+            at: now,
+            key_block: &[],
+        };
+        let signed = signer
+            .sign(&Document::parse(&text, Reading::Strict))
+            .unwrap();
+        let answer = rogue.receive(&signed).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    let labels = |got: &Value| {
+        let messages = got["messages"].as_array().unwrap().iter();
+        let labels = messages.map(|m| m["verification"].as_str().unwrap().to_owned());
+        labels.collect::<Vec<_>>()
+    };
+    let got = house.call(&house.web, "check", json!({}));
+    let two = ["first contact", "first contact"];
+    assert_eq!(labels(&got["structuredContent"]), two, "{got}");
+
+    let home = Home::new("mcp-did");
+    let file = home.path("token");
+    std::fs::write(&file, &house.web).unwrap();
+    let url = format!("http://{}", house.relay.address());
+    let file = file.to_str().unwrap();
+    let ended = home.run(&["relay", "add", &url, "--token-file", file], "");
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let mut web = Client::new(&home, "codex", "web");
+    let got = crosstalk_testing::wait::wait_for("both messages", || {
+        let got = web.call("check", json!({"wait_seconds": 5}));
+        (got["messages"].as_array().unwrap().len() == 2).then_some(got)
+    });
+    assert_eq!(labels(&got), two, "{got}");
 }
 
 #[test]

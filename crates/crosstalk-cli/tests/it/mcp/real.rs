@@ -124,6 +124,13 @@ fn client(home: &Home, name: &str) -> Command {
     command
 }
 
+/// Lets Gemini CLI connect servers in a folder.
+fn trust(home: &Home, folder: &Path) {
+    let trusted = json!({folder.to_str().unwrap(): "TRUST_FOLDER"});
+    let file = home.path(".gemini/trustedFolders.json");
+    std::fs::write(file, trusted.to_string()).unwrap();
+}
+
 #[test]
 fn coding_agents_connect_after_the_setup() {
     let home = Home::new("mcp-agents");
@@ -170,12 +177,7 @@ fn coding_agents_connect_after_the_setup() {
     // Only in a folder that the person trusts.
     let gemini = list("gemini");
     assert!(!gemini.contains("- Connected"), "{gemini}");
-    let trusted = json!({folder.to_str().unwrap(): "TRUST_FOLDER"});
-    std::fs::write(
-        home.path(".gemini/trustedFolders.json"),
-        trusted.to_string(),
-    )
-    .unwrap();
+    trust(&home, &folder);
     let gemini = list("gemini");
     assert!(
         gemini.contains("crosstalk") && gemini.contains("- Connected"),
@@ -277,33 +279,23 @@ impl Drop for Model {
     }
 }
 
-#[test]
-fn a_coding_agent_sends_and_checks_as_its_model_says() {
-    let home = Home::new("mcp-model");
+/// A coding agent does what its model says: it sends a message, waits for one, and ends. `start` makes the client use the model
+/// at a port.
+fn converses(name: &str, start: impl FnOnce(&Home, u16) -> Command) {
+    let home = Home::new(&format!("mcp-model-{name}"));
     let folder = project(&home, "shop");
     let scratch = home.path(".");
     let environment = [("HOME", scratch.to_str().unwrap())];
-    assert_eq!(
-        home.run_with(&environment, &["setup", "claude", "--yes"], "")
-            .code,
-        0
-    );
+    let ended = home.run_with(&environment, &["setup", name, "--yes"], "");
+    assert_eq!(ended.code, 0, "{}", ended.err);
     home.run(&["config", "set", "sender", "KALLE"], "");
     let script = json!([
-        ["send", {"to": "codex://code/web", "text": "Which port?"}],
+        ["send", {"to": "agent://code/web", "text": "Which port?"}],
         ["check", {"wait_seconds": 60}],
         "All done."
     ]);
     let (mut model, port) = Model::start(&script);
-    let agent = client(&home, "claude")
-        .env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{port}"))
-        .env("ANTHROPIC_API_KEY", "none")
-        .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
-        .args(["-p", "Ask codex which port it uses."])
-        .args([
-            "--allowedTools",
-            "mcp__crosstalk__send,mcp__crosstalk__check",
-        ])
+    let agent = start(&home, port)
         .current_dir(&folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -312,7 +304,8 @@ fn a_coding_agent_sends_and_checks_as_its_model_says() {
     let sent = model.result().to_string();
     assert!(sent.contains("thread"), "{sent}");
     // The agent waits now, and the person answers in the place of the other one.
-    let ended = home.run(&["send", "claude://code/shop", "Port 8080."], "");
+    let address = format!("{name}://code/shop");
+    let ended = home.run(&["send", &address, "Port 8080."], "");
     assert_eq!(ended.code, 0, "{}", ended.err);
     let got = model.result().to_string();
     assert!(
@@ -321,4 +314,65 @@ fn a_coding_agent_sends_and_checks_as_its_model_says() {
     );
     let output = agent.wait_with_output().unwrap();
     assert!(said(&output).contains("All done."), "{}", said(&output));
+    // What it sent is there, under its own address.
+    let threads = home.run(&["threads", "--json"], "").out;
+    assert!(threads.contains(&address), "{threads}");
+}
+
+#[test]
+fn claude_code_sends_and_checks_as_its_model_says() {
+    converses("claude", |home, port| {
+        let mut agent = client(home, "claude");
+        agent
+            .env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{port}"))
+            .env("ANTHROPIC_API_KEY", "none")
+            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+            .args(["-p", "Ask the other agent which port it uses."])
+            .args([
+                "--allowedTools",
+                "mcp__crosstalk__send,mcp__crosstalk__check",
+            ]);
+        agent
+    });
+}
+
+#[test]
+fn codex_sends_and_checks_as_its_model_says() {
+    converses("codex", |home, port| {
+        let provider = format!(
+            "model_providers.local={{name=\"local\", base_url=\"http://127.0.0.1:{port}/v1\", wire_api=\"responses\"}}"
+        );
+        let mut agent = client(home, "codex");
+        agent.args(["exec", "--skip-git-repo-check"]);
+        for setting in [
+            "model=\"scripted\"",
+            "model_provider=\"local\"",
+            &provider,
+            // `codex exec` has nobody to ask.
+            "mcp_servers.crosstalk.default_tools_approval_mode=\"approve\"",
+        ] {
+            agent.args(["-c", setting]);
+        }
+        agent.arg("Ask the other agent which port it uses.");
+        agent
+    });
+}
+
+#[test]
+fn gemini_cli_sends_and_checks_as_its_model_says() {
+    converses("gemini", |home, port| {
+        let settings = home.path(".gemini/settings.json");
+        let text = std::fs::read_to_string(&settings).unwrap();
+        let mut all: Value = serde_json::from_str(&text).unwrap();
+        all["security"] = json!({"auth": {"selectedType": "gemini-api-key"}});
+        std::fs::write(&settings, all.to_string()).unwrap();
+        trust(home, &home.path("code/shop"));
+        let mut agent = client(home, "gemini");
+        agent
+            .env("GOOGLE_GEMINI_BASE_URL", format!("http://127.0.0.1:{port}"))
+            .env("GEMINI_API_KEY", "none")
+            .args(["--yolo", "-m", "gemini-2.5-flash"])
+            .args(["-p", "Ask the other agent which port it uses."]);
+        agent
+    });
 }

@@ -1,6 +1,7 @@
 //! The output of a command: bounded, and read as an answer.
 
 use crate::delivery::HandlerReply;
+use crosstalk_api::client::one_line;
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::{Printed, TRUNCATED_OUTPUT};
 use std::time::Duration;
@@ -14,11 +15,11 @@ const TAIL: usize = 400;
 
 /// Tells when reading has to end though the pipe is open.
 #[derive(Clone)]
-pub(super) struct Stop(watch::Receiver<bool>);
+pub(in crate::delivery) struct Stop(watch::Receiver<bool>);
 
 impl Stop {
     /// So long after something has ended.
-    pub(super) fn after(ended: oneshot::Receiver<()>, wait: Duration) -> Self {
+    pub(in crate::delivery) fn after(ended: oneshot::Receiver<()>, wait: Duration) -> Self {
         let (tell, told) = watch::channel(false);
         tokio::spawn(async move {
             // If the attempt is cut off, no task waits for it.
@@ -71,12 +72,16 @@ pub(super) async fn whole(
 
 /// The end of what comes.
 #[derive(Default)]
-pub(super) struct Tail {
+pub(in crate::delivery) struct Tail {
     bytes: Vec<u8>,
 }
 
 impl Tail {
-    pub(super) async fn read(&mut self, from: Option<impl AsyncRead + Unpin>, mut stop: Stop) {
+    pub(in crate::delivery) async fn read(
+        &mut self,
+        from: Option<impl AsyncRead + Unpin>,
+        mut stop: Stop,
+    ) {
         let Some(mut from) = from else { return };
         let mut buffer = vec![0; PIECE];
         loop {
@@ -91,8 +96,13 @@ impl Tail {
         }
     }
 
-    pub(super) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes).into_owned()
+    /// What it says, for the end of a reason.
+    pub(in crate::delivery) fn complaint(&self) -> String {
+        let words = one_line(&String::from_utf8_lossy(&self.bytes));
+        match words.is_empty() {
+            true => String::new(),
+            false => format!("; it says: {words}"),
+        }
     }
 }
 
@@ -126,7 +136,7 @@ fn strict(document: &Document<'_>) -> String {
 }
 
 /// A text without the marks of a terminal: colours, carriage returns, controls.
-fn plain(text: &str) -> String {
+pub(in crate::delivery) fn plain(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

@@ -14,7 +14,7 @@ use crate::sqlite::sql::{Columns as _, Sql as _, number, position, value};
 pub(super) fn inbox_of(db: &Connection, inbox: &InboxQuery) -> SqlResult<Vec<InboxEntry>> {
     let sql = "SELECT d.seq, d.address, d.handler, d.state, d.attempts FROM delivery d INDEXED BY delivery_inbox \
         CROSS JOIN intake i ON i.seq = d.seq WHERE d.party = ?1 AND d.state < 3 AND d.seq > ?2 AND \
-        (d.handler <> ?4 OR d.state = 0) AND octet_length(i.text) > 0 AND d.seq NOT IN (SELECT seq \
+        (d.handler NOT IN (?4, ?5) OR d.state = 0) AND octet_length(i.text) > 0 AND d.seq NOT IN (SELECT seq \
         FROM quarantine) ORDER BY d.seq LIMIT ?3";
     let after = inbox.after.as_ref();
     let Some(after) = after.map_or(Some(0), command::position) else {
@@ -24,8 +24,9 @@ pub(super) fn inbox_of(db: &Connection, inbox: &InboxQuery) -> SqlResult<Vec<Inb
         party(&inbox.address),
         number(after),
         number(inbox.limit),
-        // A program can't acknowledge. What it has processed would come again to anyone who listens later.
-        position(&Handler::ALL, Handler::Exec)
+        // A program or a tool can't acknowledge. What it has processed would come again to anyone who listens later.
+        position(&Handler::ALL, Handler::Exec),
+        position(&Handler::ALL, Handler::Mcp)
     ];
     let rows = db.all(sql, asked, |row| {
         let by = row.member("handler", &Handler::ALL)?;
