@@ -122,7 +122,7 @@
     refreshTimer ??= setTimeout(() => {
       refreshTimer = undefined;
       // Nobody sees badges of a hidden page.
-      if (document.hidden || records.size === 0) return;
+      if (document.hidden || starts.size === 0) return;
       wanted.refresh = true;
       layoutSoon();
     }, 120);
@@ -140,17 +140,16 @@
   const MAX_DEPTH = 512;
 
   /**
-   * Found beginnings of envelopes: `node` and `offset`, `anchor` (the element around), `scope` (everything that was read),
+   * Found beginnings of envelopes, by their text node: `node` and `offset`, `anchor` (the element around), `scope` (everything that was read),
    * `text`, `result` (what the background said about this text), `view` (whether it can be seen), `badge`.
    */
-  const records = new Set();
+  const starts = new Map();
+  /** The same by the element around them. What a page of ten thousand messages costs is memory that has to be collected. */
+  const anchors = new Map();
   /** Those that are on the screen or close to it. */
   const near = new Set();
   /** Those that have a badge. */
   const badged = new Set();
-  /** The records of each text node, by their offset. */
-  const starts = new WeakMap();
-  const anchors = new Map();
   const observed = new WeakSet();
 
   const observer = new MutationObserver((list) =>
@@ -179,7 +178,7 @@
         for (const node of addedNodes) {
           if (node !== host && !scanLeaf(node)) yield* scan(node);
           // A step is a few nodes: the clock is looked at after each.
-          if (++count % 4 === 0) yield;
+          if (++count % STEP_NODES === 0) yield;
         }
       }
       if (++count % STEP_NODES === 0) yield;
@@ -229,26 +228,32 @@
     if (!data.includes("[[") && !data.endsWith("[")) return;
     const parent = outerOf(node);
     if (parent === null || SKIPPED.has(tagOf(parent))) return;
-    const known = starts.get(node) ?? new Map();
+    const here = starts.get(node);
     let offset = data.indexOf("[[");
     if (offset === -1) offset = data.length - 1;
-    for (let count = 0; offset !== -1 && count < 50; count += 1) {
-      if (!known.has(offset) && records.size < MAX_RECORDS && mayBegin(data, offset)) {
-        const record = { node, offset, anchor: parent, scope: null, text: null, result: null, view: null, badge: null };
-        known.set(offset, record);
-        records.add(record);
-        stats.found = records.size;
-        const all = anchors.get(parent) ?? { isNear: false, records: new Set() };
-        all.records.add(record);
-        if (all.isNear) near.add(record);
-        if (!anchors.has(parent)) {
-          anchors.set(parent, all);
-          nearness.observe(parent);
-        }
-      }
+    for (let count = 0; offset !== -1 && count < MAX_STARTS && stats.found < MAX_RECORDS; count += 1) {
+      const isNew = here === undefined || !here.some((record) => record.offset === offset);
+      if (isNew && mayBegin(data, offset)) note({ node, offset, anchor: parent, scope: null, data, text: null, result: null, view: null, badge: null });
       offset = data.indexOf("[[", offset + 2);
     }
-    starts.set(node, known);
+  }
+
+  const MAX_STARTS = 50;
+
+  function note(record) {
+    stats.found += 1;
+    const { node, anchor } = record;
+    const here = starts.get(node);
+    if (here === undefined) starts.set(node, [record]);
+    else here.push(record);
+    const all = anchors.get(anchor);
+    if (all === undefined) {
+      anchors.set(anchor, [record]);
+      nearness.observe(anchor);
+    } else {
+      if (near.has(all[0])) near.add(record);
+      all.push(record);
+    }
   }
 
   /** Only what is on the screen is read: a chat may hold ten thousand messages. */
@@ -257,13 +262,9 @@
   function* approach(entries) {
     let count = 0;
     for (const { target, isIntersecting } of entries) {
-      const all = anchors.get(target);
-      if (all !== undefined) {
-        all.isNear = isIntersecting;
-        for (const record of all.records) {
-          if (isIntersecting) near.add(record);
-          else leave(record);
-        }
+      for (const record of anchors.get(target) ?? []) {
+        if (isIntersecting) near.add(record);
+        else leave(record);
       }
       if (++count % STEP_NODES === 0) yield;
     }
@@ -278,40 +279,39 @@
     record.scope = null;
   }
 
-  function forget(record) {
-    leave(record);
-    records.delete(record);
-    starts.get(record.node)?.delete(record.offset);
-    const all = anchors.get(record.anchor);
-    all?.records.delete(record);
-    if (all?.records.size === 0) {
-      anchors.delete(record.anchor);
-      nearness.unobserve(record.anchor);
+  /** Forgets the records of a text that the page threw away. */
+  function forget(node) {
+    for (const record of starts.get(node) ?? []) {
+      leave(record);
+      stats.found -= 1;
+      const others = (anchors.get(record.anchor) ?? []).filter((other) => other !== record);
+      if (others.length > 0) anchors.set(record.anchor, others);
+      else if (anchors.delete(record.anchor)) nearness.unobserve(record.anchor);
     }
-    stats.found = records.size;
+    starts.delete(node);
   }
 
-  /** Records of texts that the page threw away; each refresh looks at some. */
-  let sweep = records.values();
+  /** Each refresh looks whether some of the texts are still there. */
+  let sweep = starts.keys();
   const SWEPT = 256;
 
   function* refresh() {
     const changed = touched;
     touched = new Set();
     for (let count = 0; count < SWEPT; count += 1) {
-      const { value: record, done } = sweep.next();
+      const { value: node, done } = sweep.next();
       if (done) {
-        sweep = records.values();
+        sweep = starts.keys();
         break;
       }
-      if (!isAttached(record.node)) forget(record);
+      if (!isAttached(node)) forget(node);
     }
     yield;
     const asked = [];
     const memo = { blocks: new Map(), surroundings: new Map() };
     for (const record of [...near]) {
       if (!isAttached(record.node)) {
-        forget(record);
+        forget(record.node);
         continue;
       }
       record.view = viewOf(record, memo);
@@ -1089,11 +1089,11 @@
     let [visited, found] = [0, 0];
     for (const node of backwards(rootOf(document))) {
       if (++visited % STEP_NODES === 0) yield;
-      if (visited > MAX_VISITED || found >= records.size || texts.length >= count) break;
+      if (visited > MAX_VISITED || found >= stats.found || texts.length >= count) break;
       const here = starts.get(node);
       if (here === undefined) continue;
-      found += here.size;
-      for (const record of [...here.values()].sort((a, b) => b.offset - a.offset)) {
+      found += here.length;
+      for (const record of [...here].sort((a, b) => b.offset - a.offset)) {
         if (texts.length >= count || !canBeSeen(record, memo)) continue;
         const text = yield* readFrom(record, memo.blocks);
         // An answer that is not complete is no answer yet.
@@ -1195,7 +1195,7 @@
       case "settings":
         ({ shortcuts, me } = message);
         known.clear();
-        for (const record of records) record.text = null;
+        for (const record of near) record.text = null;
         refreshSoon();
         return undefined;
       case "toast":
