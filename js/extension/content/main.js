@@ -706,6 +706,8 @@
       if (badged.size >= MAX_BADGES) return;
       record.badge = make("button");
       record.badge.type = "button";
+      // Until the layout knows its place.
+      record.badge.style.display = "none";
       record.badge.addEventListener("click", (event) => {
         if (!event.isTrusted) return;
         // The verdict is that of the text that was read: what the page made of it since then is read first.

@@ -63,7 +63,12 @@ export function relayUrl(text) {
 /** Trades a pairing code for a token. */
 export async function pair(address, code) {
   const url = relayUrl(address);
-  const { token, name, addresses, courier } = await request(url, "POST", "crosstalk/pair", { body: { code } });
+  const { token, name, addresses, courier } = (await request(url, "POST", "crosstalk/pair", { body: { code } })) ?? {};
+  const isText = (value) => typeof value === "string";
+  const isList = (value) => Array.isArray(value) && value.every(isText);
+  if (!isText(token) || !isText(name) || !isList(addresses) || !isList(courier)) {
+    throw new CrosstalkError("This URL is not that of a relay.", { help: "Check the URL with the operator." });
+  }
   await update("relay", () => ({ url, token, name, addresses, courier }));
 }
 

@@ -352,12 +352,21 @@ async function collect() {
   }
 }
 
+/** Takes what was asked for on a page; one of several open panels does. */
 async function takePending() {
-  const { pending } = await browser.storage.session.get("pending");
+  const pending = await navigator.locks.request("crosstalk-pending", async () => {
+    const found = await browser.storage.session.get("pending");
+    await browser.storage.session.remove("pending");
+    return found.pending;
+  });
   if (pending === undefined || Date.now() - pending.at > 60_000) return;
-  await browser.storage.session.remove("pending");
   await refreshChats();
   await show(pending);
+  // A panel in a window or tab of its own may be behind the page that asked.
+  const own = await browser.tabs.getCurrent();
+  if (own === undefined) return;
+  await browser.tabs.update(own.id, { active: true });
+  await browser.windows.update(own.windowId, { focused: true });
 }
 
 browser.storage.onChanged.addListener((changes, area) => {
