@@ -4,8 +4,11 @@
 
 (() => {
   "use strict";
-  if (globalThis.crosstalkIsHere) return;
-  globalThis.crosstalkIsHere = true;
+  // The person may allow a page on which the script has found that it may not run.
+  if (globalThis.crosstalkStart !== undefined) {
+    globalThis.crosstalkStart();
+    return;
+  }
 
   const browser = globalThis.browser ?? globalThis.chrome;
   const isTop = window === window.top;
@@ -1208,11 +1211,13 @@
     }
   });
 
-  void (async () => {
-    const settings = await send({ type: "settings" });
-    if (settings === undefined || settings === null) return;
+  async function start() {
+    const settings = await send({ type: "settings", isAllowedOnce: globalThis.crosstalkIsAllowedOnce === true });
+    if (settings === undefined || settings === null || observed.has(document)) return;
     ({ shortcuts, me } = settings);
     observe(document);
     add(scan(document));
-  })();
+  }
+  globalThis.crosstalkStart = () => void start();
+  void start();
 })();

@@ -84,7 +84,9 @@ export async function register() {
   else await browser.scripting.updateContentScripts([script]);
 }
 
-/** Runs the script in a tab once, with the permission that a click on the extension gives. */
-export async function runIn(tab) {
-  await browser.scripting.executeScript({ target: { tabId: tab, allFrames: true }, files: [SCRIPT] });
+/** Runs the script in a tab, with the permission that a click on the extension gives. */
+export async function runIn(tab, { isAllowedOnce = false } = {}) {
+  const target = { tabId: tab, allFrames: true };
+  if (isAllowedOnce) await browser.scripting.executeScript({ target, func: () => (globalThis.crosstalkIsAllowedOnce = true) });
+  await browser.scripting.executeScript({ target, files: [SCRIPT] });
 }

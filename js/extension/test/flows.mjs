@@ -6,6 +6,7 @@ import { startChat } from "./chats.mjs";
 import { badges, choose, clickAt, keys, pick, press, pressInPopover, says, setUp, stats, type, undo } from "./driver.mjs";
 import { RelayServer } from "../../test/relay-server.mjs";
 import { hostilePage } from "./hostile.mjs";
+import { openPopup } from "./toolbar.mjs";
 import { Browser, Site, crosstalk, isFull, picture, until } from "./tools.mjs";
 
 const { Relay, build, generateKey, parse, sign } = crosstalk;
@@ -322,6 +323,44 @@ export function flows(name) {
         console.log(`${name}: on the page that changes without end, ${slices} slices of work, the longest ${maxMs.toFixed(1)} ms, ${over5} over 5 ms`);
         assert.deepEqual(site.requests.filter((request) => !/^GET \/(favicon\.ico)?$/.test(request)), [], "nothing was sent");
         await page.close();
+      } finally {
+        site.close();
+      }
+    });
+
+    test("the toolbar button: once, always, panel, options", async () => {
+      const site = await startChat("OTHER", { messages: [message("Here.")] });
+      try {
+        const isRead = async () => (await stats(panel, "OTHER chat").catch(() => null))?.badges.length === 1;
+        // Under this name, the extension has no permission but that of the click.
+        let page = await browser.page(site.origin.replace("127.0.0.1", "localhost"));
+        let popup = await openPopup(browser, page);
+        assert.equal(await popup.text("#site"), `Not in use on ${site.origin.replace("127.0.0.1", "localhost")}.`);
+        await popup.press("#once");
+        await until("badges on this page", isRead);
+        assert.equal(await popup.text("#status"), "Messages on this page have badges now.");
+        await page.reload();
+        await page.bringToFront();
+        popup = await openPopup(browser, page);
+        assert.match(await popup.text("#site"), /^Not in use/);
+        assert.equal(await isRead(), false, "once is once");
+        await page.close();
+        // The script is here already, because the browser knows permissions for hosts and not for ports.
+        page = await browser.page(site.origin);
+        popup = await openPopup(browser, page);
+        await popup.press("#always");
+        await until("the site in use", async () => (await popup.text("#site")) === `In use on ${site.origin}.`);
+        await until("badges at once", isRead);
+        await page.reload();
+        await until("badges when it is loaded again", isRead);
+        popup = await openPopup(browser, page);
+        await popup.press("#panel");
+        await until("the panel", async () => (await popup.sidePanels()).length === 1);
+        await popup.closeSidePanel();
+        await until("no panel", async () => (await popup.sidePanels()).length === 0);
+        popup = await openPopup(browser, page);
+        await popup.press("#options");
+        await until("the options", () => options.evaluate(() => document.visibilityState === "visible"));
       } finally {
         site.close();
       }
