@@ -5,7 +5,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { startChat } from "./chats.mjs";
 import { badges, choose, clickAt, keys, pick, press, pressInPopover, says, setUp, stats, type, undo } from "./driver.mjs";
 import { RelayServer } from "../../test/relay-server.mjs";
-import { hostilePage } from "./hostile.mjs";
+import { hostilePage, slowPage } from "./hostile.mjs";
 import { openPopup } from "./toolbar.mjs";
 import { Browser, Site, crosstalk, isFull, picture, until } from "./tools.mjs";
 
@@ -361,6 +361,21 @@ export function flows(name) {
         popup = await openPopup(browser, page);
         await popup.press("#options");
         await until("the options", () => options.evaluate(() => document.visibilityState === "visible"));
+      } finally {
+        site.close();
+      }
+    });
+
+    test("texts that are made to be slow are read all the same", async () => {
+      const site = await Site.start({ "/": slowPage(message("Sound.")) });
+      try {
+        await type(options, "#site", site.origin);
+        await press(options, "Add site", { isReal: true });
+        await says(options, "Added.");
+        await browser.page(site.origin);
+        await badges(panel, "slow chat", [...Array(6).fill("Damaged"), "Unsigned"]);
+        const { maxMs, slices, over5 } = await stats(panel, "slow chat");
+        console.log(`${name}: on the page of slow texts, ${slices} slices of work, the longest ${maxMs.toFixed(1)} ms, ${over5} over 5 ms`);
       } finally {
         site.close();
       }
