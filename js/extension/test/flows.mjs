@@ -183,8 +183,6 @@ export function flows(name) {
         await page.click("#send");
       }
       await panel.bringToFront();
-      await press(panel, "Threads");
-      await press(panel, "Show");
       await until("both answers in one thread", () =>
         panel.evaluate(() => {
           const texts = [...document.querySelectorAll("#thread-list .card h3")].map(({ textContent }) => textContent);
@@ -192,6 +190,14 @@ export function flows(name) {
         }),
       );
       await picture(panel, `${name}-thread`, { x: 0, y: 0, width: 520, height: 900 });
+      // A reply goes into the chat that the message is from, whichever was chosen before.
+      await choose(panel, "#chat", "CHATGPT");
+      const index = await panel.evaluate(() => [...document.querySelectorAll("#thread-list .card h3")].findIndex(({ textContent }) => textContent === "CLAUDE → ANN"));
+      await panel.evaluate((at) => [...document.querySelectorAll("#thread-list .card")][at].querySelector("button:nth-child(2)").click(), index);
+      await type(panel, "#body", "Thank you, CLAUDE.");
+      await press(panel, "Put into chat");
+      await says(panel, "is in the input of CLAUDE");
+      assert.match(await one.evaluate(() => window.readEditor()), /Thank you, CLAUDE\./);
       await press(panel, "Carry");
       await choose(panel, "#from", "CLAUDE");
       await choose(panel, "#into", "CHATGPT");
