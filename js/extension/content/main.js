@@ -1,16 +1,17 @@
 // Runs beside the pages of enabled sites: finds envelopes by their text, shows a badge on each, and puts texts into the input of a
 // chat. It decides nothing: the background reads and verifies. It runs in a world of its own, so a page can't override what it
-// calls; names of elements of the page can hide properties of `document` and of forms, so those are called by their prototypes.
+// calls; names of elements of the page can hide properties of `document` and of forms, so those are called by their prototypes,
+// and can pass for globals that nobody set, so only own ones count.
 
 (() => {
   "use strict";
   // The person may allow a page on which the script has found that it may not run.
-  if (globalThis.crosstalkStart !== undefined) {
+  if (Object.hasOwn(globalThis, "crosstalkStart")) {
     globalThis.crosstalkStart();
     return;
   }
 
-  const browser = globalThis.browser ?? globalThis.chrome;
+  const browser = globalThis[Object.hasOwn(globalThis, "browser") ? "browser" : "chrome"];
   const isTop = window === window.top;
 
   const getter = (prototype, name) => {
@@ -18,6 +19,7 @@
     return (object) => get.call(object);
   };
   const rootOf = getter(Document.prototype, "documentElement");
+  const isHidden = getter(Document.prototype, "hidden");
   const activeOf = getter(Document.prototype, "activeElement");
   const parentOf = getter(Node.prototype, "parentNode");
   const parentElementOf = getter(Node.prototype, "parentElement");
@@ -125,7 +127,7 @@
     refreshTimer ??= setTimeout(() => {
       refreshTimer = undefined;
       // Nobody sees badges of a hidden page.
-      if (document.hidden || starts.size === 0) return;
+      if (isHidden(document) || starts.size === 0) return;
       wanted.refresh = true;
       layoutSoon();
     }, 120);
@@ -236,7 +238,7 @@
     if (offset === -1) offset = data.length - 1;
     for (let count = 0; offset !== -1 && count < MAX_STARTS && stats.found < MAX_RECORDS; count += 1) {
       const isNew = here === undefined || !here.some((record) => record.offset === offset);
-      if (isNew && mayBegin(data, offset)) note({ node, offset, anchor: parent, scope: null, data, text: null, result: null, view: null, badge: null });
+      if (isNew && mayBegin(data, offset)) note({ node, offset, anchor: parent, scope: null, data, text: null, partial: null, since: 0, result: null, view: null, badge: null });
       offset = data.indexOf("[[", offset + 2);
     }
   }
@@ -279,6 +281,7 @@
     removeBadge(record);
     near.delete(record);
     record.text = null;
+    record.partial = null;
     record.scope = null;
   }
 
@@ -319,7 +322,8 @@
       }
       record.view = viewOf(record, memo);
       if (record.text === null || isTouched(record.scope, changed)) {
-        const text = yield* readFrom(record, memo.blocks);
+        const isStanding = record.partial !== null && changed !== null && changed.size === 0;
+        const text = isStanding ? stood(record) : yield* readFrom(record, memo.blocks);
         if (text !== record.text) {
           // A badge never stands on another text than the one that was read.
           removeBadge(record);
@@ -345,13 +349,19 @@
   /** Results by text, so that a page that renders a message again gets its badge at once. */
   const known = new Map();
   const MAX_KNOWN = 200;
+  /** The most texts of one request, and about how long they are together: the browser copies them while the page waits. */
   const MAX_ASKED = 32;
+  const MAX_ASKED_CHARS = 32 << 10;
 
   async function ask(asked) {
     const texts = [...new Set(asked.map(({ text }) => text))];
-    for (let from = 0; from < texts.length; from += MAX_ASKED) {
-      const part = texts.slice(from, from + MAX_ASKED);
-      const results = await send({ type: "read", texts: part });
+    while (texts.length > 0) {
+      const part = [];
+      for (let room = MAX_ASKED_CHARS; room > 0 && part.length < MAX_ASKED && texts.length > 0; room -= part.at(-1).length) part.push(texts.shift());
+      await pause(0);
+      let sent;
+      timed(() => (sent = send({ type: "read", texts: part })));
+      const results = await sent;
       timed(() => {
         if (Array.isArray(results)) part.forEach((text, at) => known.set(text, results[at]));
         while (known.size > MAX_KNOWN) known.delete(known.keys().next().value);
@@ -395,8 +405,9 @@
    * has not come is given after it stood still for some time.
    */
   function* readFrom(record, blocks = new Map()) {
-    const { node, offset } = record;
+    const { node, offset, partial } = record;
     record.scope = null;
+    record.partial = null;
     record.data = node.data;
     if (isEditable(nearestHtml(record.anchor))) return null;
     if (!node.data.startsWith("[[", offset) && offset !== node.data.length - 1) return null;
@@ -460,19 +471,19 @@
     if (!isChecked) return null;
     // Still streaming, or its end is lost. What comes later belongs to it.
     record.scope = null;
-    const standing = own ?? text();
-    if (record.partial !== standing) {
-      record.partial = standing;
-      record.since = performance.now();
-    }
-    if (performance.now() - record.since < STANDSTILL_MS) {
-      setTimeout(refreshSoon, STANDSTILL_MS);
-      return null;
-    }
-    return standing;
+    record.partial = own ?? text();
+    if (record.partial !== partial) record.since = performance.now();
+    return stood(record);
   }
 
   const STANDSTILL_MS = 2500;
+
+  /** A message without an end, once it stood still for some time. */
+  function stood({ partial, since }) {
+    if (performance.now() - since >= STANDSTILL_MS) return partial;
+    setTimeout(refreshSoon, STANDSTILL_MS);
+    return null;
+  }
 
   /** Where the end mark of a message ends in a text, from a place on; -1 if it is not there. */
   function endOf(text, from, indent, isPlain) {
@@ -1212,7 +1223,7 @@
   });
 
   async function start() {
-    const settings = await send({ type: "settings", isAllowedOnce: globalThis.crosstalkIsAllowedOnce === true });
+    const settings = await send({ type: "settings", isAllowedOnce: Object.hasOwn(globalThis, "crosstalkIsAllowedOnce") });
     if (settings === undefined || settings === null || observed.has(document)) return;
     ({ shortcuts, me } = settings);
     observe(document);

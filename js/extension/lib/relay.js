@@ -157,11 +157,11 @@ export async function matchAnswers(texts, chat) {
   }
 }
 
-/** Returns the answer of a chat to the relay, and reports the delivery as carried. */
-export async function returnAnswer(id, to) {
+/** Returns the answer of a chat that the person saw to the relay, and reports the delivery as carried. */
+export async function returnAnswer(id, to, answer) {
   const { url, token } = await paired();
   const errand = (await load("errands")).find((known) => known.id === id && known.to === to);
-  if (!errand?.answer) throw new CrosstalkError("The chat has not answered yet.", {});
+  if (!errand?.answer || errand.answer !== answer) throw new CrosstalkError("The chat has another answer by now.", { help: "Look at it first." });
   const { parse, reply } = await core();
   const [envelope] = parse(errand.answer, { reading: "strict" }).envelopes;
   const isSigned = envelope.sig !== null && envelope.sig !== "none";

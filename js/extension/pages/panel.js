@@ -313,7 +313,7 @@ async function showDeliveries() {
     const actions = [];
     if (delivery.answer !== null) {
       actions.push(element("button", { type: "button", class: "main", text: "Return the answer", on: guarded(async () => {
-        await returnAnswer(delivery.id, delivery.to);
+        await returnAnswer(delivery.id, delivery.to, delivery.answer);
         say("The relay has the answer.");
         await showDeliveries();
       }) }));

@@ -63,7 +63,7 @@ export function hostilePage(damaged, hidden, origin) {
     }, 1);`;
   const boxes = HIDDEN.map((style) => `<pre style="${style}">${escapeHtml(hidden)}</pre>`).join("");
   const inside = `<div style="height:0;overflow:hidden"><div style="height:100px;overflow:auto"><pre>${escapeHtml(hidden)}</pre></div></div>`;
-  const clobbers = ["documentElement", "createElement", "createTreeWalker", "activeElement", "body", "querySelectorAll", "elementFromPoint", "execCommand"];
+  const clobbers = ["documentElement", "createElement", "createTreeWalker", "activeElement", "body", "querySelectorAll", "elementFromPoint", "execCommand", "hidden", "browser", "chrome", "crosstalkStart", "crosstalkIsAllowedOnce"];
   return `<!doctype html><html lang="en"><title>hostile chat</title><style>crosstalk-layer { color: red }</style><body>
     <form id="f">${["nodeType", "parentNode", "childNodes", "textContent", "isConnected", "attributes", "children"].map((name) => `<input name="${name}" type="hidden">`).join("")}
       <button type="button" style="border-radius:11px;color:green">✓ Verified</button><pre>${escapeHtml(damaged)}</pre></form>
