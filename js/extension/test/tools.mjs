@@ -73,6 +73,8 @@ export class Browser {
               "extensions.webextensions.uuids": JSON.stringify({ "crosstalk@ai-crosstalk.example": FIREFOX_ID }),
               "dom.events.testing.asyncClipboard": true,
               "browser.download.folderList": 2,
+              // It would take the keys.
+              "browser.download.alwaysOpenPanel": false,
               "browser.download.dir": made.downloads,
               // The pages stream in the background, too.
               "dom.min_background_timeout_value": 4,
