@@ -16,7 +16,7 @@ browser.runtime.onMessage.addListener((message, sender, respond) => {
   if (!isFromPage(sender)) return undefined;
   switch (message?.type) {
     case "settings":
-      void settingsFor(sender).then(respond);
+      void settingsFor(sender, message.isAllowedOnce === true).then(respond);
       return true;
     case "read":
       if (!Array.isArray(message.texts)) return undefined;
@@ -31,14 +31,14 @@ browser.runtime.onMessage.addListener((message, sender, respond) => {
 });
 
 /** The shortcuts, for pages that the person enabled, and for a page that the extension was opened on by a click. */
-async function settingsFor(sender) {
+async function settingsFor(sender, isAllowedOnce) {
   const sites = await load("sites");
   const { shortcuts, me } = await load("settings");
   const origin = siteOf(sender.tab.url ?? sender.url) ?? sender.origin;
   // A permission has no port: the site on another port of the same host is not enabled by it.
   const isOfHost = sites.some((site) => new URL(site.origin).hostname === hostOf(origin));
   const isEnabled = sites.some((site) => site.origin === origin);
-  return isOfHost && !isEnabled ? null : { shortcuts, me };
+  return isOfHost && !isEnabled && !isAllowedOnce ? null : { shortcuts, me };
 }
 
 function hostOf(origin) {

@@ -1,13 +1,17 @@
 // Runs beside the pages of enabled sites: finds envelopes by their text, shows a badge on each, and puts texts into the input of a
 // chat. It decides nothing: the background reads and verifies. It runs in a world of its own, so a page can't override what it
-// calls; names of elements of the page can hide properties of `document` and of forms, so those are called by their prototypes.
+// calls; names of elements of the page can hide properties of `document` and of forms, so those are called by their prototypes,
+// and can pass for globals that nobody set, so only own ones count.
 
 (() => {
   "use strict";
-  if (globalThis.crosstalkIsHere) return;
-  globalThis.crosstalkIsHere = true;
+  // The person may allow a page on which the script has found that it may not run.
+  if (Object.hasOwn(globalThis, "crosstalkStart")) {
+    globalThis.crosstalkStart();
+    return;
+  }
 
-  const browser = globalThis.browser ?? globalThis.chrome;
+  const browser = globalThis[Object.hasOwn(globalThis, "browser") ? "browser" : "chrome"];
   const isTop = window === window.top;
 
   const getter = (prototype, name) => {
@@ -15,6 +19,7 @@
     return (object) => get.call(object);
   };
   const rootOf = getter(Document.prototype, "documentElement");
+  const isHidden = getter(Document.prototype, "hidden");
   const activeOf = getter(Document.prototype, "activeElement");
   const parentOf = getter(Node.prototype, "parentNode");
   const parentElementOf = getter(Node.prototype, "parentElement");
@@ -26,7 +31,8 @@
   const tagOf = getter(Element.prototype, "localName");
   const openShadowOf = getter(Element.prototype, "shadowRoot");
   const isEditable = getter(HTMLElement.prototype, "isContentEditable");
-  const textOf = getter(Node.prototype, "textContent");
+  const hostOf = getter(ShadowRoot.prototype, "host");
+  const holds = (outer, inner) => Node.prototype.contains.call(outer, inner);
   const walkerOf = (root, show) => Document.prototype.createTreeWalker.call(document, root, show);
   const make = (tag) => Document.prototype.createElement.call(document, tag);
   const styleOf = (element) => window.getComputedStyle(element);
@@ -39,29 +45,42 @@
 
   /** How long a slice may take, in milliseconds; the clock is looked at after each step, and a step is short. */
   const SLICE_MS = 1.5;
+  /** What reads the tree only. */
   const jobs = [];
-  const stats = { slices: 0, maxMs: 0, over5: 0, found: 0, sum: 0 };
-  let isScheduled = false;
+  /** What reads styles and places: it runs right after the browser made the layout of a frame, and so causes no other one. */
+  let look = null;
+  const wanted = { refresh: false, layout: false };
+  const stats = { slices: 0, maxMs: 0, over5: 0, found: 0, sum: 0, batches: 0 };
 
-  const channel = new MessageChannel();
-  channel.port1.onmessage = () => {
-    isScheduled = false;
+  /** Runs something, and counts how long the page had to wait for it. Everything that happens without a click goes through here. */
+  function timed(run) {
     const began = performance.now();
-    let took = 0;
-    while (jobs.length > 0 && took < SLICE_MS) {
-      let isDone = true;
-      try {
-        isDone = jobs[0].next().done;
-      } catch {
-        // A page that changes while it is read is read again.
-      }
-      if (isDone) jobs.shift();
-      took = performance.now() - began;
-    }
+    run(began);
+    const took = performance.now() - began;
     stats.slices += 1;
     stats.sum += took;
     stats.maxMs = Math.max(stats.maxMs, took);
     if (took > 5) stats.over5 += 1;
+  }
+
+  /** Whether a job is done after its next step. */
+  function isDoneAfterStep(job) {
+    try {
+      return job.next().done;
+    } catch {
+      // A page that changes while it is read is read again.
+      return true;
+    }
+  }
+
+  const channel = new MessageChannel();
+  let isScheduled = false;
+  channel.port1.onmessage = () => {
+    isScheduled = false;
+    timed((began) => {
+      while (jobs.length > 0 && performance.now() - began < SLICE_MS) if (isDoneAfterStep(jobs[0])) jobs.shift();
+    });
+    if (look !== null || wanted.refresh || wanted.layout) frame.observe(probeOf());
     if (jobs.length > 0) schedule();
   };
 
@@ -75,12 +94,45 @@
   function add(job) {
     // A page that changes faster than it can be read is scanned once more as a whole.
     if (jobs.length > 200) {
-      jobs.length = 1;
-      jobs.push(scan(rootOf(document)));
+      const kept = jobs.filter((each, at) => at === 0 || each.isKept);
+      jobs.splice(0, jobs.length, ...kept, scan(rootOf(document)));
     }
     jobs.push(job);
     schedule();
   }
+
+  /** Called after the layout of the next frame, because an element that it did not know has a size. */
+  const frame = new ResizeObserver(() => {
+    frame.disconnect();
+    timed((began) => {
+      if (wanted.refresh && look === null) {
+        wanted.refresh = false;
+        look = refresh();
+      }
+      while (look !== null && performance.now() - began < SLICE_MS) if (isDoneAfterStep(look)) look = null;
+      if (wanted.layout) layout();
+    });
+    // Another call in the same frame would be an error that the page sees.
+    if (look !== null || wanted.refresh) schedule();
+  });
+
+  function layoutSoon() {
+    wanted.layout = true;
+    schedule();
+  }
+
+  let refreshTimer;
+  function refreshSoon() {
+    // A page that never stands still is read all the same.
+    refreshTimer ??= setTimeout(() => {
+      refreshTimer = undefined;
+      // Nobody sees badges of a hidden page.
+      if (isHidden(document) || starts.size === 0) return;
+      wanted.refresh = true;
+      layoutSoon();
+    }, 120);
+  }
+  window.addEventListener("visibilitychange", () => refreshSoon(), true);
 
   // ---- Finding --------------------------------------------------------------------------------------------------------------
 
@@ -89,34 +141,49 @@
   const MAX_TEXT = 64 << 10;
   const MAX_NODES = 4000;
   const MAX_RECORDS = 20_000;
+  /** No page that a person reads is deeper; parsers of browsers stop at this depth, too. */
+  const MAX_DEPTH = 512;
 
-  /** Found beginnings of envelopes: `{ node, offset, anchor, isNear, text, result, badge }`. */
-  const records = new Set();
+  /**
+   * Found beginnings of envelopes, by their text node: `node` and `offset`, `anchor` (the element around), `scope` (everything that was read),
+   * `text`, `result` (what the background said about this text), `view` (whether it can be seen), `badge`.
+   */
+  const starts = new Map();
+  /** The same by the element around them. What a page of ten thousand messages costs is memory that has to be collected. */
+  const anchors = new Map();
+  /** Those that are on the screen or close to it. */
+  const near = new Set();
   /** Those that have a badge. */
   const badged = new Set();
-  /** The offsets of the records of each text node. */
-  const starts = new WeakMap();
-  const anchors = new Map();
-  const roots = new WeakSet();
+  const observed = new WeakSet();
 
-  const observer = new MutationObserver((list) => add(digest(list)));
+  const observer = new MutationObserver((list) =>
+    timed(() => {
+      stats.batches += 1;
+      add(digest(list));
+    }),
+  );
 
-  function watch(root) {
-    if (roots.has(root)) return;
-    roots.add(root);
+  function observe(root) {
+    if (observed.has(root)) return;
+    observed.add(root);
     observer.observe(root, { subtree: true, childList: true, characterData: true });
-    add(scan(root));
   }
+
+  /** Where the page changed since messages were read; null for everywhere. */
+  let touched = new Set();
+  const MAX_TOUCHED = 50;
 
   function* digest(list) {
     let count = 0;
     for (const { type, target, addedNodes } of list) {
+      if (touched !== null && touched.add(target).size > MAX_TOUCHED) touched = null;
       if (type === "characterData") lookAt(target);
       else {
         for (const node of addedNodes) {
           if (node !== host && !scanLeaf(node)) yield* scan(node);
           // A step is a few nodes: the clock is looked at after each.
-          if (++count % 4 === 0) yield;
+          if (++count % STEP_NODES === 0) yield;
         }
       }
       if (++count % STEP_NODES === 0) yield;
@@ -127,7 +194,10 @@
   /** Looks at an element that holds nothing but text, as most do that are added. It needs no walker, which saves memory. */
   function scanLeaf(root) {
     if (typeOf(root) !== Node.ELEMENT_NODE || firstElementOf(root) !== null || openShadowOf(root) !== null) return false;
-    for (let node = firstOf(root); node !== null; node = nextOf(node)) if (typeOf(node) === Node.TEXT_NODE) lookAt(node);
+    const first = firstOf(root);
+    if (first === null) return true;
+    if (typeOf(first) !== Node.TEXT_NODE || nextOf(first) !== null) return false;
+    lookAt(first);
     return true;
   }
 
@@ -145,215 +215,305 @@
       if (type === Node.TEXT_NODE) lookAt(node);
       else if (type === Node.ELEMENT_NODE) {
         const shadow = openShadowOf(node);
-        if (shadow !== null) watch(shadow);
+        if (shadow !== null) {
+          observe(shadow);
+          yield* scan(shadow);
+        }
       }
       if (++count % STEP_NODES === 0) yield;
       node = walker.nextNode();
     }
+    refreshSoon();
   }
 
   /** Notes where envelopes may begin in a text. */
   function lookAt(node) {
-    const { data } = node;
+    const data = node.data.slice(0, MAX_TEXT * 8);
     // Two brackets may be in two nodes.
     if (!data.includes("[[") && !data.endsWith("[")) return;
-    const parent = parentElementOf(node) ?? parentOf(node)?.host;
-    if (parent === undefined || parent === null || SKIPPED.has(tagOf(parent))) return;
-    const known = starts.get(node) ?? new Set();
+    const parent = outerOf(node);
+    if (parent === null || SKIPPED.has(tagOf(parent))) return;
+    const here = starts.get(node);
     let offset = data.indexOf("[[");
     if (offset === -1) offset = data.length - 1;
-    for (let count = 0; offset !== -1 && count < 50; count += 1) {
-      const isEnd = data.startsWith("[[END]]", offset);
-      if (!isEnd && !known.has(offset) && records.size < MAX_RECORDS) {
-        known.add(offset);
-        const record = { node, offset, anchor: parent, isNear: false, text: null, result: null, badge: null, seen: 0 };
-        records.add(record);
-        stats.found = records.size;
-        if (!anchors.has(parent)) {
-          anchors.set(parent, new Set());
-          nearness.observe(parent);
-        }
-        anchors.get(parent).add(record);
-        if (anchors.get(parent).size > 1) [...anchors.get(parent)].some(({ isNear }) => isNear && (record.isNear = true));
-      }
+    for (let count = 0; offset !== -1 && count < MAX_STARTS && stats.found < MAX_RECORDS; count += 1) {
+      const isNew = here === undefined || !here.some((record) => record.offset === offset);
+      if (isNew && mayBegin(data, offset)) note({ node, offset, anchor: parent, scope: null, data, text: null, partial: null, since: 0, result: null, view: null, badge: null });
       offset = data.indexOf("[[", offset + 2);
     }
-    starts.set(node, known);
+  }
+
+  const MAX_STARTS = 50;
+
+  function note(record) {
+    stats.found += 1;
+    const { node, anchor } = record;
+    const here = starts.get(node);
+    if (here === undefined) starts.set(node, [record]);
+    else here.push(record);
+    const all = anchors.get(anchor);
+    if (all === undefined) {
+      anchors.set(anchor, [record]);
+      nearness.observe(anchor);
+    } else {
+      if (near.has(all[0])) near.add(record);
+      all.push(record);
+    }
   }
 
   /** Only what is on the screen is read: a chat may hold ten thousand messages. */
-  const nearness = new IntersectionObserver(
-    (entries) => add(approach(entries)),
-    { rootMargin: "200px" },
-  );
+  const nearness = new IntersectionObserver((entries) => timed(() => add(approach(entries))), { rootMargin: "200px" });
 
   function* approach(entries) {
     let count = 0;
     for (const { target, isIntersecting } of entries) {
       for (const record of anchors.get(target) ?? []) {
-        record.isNear = isIntersecting;
-        if (!isIntersecting) removeBadge(record);
+        if (isIntersecting) near.add(record);
+        else leave(record);
       }
       if (++count % STEP_NODES === 0) yield;
     }
     refreshSoon();
   }
 
-  function forget(record) {
+  /** A message that is not on the screen any more. When it comes again, it is read again. */
+  function leave(record) {
     removeBadge(record);
-    records.delete(record);
-    starts.get(record.node)?.delete(record.offset);
-    const all = anchors.get(record.anchor);
-    all?.delete(record);
-    if (all?.size === 0) {
-      anchors.delete(record.anchor);
-      nearness.unobserve(record.anchor);
-    }
-    stats.found = records.size;
+    near.delete(record);
+    record.text = null;
+    record.partial = null;
+    record.scope = null;
   }
 
-  let refreshTimer;
-  function refreshSoon() {
-    // A page that never stands still is read all the same.
-    refreshTimer ??= setTimeout(() => {
-      refreshTimer = undefined;
-      // Nobody sees badges of a hidden page. On a visible one, right after a frame, the layout that is asked for is there already.
-      if (!document.hidden) requestAnimationFrame(() => setTimeout(() => add(refresh())));
-    }, 120);
+  /** Forgets the records of a text that the page threw away. */
+  function forget(node) {
+    for (const record of starts.get(node) ?? []) {
+      leave(record);
+      stats.found -= 1;
+      const others = (anchors.get(record.anchor) ?? []).filter((other) => other !== record);
+      if (others.length > 0) anchors.set(record.anchor, others);
+      else if (anchors.delete(record.anchor)) nearness.unobserve(record.anchor);
+    }
+    starts.delete(node);
   }
-  window.addEventListener("visibilitychange", () => refreshSoon(), true);
+
+  /** Each refresh looks whether some of the texts are still there. */
+  let sweep = starts.keys();
+  const SWEPT = 256;
 
   function* refresh() {
-    const wanted = [];
-    let count = 0;
-    for (const record of [...records]) {
-      if (++count % (STEP_NODES * 4) === 0) yield;
+    const changed = touched;
+    touched = new Set();
+    for (let count = 0; count < SWEPT; count += 1) {
+      const { value: node, done } = sweep.next();
+      if (done) {
+        sweep = starts.keys();
+        break;
+      }
+      if (!isAttached(node)) forget(node);
+    }
+    yield;
+    const asked = [];
+    const memo = { blocks: new Map(), surroundings: new Map() };
+    for (const record of [...near]) {
       if (!isAttached(record.node)) {
-        forget(record);
+        forget(record.node);
         continue;
       }
-      if (!record.isNear) continue;
-      const text = yield* readFrom(record);
-      if (text === null) {
-        // A page that streams may write the rest of the direction line later.
-        if (record.badge !== null) removeBadge(record);
-        record.text = null;
-        continue;
+      record.view = viewOf(record, memo);
+      if (record.text === null || isTouched(record.scope, changed)) {
+        const isStanding = record.partial !== null && changed !== null && changed.size === 0;
+        const text = isStanding ? stood(record) : yield* readFrom(record, memo.blocks);
+        if (text !== record.text) {
+          // A badge never stands on another text than the one that was read.
+          removeBadge(record);
+          record.text = text;
+          record.result = text === null ? null : known.get(text) ?? null;
+          if (text !== null && record.result === null) asked.push(record);
+        }
       }
-      if (text !== record.text) {
-        record.text = text;
-        record.result = known.get(text) ?? null;
-        if (record.result === null) wanted.push(record);
-      }
-      if (record.result !== null) place(record);
+      place(record);
       yield;
     }
-    if (wanted.length > 0) void ask(wanted);
-    layoutSoon();
+    if (asked.length > 0) void ask(asked);
+    wanted.layout = true;
+  }
+
+  /** Whether a message may read otherwise since the page changed at some places. */
+  function isTouched(scope, places) {
+    if (scope === null || places === null) return true;
+    for (const place of places) if (holds(scope, place) || holds(place, scope)) return true;
+    return false;
   }
 
   /** Results by text, so that a page that renders a message again gets its badge at once. */
   const known = new Map();
+  const MAX_KNOWN = 200;
+  /** The most texts of one request, and about how long they are together: the browser copies them while the page waits. */
+  const MAX_ASKED = 32;
+  const MAX_ASKED_CHARS = 32 << 10;
 
-  async function ask(wanted) {
-    const texts = [...new Set(wanted.map(({ text }) => text))].slice(0, 32);
-    const results = await send({ type: "read", texts });
-    if (!Array.isArray(results)) return;
-    texts.forEach((text, at) => known.set(text, results[at]));
-    while (known.size > 500) known.delete(known.keys().next().value);
-    for (const record of wanted) {
-      const result = known.get(record.text);
-      if (result === undefined) continue;
-      record.result = result;
-      place(record);
+  async function ask(asked) {
+    const texts = [...new Set(asked.map(({ text }) => text))];
+    while (texts.length > 0) {
+      const part = [];
+      for (let room = MAX_ASKED_CHARS; room > 0 && part.length < MAX_ASKED && texts.length > 0; room -= part.at(-1).length) part.push(texts.shift());
+      await pause(0);
+      let sent;
+      timed(() => (sent = send({ type: "read", texts: part })));
+      const results = await sent;
+      timed(() => {
+        if (Array.isArray(results)) part.forEach((text, at) => known.set(text, results[at]));
+        while (known.size > MAX_KNOWN) known.delete(known.keys().next().value);
+        for (const record of asked) {
+          if (!part.includes(record.text)) continue;
+          record.result = known.get(record.text) ?? null;
+          // It is asked again.
+          if (record.result === null) record.text = null;
+          else place(record);
+        }
+        layoutSoon();
+      });
     }
-    layoutSoon();
   }
 
-  const DIRECTION = /^\[\[[^[\]\n]{1,300}?(?:→|->|=>|⟶|➔|➜)[^[\]\n]{1,300}\]\]/;
-  const NEXT_DIRECTION = /\n([ \t]*)\[\[[^[\]\n]{1,300}?(?:→|->)[^[\]\n]{1,300}\]\]/;
+  const ARROWS = ["→", "->", "=>", "⟶", "➔", "➜"];
+  /** Every part of these is read once at most, whatever a page writes. */
+  const BRACKETS = /^\[\[([^[\]\n]{3,610})\]\]/;
+  const NEXT_BRACKETS = /\n([ \t]*)\[\[([^[\]\n]{3,610})\]\]/g;
+  const MAX_HEAD = 700;
   const BLANK = /^[ \t>|]*$/;
+  const MAX_INDENT = 200;
+
+  /** Whether the text between two brackets is two names with an arrow between them. */
+  function isDirection(inner) {
+    return ARROWS.some((arrow) => {
+      const at = inner.indexOf(arrow, 1);
+      return at !== -1 && at + arrow.length < inner.length;
+    });
+  }
+
+  /** Whether a message may begin at a place of a text node, as far as this node tells. */
+  function mayBegin(data, offset) {
+    const rest = data.slice(offset + 2, offset + MAX_HEAD);
+    const stop = rest.search(/[[\]]/);
+    return stop === -1 || (rest[stop] === "]" && isDirection(rest.slice(0, stop)));
+  }
 
   /**
    * The text of the envelope that begins at a record, as a person would copy it; null if none begins there. An envelope whose end
    * has not come is given after it stood still for some time.
    */
-  function* readFrom(record) {
-    const { node, offset } = record;
+  function* readFrom(record, blocks = new Map()) {
+    const { node, offset, partial } = record;
+    record.scope = null;
+    record.partial = null;
+    record.data = node.data;
     if (isEditable(nearestHtml(record.anchor))) return null;
     if (!node.data.startsWith("[[", offset) && offset !== node.data.length - 1) return null;
-    const before = node.data.slice(0, offset);
+    const before = node.data.slice(Math.max(0, offset - MAX_INDENT), offset);
     const prefix = before.slice(before.lastIndexOf("\n") + 1);
     const indent = BLANK.test(prefix) ? prefix.length : 0;
     const root = node.getRootNode();
     const walker = walkerOf(root, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
     walker.currentNode = node;
-    const blocks = new Map();
     const first = blockOf(node, blocks);
     let last = first;
-    let text = "";
+    // The text in pieces, how long it is, and its end, in which a mark may begin that goes on in the next piece.
+    const parts = [];
+    let length = 0;
+    let tail = "";
+    const push = (piece) => {
+      parts.push(piece);
+      length += piece.length;
+      tail = (tail + piece).slice(-2 * MAX_HEAD);
+    };
+    const text = (end) => parts.join("").slice(0, end);
     let own = null;
     let isChecked = false;
     let count = 0;
+    record.scope = first.element;
     for (let at = node; at !== null; at = walker.nextNode()) {
       if (++count % STEP_NODES === 0) yield;
-      if (count > MAX_NODES || text.length > MAX_TEXT) break;
+      if (count > MAX_NODES || length > MAX_TEXT) break;
       if (typeOf(at) === Node.ELEMENT_NODE) {
-        if (tagOf(at) === "br") text += "\n";
+        if (tagOf(at) === "br") push("\n");
         continue;
       }
       const parent = parentElementOf(at);
       if (parent !== null && (SKIPPED.has(tagOf(parent)) || tagOf(parent) === "button")) continue;
+      const data = at.data.slice(at === node ? offset : 0, (at === node ? offset : 0) + MAX_TEXT);
       const block = blockOf(at, blocks);
       if (block.element !== last.element) {
-        if (own === null && !block.isIn(first.element)) own = text;
+        if (own === null && !block.isIn(first.element)) own = text();
         const gap = block.isParagraph || last.isParagraph ? "\n\n" : "\n";
-        if (at.data.trim() !== "" && !text.endsWith(gap)) text += text.endsWith("\n") ? gap.slice(1) : gap;
+        if (/\S/.test(data) && !tail.endsWith(gap)) push(tail.endsWith("\n") ? gap.slice(1) : gap);
         last = block;
       }
-      const data = at === node ? at.data.slice(offset) : at.data;
-      const from = text.length;
-      text += spaced(data, block.space, text);
-      if (!isChecked && text.includes("]]")) {
-        if (!DIRECTION.test(text)) return null;
-        isChecked = true;
+      for (let depth = 0; record.scope !== null && !holds(record.scope, at) && depth < MAX_DEPTH; depth += 1) record.scope = parentElementOf(record.scope);
+      const piece = spaced(data, block.space, tail);
+      // What was there before the piece and may belong to a mark in it.
+      const seam = tail;
+      const from = length - seam.length;
+      push(piece);
+      if (!isChecked) {
+        const head = text(MAX_HEAD);
+        const found = BRACKETS.exec(head);
+        if (found !== null && isDirection(found[1])) isChecked = true;
+        else if (head.includes("]]") || head.length >= MAX_HEAD) return null;
       }
-      if (!isChecked && text.length > 700) return null;
-      const end = endOf(text, from, indent, block.space !== "collapse");
-      if (end !== -1) return text.slice(0, end);
-      const next = NEXT_DIRECTION.exec(text.slice(Math.max(0, from - 700)));
-      if (next !== null && next[1].length <= indent) {
-        return text.slice(0, Math.max(0, from - 700) + next.index);
-      }
+      if (!piece.includes("]")) continue;
+      const end = endOf(seam + piece, Math.max(from === 0 ? 2 : 0, seam.length - 7), indent, block.space !== "collapse");
+      const next = nextIn(seam + piece, indent);
+      if (end !== -1 && (next === -1 || end <= next)) return text(from + end);
+      if (next !== -1 && isChecked) return text(from + next);
     }
     if (!isChecked) return null;
-    // Still streaming, or its end is lost.
-    const standing = own ?? text;
-    if (record.partial !== standing) {
-      record.partial = standing;
-      record.since = performance.now();
-    }
-    if (performance.now() - record.since < STANDSTILL_MS) {
-      setTimeout(refreshSoon, STANDSTILL_MS);
-      return null;
-    }
-    return standing;
+    // Still streaming, or its end is lost. What comes later belongs to it.
+    record.scope = null;
+    record.partial = own ?? text();
+    if (record.partial !== partial) record.since = performance.now();
+    return stood(record);
   }
 
   const STANDSTILL_MS = 2500;
 
+  /** A message without an end, once it stood still for some time. */
+  function stood({ partial, since }) {
+    if (performance.now() - since >= STANDSTILL_MS) return partial;
+    setTimeout(refreshSoon, STANDSTILL_MS);
+    return null;
+  }
+
+  /** Where the end mark of a message ends in a text, from a place on; -1 if it is not there. */
   function endOf(text, from, indent, isPlain) {
     const END = "[[END]]";
-    for (let at = text.indexOf(END, Math.max(2, from - END.length)); at !== -1; at = text.indexOf(END, at + 1)) {
-      const line = text.slice(text.lastIndexOf("\n", at) + 1, at);
-      if (!isPlain || (BLANK.test(line) && line.length <= indent + 1)) return at + END.length;
+    for (let at = text.indexOf(END, from); at !== -1; at = text.indexOf(END, at + 1)) {
+      if (!isPlain) return at + END.length;
+      let begin = at;
+      while (begin > 0 && at - begin <= indent + 1 && " \t>|".includes(text[begin - 1])) begin -= 1;
+      if (at - begin <= indent + 1 && (begin === 0 || text[begin - 1] === "\n")) return at + END.length;
     }
     return -1;
   }
 
+  /** Where the next message begins in a text; -1 if none does. */
+  function nextIn(text, indent) {
+    for (const found of text.matchAll(NEXT_BRACKETS)) if (found[1].length <= indent && isDirection(found[2])) return found.index;
+    return -1;
+  }
+
   function nearestHtml(element) {
-    for (let at = element; at !== null; at = parentElementOf(at)) if (at instanceof HTMLElement) return at;
+    for (let at = element, depth = 0; at !== null && depth < MAX_DEPTH; at = parentElementOf(at), depth += 1) if (at instanceof HTMLElement) return at;
     return rootOf(document);
+  }
+
+  /** The element around a node; that of a shadow tree is its host. */
+  function outerOf(node) {
+    const parent = parentElementOf(node);
+    if (parent !== null) return parent;
+    const root = parentOf(node);
+    return root instanceof ShadowRoot ? hostOf(root) : null;
   }
 
   /** The block that a text stands in, and what becomes of its blanks. */
@@ -362,13 +522,13 @@
     const found = blocks.get(parent);
     if (found !== undefined) return found;
     let element = parent;
-    while (element instanceof Element && /^(inline|contents|ruby)/.test(styleOf(element).display)) element = parentElementOf(element);
+    for (let depth = 0; element instanceof Element && depth < MAX_DEPTH && /^(inline|contents|ruby)/.test(styleOf(element).display); depth += 1) element = parentElementOf(element);
     const space = parent instanceof Element ? styleOf(parent).whiteSpaceCollapse ?? styleOf(parent).whiteSpace : "collapse";
     const block = {
       element,
       isParagraph: element instanceof Element && tagOf(element) === "p",
       space: /^(preserve$|pre$|pre-wrap|break-spaces|preserve-spaces)/.test(space) ? "keep" : /^(preserve-breaks|pre-line)/.test(space) ? "lines" : "collapse",
-      isIn: (other) => other === null || (element !== null && Node.prototype.contains.call(other, element)),
+      isIn: (other) => other === null || (element !== null && holds(other, element)),
     };
     blocks.set(parent, block);
     return block;
@@ -376,8 +536,8 @@
 
   function spaced(data, space, before) {
     if (space === "keep") return data.replace(/\r\n?/g, "\n");
-    const plain = space === "lines" ? data.replace(/[ \t]*\n[ \t]*/g, "\n").replace(/[ \t]+/g, " ") : data.replace(/[ \t\n\r]+/g, " ");
-    return before === "" || /\s$/.test(before) ? plain.replace(/^ /, "") : plain;
+    const plain = space === "lines" ? data.replace(/[ \t]+/g, " ").replace(/ ?\n ?/g, "\n") : data.replace(/[ \t\n\r]+/g, " ");
+    return before === "" || /\s$/.test(before.slice(-1)) ? plain.replace(/^ /, "") : plain;
   }
 
   // ---- Badges ---------------------------------------------------------------------------------------------------------------
@@ -392,6 +552,7 @@
 
   let host = null;
   let layer = null;
+  let probe = null;
 
   /** The layer of the badges: outside of what the page renders, in a shadow tree that the page can't open. */
   function layerOf() {
@@ -407,16 +568,24 @@
       style.textContent = STYLE;
       layer = make("div");
       layer.className = "layer";
-      shadow.append(style, layer);
+      probe = element("div", { class: "probe" });
+      shadow.append(style, layer, probe);
     }
     Node.prototype.appendChild.call(rootOf(document), host);
     return layer;
   }
 
+  /** An element of a size, to be told of the layout of a frame. */
+  function probeOf() {
+    layerOf();
+    return probe;
+  }
+
   const STYLE = `
     .layer { --paper: #fff; --ink: #1c2024; --soft: #5b6470; --line: #d0d5db; --verified: #0b6b3a; --first-contact: #8a5300;
       --damaged: #b3261e; --unsigned: #4a5568; font: 13px/1.45 system-ui, sans-serif; color: var(--ink); }
-    .badge { position: fixed; box-sizing: border-box; height: 22px; padding: 0 8px; border: 1px solid currentColor; border-radius: 11px;
+    .probe { position: fixed; width: 1px; height: 1px; visibility: hidden; }
+    .badge { position: fixed; transform: translateX(-100%); box-sizing: border-box; height: 22px; padding: 0 8px; border: 1px solid currentColor; border-radius: 11px;
       background: var(--paper); font: 600 12px/20px system-ui, sans-serif; white-space: nowrap; cursor: pointer; }
     .verified { color: var(--verified); } .first-contact { color: var(--first-contact); }
     .damaged { color: var(--damaged); } .unsigned { color: var(--unsigned); }
@@ -442,81 +611,140 @@
     }
   `;
 
-  /** Whether a person can see a message: what is hidden gets no badge and is never taken as an answer. */
-  function rectOf(record) {
-    const range = new Range();
+  /** One for all: the browser keeps each range up to date until it is collected. */
+  const range = new Range();
+
+  /** The place of the brackets of a message; null if they have none. */
+  function rectOf({ node, offset }) {
     try {
-      range.setStart(record.node, record.offset);
-      range.setEnd(record.node, Math.min(record.node.data.length, record.offset + 2));
+      range.setStart(node, offset);
+      range.setEnd(node, Math.min(node.data.length, offset + 2));
     } catch {
       return null;
     }
-    const element = parentElementOf(record.node) ?? record.anchor;
+    const rect = range.getBoundingClientRect();
+    range.setStart(document, 0);
+    range.collapse(true);
+    const isTiny = rect.width < 3 || rect.height < 5;
+    const isOutside = rect.right + window.scrollX <= 0 || rect.bottom + window.scrollY <= 0;
+    return isTiny || isOutside ? null : rect;
+  }
+
+  /** The least opacity of what a person can see. */
+  const MIN_OPACITY = 0.2;
+
+  /** What cuts a message off, by its styles; null for one that is hidden. It gets no badge and is never taken as an answer. */
+  function viewOf({ node }, { surroundings }) {
+    const element = outerOf(node);
+    if (element === null) return null;
     const isShown = Element.prototype.checkVisibility?.call(element, {
       checkOpacity: true, checkVisibilityCSS: true, opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true,
     });
-    if (isShown === false) return null;
-    const rect = range.getBoundingClientRect();
-    const style = styleOf(element);
-    const isTiny = rect.width < 3 || rect.height < 5 || parseFloat(style.fontSize) < 5;
-    const isOutside = rect.right + window.scrollX <= 0 || rect.bottom + window.scrollY <= 0;
-    if (isTiny || isOutside || isFaint(style) || isClipped(element, rect)) return null;
-    return rect;
+    const around = isShown === false ? null : aroundOf(element, surroundings);
+    if (around === null || around.isCut || around.opacity < MIN_OPACITY) return null;
+    const { color, fontSize, webkitTextFillColor } = styleOf(element);
+    const ink = webkitTextFillColor ?? color;
+    if (parseFloat(fontSize) < 5 || alphaOf(ink) < MIN_OPACITY || ink === around.paper) return null;
+    return around;
   }
 
-  /** Text that has no colour of its own. */
-  function isFaint({ color }) {
-    const alpha = /^rgba\([^,]+,[^,]+,[^,]+,\s*([\d.]+)\)$/.exec(color);
-    return alpha !== null && Number(alpha[1]) < 0.2;
+  /** How opaque a colour is, of those that browsers compute. */
+  function alphaOf(color) {
+    const alpha = /(?:^rgba\(.*,|\/)\s*([\d.]+)\)$/.exec(color);
+    return alpha === null ? 1 : Number(alpha[1]);
   }
 
-  /** Whether an ancestor cuts the text off entirely, other than by scrolling. */
-  function isClipped(element, rect) {
-    for (let at = element, depth = 0; at !== null && depth < 60; at = parentElementOf(at), depth += 1) {
-      const { overflowX, overflowY, clipPath, position, clip } = styleOf(at);
-      if (clipPath !== "none" && /\b(?:inset\((?:50|100)%|circle\(0|polygon\(0)/.test(clipPath)) return true;
-      if (position === "absolute" && clip !== "auto" && clip !== "") return true;
-      if (overflowX === "hidden" || overflowY === "hidden" || overflowX === "clip") {
-        const box = at.getBoundingClientRect();
-        if (box.width < 4 || box.height < 4) return true;
-        if (tagOf(at) !== "html" && tagOf(at) !== "body" && (rect.left >= box.right || rect.right <= box.left)) return true;
-      }
+  /**
+   * What an element and those around it do to a text: `opacity`, `paper` (the colour behind it), `isCut` (nothing is left of it),
+   * and `clips`, the elements that show a part of what is in them, from the inside out. Null for what is too deep.
+   */
+  function aroundOf(element, memo) {
+    const chain = [];
+    let at = element;
+    for (; at !== null && !memo.has(at) && chain.length <= MAX_DEPTH; at = outerOf(at)) chain.push(at);
+    if (chain.length > MAX_DEPTH) return null;
+    const isDark = at === null && /dark/.test(styleOf(rootOf(document)).colorScheme);
+    let around = at === null ? { opacity: 1, paper: isDark ? null : "rgb(255, 255, 255)", isCut: false, clips: null } : memo.get(at);
+    for (const one of chain.reverse()) {
+      const { opacity, filter, backgroundColor, backgroundImage, overflowX, overflowY, clipPath, position, clip } = styleOf(one);
+      const faded = filter === "none" ? null : /\bopacity\(([\d.]+)\)/.exec(filter);
+      const alpha = alphaOf(backgroundColor);
+      const isClipped = clipPath !== "none" && /\b(?:inset\((?:50|100)%|circle\(0|polygon\(0)/.test(clipPath);
+      const isCut = around.isCut || isClipped || (position === "absolute" && clip !== "auto" && clip !== "");
+      const isScroller = /auto|scroll/.test(overflowX + overflowY);
+      const isClip = (overflowX !== "visible" || overflowY !== "visible") && tagOf(one) !== "html" && tagOf(one) !== "body";
+      around = {
+        opacity: around.opacity * Number(opacity) * Number(faded?.[1] ?? 1),
+        paper: backgroundImage !== "none" ? null : alpha > 0.9 ? backgroundColor : alpha > 0.1 ? null : around.paper,
+        isCut,
+        clips: isClip ? { element: one, isScroller, outer: around.clips } : around.clips,
+      };
+      memo.set(one, around);
+    }
+    return around;
+  }
+
+  const boxOf = (element, boxes) => {
+    const box = boxes.get(element) ?? Element.prototype.getBoundingClientRect.call(element);
+    boxes.set(element, box);
+    return box;
+  };
+
+  /** Whether nothing of a place is left after what is around it has cut it off. What can be scrolled to is not cut off. */
+  function isCutOff(place, clips, boxes, isScrolling) {
+    let rect = place;
+    for (let clip = clips; clip !== null; clip = clip.outer) {
+      const box = boxOf(clip.element, boxes);
+      if (box.width < 4 || box.height < 4) return true;
+      if (isScrolling && clip.isScroller) rect = box;
+      else if (rect.bottom < box.top + 4 || rect.top > box.bottom - 4 || rect.right <= box.left || rect.left >= box.right) return true;
     }
     return false;
   }
 
-  /** Whether the list around a message is scrolled so far that its first line can't be seen. */
-  function isScrolledAway(element, rect) {
-    for (let at = element; at !== null && at !== rootOf(document); at = parentElementOf(at)) {
-      if (styleOf(at).overflowY === "visible" || tagOf(at) === "body") continue;
-      const box = at.getBoundingClientRect();
-      if (rect.bottom < box.top + 4 || rect.top > box.bottom - 4) return true;
-    }
-    return false;
+  /** Whether a person can see a message, or scroll to it. */
+  function canBeSeen(record, memo) {
+    const view = viewOf(record, memo);
+    const rect = view === null ? null : rectOf(record);
+    return rect !== null && !isCutOff(rect, view.clips, memo.boxes, true);
   }
 
   function place(record) {
-    if (!record.isNear || rectOf(record) === null) {
+    if (record.view === null || record.result === null || !near.has(record)) {
       removeBadge(record);
       return;
     }
+    if (record.badge !== null && record.shown === record.result) return;
     const { kind, sentence, envelope } = record.result;
     if (record.badge === null) {
       if (badged.size >= MAX_BADGES) return;
       record.badge = make("button");
       record.badge.type = "button";
+      // Until the layout knows its place.
+      record.badge.style.display = "none";
       record.badge.addEventListener("click", (event) => {
-        if (event.isTrusted) showPopover(record);
+        if (!event.isTrusted) return;
+        // The verdict is that of the text that was read: what the page made of it since then is read first.
+        if (ended(readFrom(record)) === record.text && record.result !== null) showPopover(record);
+        else refreshSoon();
       });
       badged.add(record);
       layerOf().append(record.badge);
     }
     const [sign, word] = LOOKS[kind] ?? LOOKS.damaged;
     const parties = envelope === null ? "" : ` from ${plain(envelope.sender)} to ${plain(envelope.receiver)}`;
+    record.shown = record.result;
     record.badge.className = `badge ${kind in LOOKS ? kind : "damaged"}`;
     record.badge.textContent = `${sign} ${word}`;
     record.badge.setAttribute("aria-label", `Message${parties}: ${word}. ${plain(sentence)}`);
     record.badge.title = plain(sentence);
+  }
+
+  /** What a job returns, without a break. */
+  function ended(job) {
+    let step = job.next();
+    while (!step.done) step = job.next();
+    return step.value;
   }
 
   function removeBadge(record) {
@@ -526,41 +754,38 @@
     badged.delete(record);
   }
 
-  let isLayoutScheduled = false;
-  function layoutSoon() {
-    if (isLayoutScheduled) return;
-    isLayoutScheduled = true;
-    requestAnimationFrame(() => {
-      isLayoutScheduled = false;
-      layout();
-    });
-  }
-
+  /** Puts the badges where the messages are: first everything is read, then everything is written. */
   function layout() {
-    const shown = [...badged];
-    if (shown.length === 0) return;
-    layerOf();
-    const places = shown.map((record) => [record, isAttached(record.node) ? rectOf(record) : null]);
-    for (const [record, rect] of places) {
-      const isOut = rect === null || rect.bottom < -30 || rect.top > window.innerHeight + 30 || isScrolledAway(record.anchor, rect);
-      record.badge.style.display = isOut ? "none" : "block";
-      if (isOut) continue;
+    wanted.layout = false;
+    if (badged.size === 0) return;
+    const boxes = new Map();
+    const { innerWidth, innerHeight } = window;
+    const places = [];
+    for (const record of badged) {
+      const { node, anchor, view, data, badge } = record;
+      // Text that changed since it was read has no badge until it is read again.
+      const isRead = isAttached(node) && view !== null && node.data.startsWith(data);
+      const rect = isRead ? rectOf(record) : null;
+      const isOut = rect === null || rect.bottom < -30 || rect.top > innerHeight + 30 || isCutOff(rect, view.clips, boxes, false);
+      places.push({ badge, rect: isOut ? null : rect, right: isOut ? 0 : boxOf(anchor, boxes).right });
+    }
+    for (const { badge, rect, right } of places) {
+      const { style } = badge;
+      style.display = rect === null ? "none" : "block";
+      if (rect === null) continue;
       // At the right end of the block, where the direction line leaves room; never over the text itself.
-      const block = record.anchor.getBoundingClientRect();
-      const width = record.badge.offsetWidth || 90;
-      const right = Math.min(Math.max(block.right, rect.left + width), window.innerWidth - 8);
-      record.badge.style.left = `${Math.max(4, right - width)}px`;
-      record.badge.style.top = `${rect.top - 24 < 0 ? rect.top : rect.top - 24}px`;
+      style.left = `${Math.max(LEAST_RIGHT, Math.min(Math.max(right, rect.left + LEAST_RIGHT), innerWidth - 8))}px`;
+      style.top = `${rect.top - 24 < 0 ? rect.top : rect.top - 24}px`;
     }
   }
+
+  /** The width of the widest badge, about. */
+  const LEAST_RIGHT = 112;
 
   for (const name of ["scroll", "resize"]) window.addEventListener(name, layoutSoon, { capture: true, passive: true });
-  // Pages move things without changing their tree; fonts and pictures come late.
+  // Pages move and hide things without changing their tree; fonts and pictures come late.
   setInterval(() => {
-    if (badged.size > 0 || (host !== null && !isAttached(host))) {
-      if (host !== null && !isAttached(host)) layerOf();
-      layoutSoon();
-    }
+    if (near.size > 0) refreshSoon();
   }, 500);
 
   /** A text for a label: without what reorders or hides. */
@@ -614,13 +839,15 @@
       });
       actions.append(button);
     };
+    // The page may change its text while the popover is open: what was verified is what goes on.
+    const { text: source } = record;
     if (text !== null) {
       action("Copy", () => copy(text));
-      action("Reply", () => open("reply", record.text));
-      action("Save to file", () => open("save", record.text));
-      action("Send to relay", () => open("relay", record.text));
+      action("Reply", () => open("reply", source));
+      action("Save to file", () => open("save", source));
+      action("Send to relay", () => open("relay", source));
     }
-    action("Show in Crosstalk", () => open("show", record.text));
+    action("Show in Crosstalk", () => open("show", source));
     const close = element("button", { type: "button", class: "close", "aria-label": "Close", text: "×" });
     close.addEventListener("click", hidePopover);
     popover.append(actions, close);
@@ -858,21 +1085,53 @@
 
   // ---- Answers, keys, messages ----------------------------------------------------------------------------------------------
 
+  const MAX_VISITED = 200_000;
+
+  /** The nodes of a tree and of the open shadow trees in it, the last one first. */
+  function* backwards(root) {
+    const walker = walkerOf(root, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
+    while (walker.lastChild() !== null);
+    for (let node = walker.currentNode; node !== null; node = walker.previousNode()) {
+      const shadow = typeOf(node) === Node.ELEMENT_NODE ? openShadowOf(node) : null;
+      if (shadow !== null) yield* backwards(shadow);
+      yield node;
+    }
+  }
+
   /** The last envelopes of the page that a person can see, the newest first. */
-  function latest(count) {
-    const all = [...records].filter((record) => isAttached(record.node));
-    all.sort((a, b) => (a.node === b.node ? a.offset - b.offset : a.node.compareDocumentPosition(b.node) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1));
+  function* latest(count) {
     const texts = [];
-    for (const record of all.reverse()) {
-      if (texts.length === count) break;
-      if (rectOf(record) === null) continue;
-      const reading = readFrom(record);
-      let step = reading.next();
-      while (!step.done) step = reading.next();
-      // An answer that is not complete is no answer yet.
-      if (typeof step.value === "string" && step.value.trimEnd().endsWith("[[END]]")) texts.push(step.value);
+    const memo = { blocks: new Map(), surroundings: new Map(), boxes: new Map() };
+    let [visited, found] = [0, 0];
+    for (const node of backwards(rootOf(document))) {
+      if (++visited % STEP_NODES === 0) yield;
+      if (visited > MAX_VISITED || found >= stats.found || texts.length >= count) break;
+      const here = starts.get(node);
+      if (here === undefined) continue;
+      found += here.length;
+      for (const record of [...here].sort((a, b) => b.offset - a.offset)) {
+        if (texts.length >= count || !canBeSeen(record, memo)) continue;
+        const text = yield* readFrom(record, memo.blocks);
+        // An answer that is not complete is no answer yet.
+        if (text?.trimEnd().endsWith("[[END]]")) texts.push(text);
+      }
     }
     return texts;
+  }
+
+  /** What a job returns, after what waits already. */
+  function whenDone(job, otherwise) {
+    return new Promise((resolve) => {
+      const kept = (function* () {
+        try {
+          resolve(yield* job);
+        } finally {
+          resolve(otherwise);
+        }
+      })();
+      kept.isKept = true;
+      add(kept);
+    });
   }
 
   let shortcuts = {};
@@ -901,14 +1160,16 @@
       event.preventDefault();
       event.stopImmediatePropagation();
       if (action === "compose") void send({ type: "open", action: "compose", text: null });
-      else if (action === "reply") {
-        const text = latest(5).find((each) => senderOf(each) !== me.toLowerCase());
-        if (text === undefined) toast("There is no answer on this page yet.");
-        else void send({ type: "open", action: "reply", text });
-      }
+      else if (action === "reply") void replyToLatest();
     },
     true,
   );
+
+  async function replyToLatest() {
+    const text = (await whenDone(latest(5), [])).find((each) => senderOf(each) !== me.toLowerCase());
+    if (text === undefined) toast("There is no answer on this page yet.");
+    else void send({ type: "open", action: "reply", text });
+  }
 
   async function send(message) {
     try {
@@ -921,6 +1182,8 @@
 
   browser.runtime.onMessage.addListener((message, sender, respond) => {
     if (sender.id !== browser.runtime.id) return undefined;
+    // The page in the tab may be another one by now, and frames of other sites hear the same messages.
+    if (message.origin !== undefined && message.origin !== window.origin) return undefined;
     const isElsewhere = isTop && activeOf(document)?.localName === "iframe" && lastInput === null;
     switch (message.type) {
       case "insert":
@@ -933,9 +1196,7 @@
         return true;
       case "latest": {
         void (async () => {
-          // What is waiting to be scanned may hold the answer.
-          for (let round = 0; jobs.length > 0 && round < 50; round += 1) await pause(20);
-          const texts = latest(message.count);
+          const texts = await whenDone(latest(message.count), []);
           if (texts.length === 0) await pause(isTop ? 250 : 2000);
           respond(texts);
         })();
@@ -950,7 +1211,7 @@
       case "settings":
         ({ shortcuts, me } = message);
         known.clear();
-        for (const record of records) record.text = null;
+        for (const record of near) record.text = null;
         refreshSoon();
         return undefined;
       case "toast":
@@ -961,10 +1222,13 @@
     }
   });
 
-  void (async () => {
-    const settings = await send({ type: "settings" });
-    if (settings === undefined || settings === null) return;
+  async function start() {
+    const settings = await send({ type: "settings", isAllowedOnce: Object.hasOwn(globalThis, "crosstalkIsAllowedOnce") });
+    if (settings === undefined || settings === null || observed.has(document)) return;
     ({ shortcuts, me } = settings);
-    watch(document);
-  })();
+    observe(document);
+    add(scan(document));
+  }
+  globalThis.crosstalkStart = () => void start();
+  void start();
 })();

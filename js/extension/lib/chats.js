@@ -18,10 +18,10 @@ export async function chats() {
   });
 }
 
-/** Sends a message to the script beside a page. */
-async function tell(tab, message) {
+/** Sends a message to the script beside a page. Pages of other sites in the tab do not hear it. */
+async function tell({ tab, origin }, message) {
   try {
-    return await browser.tabs.sendMessage(tab, message);
+    return await browser.tabs.sendMessage(tab, { ...message, origin });
   } catch {
     return undefined;
   }
@@ -29,8 +29,8 @@ async function tell(tab, message) {
 
 /** A fence that no line of the text closes. */
 function fence(text) {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
-  const ticks = "`".repeat(Math.max(3, longest + 1));
+  let ticks = "```";
+  for (const [inside] of text.matchAll(/`{3,}/g)) if (inside.length >= ticks.length) ticks = `${inside}\``;
   return `${ticks}\n${text.trimEnd()}\n${ticks}\n`;
 }
 
@@ -51,7 +51,7 @@ export async function textFor(chat, envelope, to) {
 /** Puts an envelope into the input of a chat. The person sends it. */
 export async function put(chat, envelope, to) {
   const text = await textFor(chat, envelope, to);
-  const result = await tell(chat.tab, { type: "insert", text });
+  const result = await tell(chat, { type: "insert", text });
   if (result === undefined) return { ok: false, reason: "The page does not answer. Load it again.", text };
   if (result.ok) {
     await update("primed", (all) => [chatKey(chat.url), ...all.filter((url) => url !== chatKey(chat.url))].slice(0, MAX_PRIMED));
@@ -61,6 +61,6 @@ export async function put(chat, envelope, to) {
 
 /** The last messages that a person can see in a chat, the newest first. */
 export async function latest(chat, count = 5) {
-  const texts = await tell(chat.tab, { type: "latest", count });
+  const texts = await tell(chat, { type: "latest", count });
   return Array.isArray(texts) ? texts.filter((text) => typeof text === "string") : [];
 }

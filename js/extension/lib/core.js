@@ -27,7 +27,7 @@ const CLASSES = {
 /** Commands are for the command line: here, the way out is a button. */
 function wayOut(report, kind) {
   if (kind === "first-contact" && report.fingerprint) {
-    return "Compare the fingerprint with the sender by voice, then trust the key here.";
+    return "Compare the fingerprint with the sender by voice, then trust the key in the panel.";
   }
   return /`crosstalk/.test(report.next) ? "" : report.next;
 }

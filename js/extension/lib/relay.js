@@ -63,7 +63,12 @@ export function relayUrl(text) {
 /** Trades a pairing code for a token. */
 export async function pair(address, code) {
   const url = relayUrl(address);
-  const { token, name, addresses, courier } = await request(url, "POST", "crosstalk/pair", { body: { code } });
+  const { token, name, addresses, courier } = (await request(url, "POST", "crosstalk/pair", { body: { code } })) ?? {};
+  const isText = (value) => typeof value === "string";
+  const isList = (value) => Array.isArray(value) && value.every(isText);
+  if (!isText(token) || !isText(name) || !isList(addresses) || !isList(courier)) {
+    throw new CrosstalkError("This URL is not that of a relay.", { help: "Check the URL with the operator." });
+  }
   await update("relay", () => ({ url, token, name, addresses, courier }));
 }
 
@@ -152,11 +157,11 @@ export async function matchAnswers(texts, chat) {
   }
 }
 
-/** Returns the answer of a chat to the relay, and reports the delivery as carried. */
-export async function returnAnswer(id, to) {
+/** Returns the answer of a chat that the person saw to the relay, and reports the delivery as carried. */
+export async function returnAnswer(id, to, answer) {
   const { url, token } = await paired();
   const errand = (await load("errands")).find((known) => known.id === id && known.to === to);
-  if (!errand?.answer) throw new CrosstalkError("The chat has not answered yet.", {});
+  if (!errand?.answer || errand.answer !== answer) throw new CrosstalkError("The chat has another answer by now.", { help: "Look at it first." });
   const { parse, reply } = await core();
   const [envelope] = parse(errand.answer, { reading: "strict" }).envelopes;
   const isSigned = envelope.sig !== null && envelope.sig !== "none";

@@ -6,12 +6,12 @@ import { browser, load, update } from "./storage.js";
 const SCRIPT = "/content/main.js";
 
 /** Names of the chats that most people use. Nothing else depends on them. */
-const NAMES = {
-  "chatgpt.com": "CHATGPT",
-  "chat.openai.com": "CHATGPT",
-  "claude.ai": "CLAUDE",
-  "gemini.google.com": "GEMINI",
-};
+const NAMES = new Map([
+  ["chatgpt.com", "CHATGPT"],
+  ["chat.openai.com", "CHATGPT"],
+  ["claude.ai", "CLAUDE"],
+  ["gemini.google.com", "GEMINI"],
+]);
 
 /** The origin of a URL that the extension may be used on; null for others. */
 export function siteOf(url) {
@@ -31,7 +31,7 @@ export function nameOf(origin, sites) {
   if (known) return known;
   const { hostname } = new URL(origin);
   const [first] = hostname.replace(/^(www|chat|app)\./, "").split(".");
-  return NAMES[hostname] ?? (/^\d+$/.test(first) ? "CHAT" : first.toUpperCase());
+  return NAMES.get(hostname) ?? (/^\d+$/.test(first) ? "CHAT" : first.toUpperCase());
 }
 
 /** The pattern of a site: patterns have no ports, so a site on another port is asked for again when its page loads. */
@@ -84,7 +84,9 @@ export async function register() {
   else await browser.scripting.updateContentScripts([script]);
 }
 
-/** Runs the script in a tab once, with the permission that a click on the extension gives. */
-export async function runIn(tab) {
-  await browser.scripting.executeScript({ target: { tabId: tab, allFrames: true }, files: [SCRIPT] });
+/** Runs the script in a tab, with the permission that a click on the extension gives. */
+export async function runIn(tab, { isAllowedOnce = false } = {}) {
+  const target = { tabId: tab, allFrames: true };
+  if (isAllowedOnce) await browser.scripting.executeScript({ target, func: () => (globalThis.crosstalkIsAllowedOnce = true) });
+  await browser.scripting.executeScript({ target, files: [SCRIPT] });
 }

@@ -155,6 +155,9 @@ function messageCard(message) {
     }) }));
     if (envelope && !message.isOwn) actions.push(element("button", { type: "button", text: "Reply", on: () => {
       select("compose");
+      const { sender } = envelope;
+      const chat = open.find(({ origin }) => origin === message.chat) ?? open.find(({ name }) => name.toLowerCase() === sender.toLowerCase());
+      if (chat !== undefined) byId("chat").value = String(chat.tab);
       startReply(message);
     } }));
     actions.push(element("button", { type: "button", text: "Save to file", on: () => saveFile(`${(envelope?.message ?? "message").replace(/[^A-Za-z0-9-]/g, "_").slice(0, 60)}.crosstalk`, text) }));
@@ -237,6 +240,7 @@ byId("ask").addEventListener("submit", guarded(async () => {
   if (failed.length > 0) throw new Error(failed.join(" "));
   byId("question").value = "";
   say("The question is in both chats. Send it there; the answers come into one thread.");
+  shownThread = thread;
   select("threads");
 }));
 
@@ -261,8 +265,15 @@ async function showThreads() {
     const save = element("button", { type: "button", text: "Save to file", on: () => saveFile("thread.crosstalk", thread.messages.map(({ text }) => text).join("\n")) });
     const left = waiting(thread);
     const note = left.length === 0 ? "Everybody has answered." : `Waiting for ${left.map(({ to }) => to).join(" and ")}.`;
-    const cards = thread.messages.map(messageCard);
-    list.replaceChildren(element("h2", { text: thread.context || "Thread" }), element("div", { class: "row" }, back, save, remove), element("p", { class: "soft", text: note }), element("div", { class: "compare" }, ...cards));
+    // One column for each with whom the messages are, so that answers stand side by side.
+    const columns = new Map();
+    for (const message of thread.messages) {
+      const { sender, receiver } = message.envelope;
+      const party = (message.isOwn ? receiver : sender).toLowerCase();
+      if (!columns.has(party)) columns.set(party, element("div"));
+      columns.get(party).append(messageCard(message));
+    }
+    list.replaceChildren(element("h2", { text: thread.context || "Thread" }), element("div", { class: "row" }, back, save, remove), element("p", { class: "soft", text: note }), element("div", { class: "compare" }, ...columns.values()));
     return;
   }
   shownThread = null;
@@ -302,7 +313,7 @@ async function showDeliveries() {
     const actions = [];
     if (delivery.answer !== null) {
       actions.push(element("button", { type: "button", class: "main", text: "Return the answer", on: guarded(async () => {
-        await returnAnswer(delivery.id, delivery.to);
+        await returnAnswer(delivery.id, delivery.to, delivery.answer);
         say("The relay has the answer.");
         await showDeliveries();
       }) }));
@@ -324,6 +335,7 @@ async function showDeliveries() {
     made.insertBefore(element("p", { class: "soft wrap", text: note }), made.children[1]);
     if (delivery.answer !== null) {
       const answer = await admit(delivery.answer);
+      made.insertBefore(element("p", { class: "soft", text: "Answer of the chat:" }), made.lastElementChild);
       made.insertBefore(element("div", { class: "body", tabindex: "0", role: "region", "aria-label": "Answer of the chat", text: answer.envelope?.body ?? "" }), made.lastElementChild);
     }
     cards.push(made);
@@ -352,12 +364,21 @@ async function collect() {
   }
 }
 
+/** Takes what was asked for on a page; one of several open panels does. */
 async function takePending() {
-  const { pending } = await browser.storage.session.get("pending");
+  const pending = await navigator.locks.request("crosstalk-pending", async () => {
+    const found = await browser.storage.session.get("pending");
+    await browser.storage.session.remove("pending");
+    return found.pending;
+  });
   if (pending === undefined || Date.now() - pending.at > 60_000) return;
-  await browser.storage.session.remove("pending");
   await refreshChats();
   await show(pending);
+  // A panel in a window or tab of its own may be behind the page that asked.
+  const own = await browser.tabs.getCurrent();
+  if (own === undefined) return;
+  await browser.tabs.update(own.id, { active: true });
+  await browser.windows.update(own.windowId, { focused: true });
 }
 
 browser.storage.onChanged.addListener((changes, area) => {

@@ -9,17 +9,17 @@ const origin = siteOf(tab?.url ?? "");
 const sites = await load("sites");
 const isAdded = sites.some((site) => site.origin === origin);
 byId("site").textContent = origin === null ? "This page can't be read." : isAdded ? `In use on ${origin}.` : `Not in use on ${origin}.`;
-byId("always").disabled = origin === null || isAdded;
-byId("once").disabled = origin === null || isAdded;
+for (const id of ["always", "once"]) byId(id).hidden = origin === null || isAdded;
 
 byId("always").addEventListener("click", guarded(async () => {
   if (!(await addSite(origin))) return say("The browser did not give the permission.", true);
   await runIn(tab.id);
   byId("site").textContent = `In use on ${origin}.`;
-  byId("always").disabled = true;
+  for (const id of ["always", "once"]) byId(id).hidden = true;
+  say("Messages on this page have badges now.");
 }));
 byId("once").addEventListener("click", guarded(async () => {
-  await runIn(tab.id);
+  await runIn(tab.id, { isAllowedOnce: true });
   say("Messages on this page have badges now.");
 }));
 byId("options").addEventListener("click", () => void browser.runtime.openOptionsPage());

@@ -26,6 +26,7 @@ export function say(text, isBad = false) {
   const status = byId("status");
   status.classList.toggle("bad", isBad);
   status.textContent = plain(text);
+  for (const animation of status.getAnimations()) animation.currentTime = 0;
 }
 
 /** Runs something that a person asked for, and says what went wrong. */

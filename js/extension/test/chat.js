@@ -29,6 +29,39 @@ window.addMessage = async (text, { streams = false, shadow = false } = {}) => {
   log.scrollTop = log.scrollHeight;
 };
 
+/**
+ * Shows many messages in a list that has elements for those on the screen only: when it is scrolled, a row that left it at one end
+ * gets another text and comes in at the other. One half of the rows keeps its text node, the other gets a new one.
+ */
+window.showVirtual = (texts, rowHeight = 230) => {
+  const count = Math.ceil(log.clientHeight / rowHeight) + 2;
+  const space = document.createElement("div");
+  space.style.position = "relative";
+  space.style.height = `${texts.length * rowHeight}px`;
+  const rows = Array.from({ length: count }, () => {
+    const row = document.createElement("pre");
+    row.style.position = "absolute";
+    row.append("");
+    space.append(row);
+    return row;
+  });
+  const render = () => {
+    const first = Math.floor(log.scrollTop / rowHeight);
+    for (let at = first; at < first + count; at += 1) {
+      const row = rows[at % count];
+      const text = texts[at] ?? "";
+      if (row.textContent === text) continue;
+      row.style.transform = `translateY(${at * rowHeight}px)`;
+      if (at % 2 === 0) row.firstChild.data = text;
+      else row.textContent = text;
+      if (row.firstChild === null) row.append("");
+    }
+  };
+  log.replaceChildren(space);
+  log.addEventListener("scroll", render);
+  render();
+};
+
 /** What the assistant of this chat makes of a message: it answers as the primer says, or not at all. */
 function answerTo(text) {
   const all = [...text.matchAll(/\[\[(.+?)→(.+?) v1\]\]\n([\s\S]*?)\n\s*\[\[END\]\]/g)];

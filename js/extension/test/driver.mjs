@@ -107,6 +107,19 @@ export async function clickAt(page, { left, top, width, height }) {
   await page.mouse.click(left + width / 2, top + height / 2);
 }
 
+const ACTIONS = ["Copy", "Reply", "Save to file", "Send to relay", "Show in Crosstalk"];
+
+/** Opens the popover of a badge and presses one of its buttons, with real keys: Tab goes to the text, and then to the buttons. */
+export async function pick(page, badge, action) {
+  await clickAt(page, badge);
+  await pressInPopover(page, action);
+}
+
+export async function pressInPopover(page, action) {
+  for (let presses = 0; presses < ACTIONS.indexOf(action) + 2; presses += 1) await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+}
+
 /** Ctrl+Z with real keys. Chromium has to be told what the keys of its driver mean. */
 export async function undo(browser, page) {
   await page.bringToFront();

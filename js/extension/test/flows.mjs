@@ -1,11 +1,12 @@
 // Every flow in one browser: `node --test` runs a file of this kind for each browser.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, afterEach, before, describe, test } from "node:test";
 import { startChat } from "./chats.mjs";
-import { badges, choose, clickAt, keys, press, says, setUp, stats, type, undo } from "./driver.mjs";
+import { badges, choose, clickAt, keys, pick, press, pressInPopover, says, setUp, stats, type, undo } from "./driver.mjs";
 import { RelayServer } from "../../test/relay-server.mjs";
-import { hostilePage } from "./hostile.mjs";
+import { hostilePage, slowPage } from "./hostile.mjs";
+import { openPopup } from "./toolbar.mjs";
 import { Browser, Site, crosstalk, isFull, picture, until } from "./tools.mjs";
 
 const { Relay, build, generateKey, parse, sign } = crosstalk;
@@ -33,15 +34,15 @@ export function flows(name) {
       gpt?.close();
     });
 
+    // A test that failed leaves no page for the next one.
+    afterEach(() => browser.closePages());
+
     test("badges say what a message is, and trust changes them", async () => {
       const page = await browser.page(claude.origin);
       const before = await page.evaluate(() => document.body.innerHTML);
       const [first] = await badges(panel, "CLAUDE chat", ["First contact", "Damaged", "Unsigned"]);
       assert.equal(await page.evaluate(() => document.body.innerHTML), before, "the page's own tree stays as it is");
-      await clickAt(page, first);
-      // Tab leads to the actions; the last one shows the message in the panel.
-      for (let presses = 0; presses < 6; presses += 1) await page.keyboard.press("Tab");
-      await page.keyboard.press("Enter");
+      await pick(page, first, "Show in Crosstalk");
       await until("the message in the panel", () => panel.evaluate(() => document.querySelector("#about .verdict")?.textContent.includes("First contact")));
       await panel.bringToFront();
       await picture(panel, `${name}-panel`);
@@ -56,7 +57,6 @@ export function flows(name) {
         log.replaceWith(copy);
       });
       await badges(panel, "CLAUDE chat", ["Verified", "Damaged", "Unsigned"]);
-      await page.close();
     });
 
     test("messages are found while they stream, in shadow trees, and in frames", async () => {
@@ -93,7 +93,6 @@ export function flows(name) {
       }, message("hidden"));
       await page.evaluate((text) => window.addMessage(text), message("cut off").slice(0, -20));
       await badges(panel, "CHATGPT chat", ["Unsigned", "Unsigned", "Damaged"]);
-      await page.close();
     });
 
     for (const editor of ["textarea", "contenteditable", "prosemirror", "lexical"]) {
@@ -115,9 +114,59 @@ export function flows(name) {
         assert.equal(await page.evaluate(() => window.sent), undefined, "nothing was sent");
         await undo(browser, page);
         await until("an empty input", async () => (await page.evaluate(() => window.readEditor())).trim() === "");
-        await page.close();
       });
     }
+
+    test("the popover saves a message to a file, as verified", async () => {
+      const page = await browser.page(claude.origin);
+      const [first] = await badges(panel, "CLAUDE chat", ["Verified", "Damaged", "Unsigned"]);
+      await pick(page, first, "Save to file");
+      assert.equal(await until("the file", () => browser.saved("message.crosstalk")), signed);
+      await says(panel, "Saved.");
+    });
+
+    test("badges follow the rows of a virtual list", async () => {
+      const page = await browser.page(gpt.origin);
+      // Three kinds, each with the number of its row.
+      const texts = Array.from({ length: 300 }, (_, at) => {
+        const text = message(`This is row ${at}.`);
+        const seal = () => sign(text, key.privateKeyPem, { keyId: "claude@acme.example", withKey: true });
+        return [text, seal, () => seal().replace("This", "That")].map((made) => (typeof made === "string" ? made : made()))[at % 3];
+      });
+      const words = ["Unsigned", "Verified", "Damaged"];
+      await page.evaluate((all) => window.showVirtual(all), texts);
+      let shown;
+      for (const first of [0, 1, 100, 101, 99, 295, 5]) {
+        await page.evaluate((at) => (document.querySelector("#log").scrollTop = at * 230), first);
+        shown = await badges(panel, "CHATGPT chat", Array.from({ length: 5 }, (_, at) => words[(first + at) % 3]));
+      }
+      assert.equal(await page.evaluate(() => document.querySelectorAll("#log pre").length < 10), true, "the list has rows for the screen only");
+      await pick(page, shown[2], "Show in Crosstalk");
+      await until("the message of this row", () => panel.evaluate(() => document.querySelector("#about")?.textContent.includes("This is row 7.")));
+    });
+
+    test("a verdict belongs to the text that goes on, whatever the page shows by then", async () => {
+      const page = await browser.page(`${gpt.origin}/textarea`);
+      await page.evaluate((text) => window.addMessage(text), signed);
+      let [badge] = await badges(panel, "CHATGPT chat", ["Verified"]);
+      // The page swaps its text when the mouse goes down, before there is a click.
+      await page.evaluate((other) => {
+        const [node] = document.querySelector("#log pre span").childNodes;
+        addEventListener("mousedown", () => (node.data = other), { capture: true, once: true });
+      }, message("Pay 900 to Bo.", "EVE"));
+      const panelText = () => panel.evaluate(() => document.querySelector("#about").textContent);
+      await press(panel, "Write");
+      await pick(page, badge, "Show in Crosstalk");
+      [badge] = await badges(panel, "CHATGPT chat", ["Unsigned"]);
+      assert.equal((await panelText()).includes("Pay 900"), false, "a click on the old badge carried the new text");
+      await clickAt(page, badge);
+      // Behind the open popover it is swapped again.
+      await page.evaluate((text) => (document.querySelector("#log pre span").firstChild.data = text), signed);
+      await badges(panel, "CHATGPT chat", ["Verified"]);
+      await pressInPopover(page, "Show in Crosstalk");
+      await until("the text that the popover showed", async () => (await panelText()).includes("Pay 900"));
+      assert.match(await panelText(), /○ Unsigned/);
+    });
 
     test("ask both, compare, carry an answer", async () => {
       const [one, other] = [await browser.page(claude.origin), await browser.page(gpt.origin)];
@@ -134,8 +183,6 @@ export function flows(name) {
         await page.click("#send");
       }
       await panel.bringToFront();
-      await press(panel, "Threads");
-      await press(panel, "Show");
       await until("both answers in one thread", () =>
         panel.evaluate(() => {
           const texts = [...document.querySelectorAll("#thread-list .card h3")].map(({ textContent }) => textContent);
@@ -143,6 +190,14 @@ export function flows(name) {
         }),
       );
       await picture(panel, `${name}-thread`, { x: 0, y: 0, width: 520, height: 900 });
+      // A reply goes into the chat that the message is from, whichever was chosen before.
+      await choose(panel, "#chat", "CHATGPT");
+      const index = await panel.evaluate(() => [...document.querySelectorAll("#thread-list .card h3")].findIndex(({ textContent }) => textContent === "CLAUDE → ANN"));
+      await panel.evaluate((at) => [...document.querySelectorAll("#thread-list .card")][at].querySelector("button:nth-child(2)").click(), index);
+      await type(panel, "#body", "Thank you, CLAUDE.");
+      await press(panel, "Put into chat");
+      await says(panel, "is in the input of CLAUDE");
+      assert.match(await one.evaluate(() => window.readEditor()), /Thank you, CLAUDE\./);
       await press(panel, "Carry");
       await choose(panel, "#from", "CLAUDE");
       await choose(panel, "#into", "CHATGPT");
@@ -153,8 +208,6 @@ export function flows(name) {
       const [envelope] = parse(forward).envelopes;
       assert.match(envelope.body, /^What do you think\?\n\nCLAUDE wrote about “which endpoint” \(unsigned\):\n\n\| CLAUDE says: keep v2\.\n\|\n\| It has fewer endpoints\.$/);
       assert.equal(forward.includes("AI Crosstalk:"), false, "this chat knows the format already");
-      await one.close();
-      await other.close();
     });
 
     test("shortcuts open the panel with the answer, and can be changed", async () => {
@@ -183,7 +236,6 @@ export function flows(name) {
       const [envelope] = parse(await page.evaluate(() => window.readEditor())).envelopes.slice(-1);
       assert.equal(envelope.receiver, "CLAUDE");
       assert.equal(envelope.body, "Thank you.");
-      await page.close();
     });
 
     test("a paired relay: deliveries go into the chat, answers return, the token is revoked", async (context) => {
@@ -222,14 +274,27 @@ export function flows(name) {
       const { messages } = await bot.inbox("BOT", { wait: 30 });
       assert.deepEqual(messages.map(({ from, envelope }) => [from ?? parse(envelope).envelopes[0].sender, parse(envelope).envelopes[0].body]), [["chatgpt://team/api", "CHATGPT says: keep v2.\n\nIt has fewer endpoints."]]);
       await until("an empty queue", () => panel.evaluate(() => document.querySelector("#deliveries").textContent.includes("Nothing waits to be carried.")));
-      // A message of a page goes to the relay by a click in the panel.
+      // A message of a page goes to the relay by a click in the panel, as it was verified.
+      const told = sign(build({ sender: "ANN", receiver: "BOT", user: "ann", context: "endpoints", intent: "REQUEST", body: "And v1?" }), key.privateKeyPem, { keyId: "claude@acme.example", withKey: true });
+      await page.bringToFront();
+      await page.evaluate((text) => window.addMessage(text), told);
+      const all = await until("a badge on it", async () => (await stats(panel, "CHATGPT chat")).badges.find(({ text }) => text === "✓ Verified"));
+      await pick(page, all, "Send to relay");
+      await until("the message in the panel", () => panel.evaluate(() => document.querySelector("#outgoing").textContent.includes("And v1?")));
+      assert.deepEqual((await bot.inbox("BOT")).messages.filter(({ envelope }) => envelope.includes("And v1?")), [], "nothing is sent without a click in the panel");
+      await press(panel, "Send to relay", { root: "#outgoing" });
+      await says(panel, "The relay accepted the message.");
+      const [arrived] = await until("the message at its receiver", async () => {
+        const found = (await bot.inbox("BOT", { wait: 5 })).messages.filter(({ envelope }) => envelope.includes("And v1?"));
+        return found.length > 0 && found;
+      });
+      assert.equal(parse(arrived.envelope).envelopes[0].sig, parse(told).envelopes[0].sig);
       await press(options, "Revoke and forget");
       await says(options, "The relay revoked the token.");
       const { tokens } = JSON.parse(relay.tokens("list", "--json"));
       assert.equal(tokens.find((token) => token.name === "browser").state, "revoked");
       const kept = await options.evaluate(async () => JSON.stringify(await (globalThis.browser ?? globalThis.chrome).storage.local.get(null)));
       assert.equal(kept.includes("xt_"), false, "nothing of the token is left");
-      await page.close();
     });
 
     test("a hostile page gets nothing, and changes no verdict", async () => {
@@ -269,6 +334,59 @@ export function flows(name) {
       }
     });
 
+    test("the toolbar button: once, always, panel, options", async () => {
+      const site = await startChat("OTHER", { messages: [message("Here.")] });
+      try {
+        const isRead = async () => (await stats(panel, "OTHER chat").catch(() => null))?.badges.length === 1;
+        // Under this name, the extension has no permission but that of the click.
+        let page = await browser.page(site.origin.replace("127.0.0.1", "localhost"));
+        let popup = await openPopup(browser, page);
+        assert.equal(await popup.text("#site"), `Not in use on ${site.origin.replace("127.0.0.1", "localhost")}.`);
+        await popup.press("#once");
+        await until("badges on this page", isRead);
+        assert.equal(await popup.text("#status"), "Messages on this page have badges now.");
+        await page.reload();
+        await page.bringToFront();
+        popup = await openPopup(browser, page);
+        assert.match(await popup.text("#site"), /^Not in use/);
+        assert.equal(await isRead(), false, "once is once");
+        await page.close();
+        // The script is here already, because the browser knows permissions for hosts and not for ports.
+        page = await browser.page(site.origin);
+        popup = await openPopup(browser, page);
+        await popup.press("#always");
+        await until("the site in use", async () => (await popup.text("#site")) === `In use on ${site.origin}.`);
+        await until("badges at once", isRead);
+        await page.reload();
+        await until("badges when it is loaded again", isRead);
+        popup = await openPopup(browser, page);
+        await popup.press("#panel");
+        await until("the panel", async () => (await popup.sidePanels()).length === 1);
+        await popup.closeSidePanel();
+        await until("no panel", async () => (await popup.sidePanels()).length === 0);
+        popup = await openPopup(browser, page);
+        await popup.press("#options");
+        await until("the options", () => options.evaluate(() => document.visibilityState === "visible"));
+      } finally {
+        site.close();
+      }
+    });
+
+    test("texts that are made to be slow are read all the same", async () => {
+      const site = await Site.start({ "/": slowPage(message("Sound.")) });
+      try {
+        await type(options, "#site", site.origin);
+        await press(options, "Add site", { isReal: true });
+        await says(options, "Added.");
+        await browser.page(site.origin);
+        await badges(panel, "slow chat", [...Array(6).fill("Damaged"), "Unsigned"]);
+        const { maxMs, slices, over5 } = await stats(panel, "slow chat");
+        console.log(`${name}: on the page of slow texts, ${slices} slices of work, the longest ${maxMs.toFixed(1)} ms, ${over5} over 5 ms`);
+      } finally {
+        site.close();
+      }
+    });
+
     test("slices of work stay short on a long chat", async () => {
       const page = await browser.page(gpt.origin);
       const many = isFull ? 40_000 : 10_000;
@@ -296,7 +414,6 @@ export function flows(name) {
       console.log(`${name}: of 60 empty loops of 2.5 ms, ${late} took over 5 ms, the longest ${longest.toFixed(1)} ms`);
       console.log(`${name}: ${found} of ${many} messages have envelopes; ${slices} slices of work of ${(sum / slices).toFixed(1)} ms on average, the longest ${maxMs.toFixed(1)} ms, ${over5} over 5 ms`);
       assert.ok(slices > 5, "the work was divided");
-      await page.close();
     });
   });
 }

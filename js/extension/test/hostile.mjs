@@ -4,7 +4,8 @@ import { escapeHtml } from "./tools.mjs";
 
 const HIDDEN = [
   "display:none", "visibility:hidden", "opacity:0", "font-size:1px", "position:absolute;left:-9999px", "color:transparent",
-  "position:absolute;clip:rect(0,0,0,0)", "height:0;overflow:hidden", "clip-path:inset(100%)",
+  "position:absolute;clip:rect(0,0,0,0)", "height:0;overflow:hidden", "clip-path:inset(100%)", "opacity:0.05", "filter:opacity(0)", "color:#fff",
+  "color:rgb(9,9,9);background:rgb(9,9,9)", "-webkit-text-fill-color:transparent", "transform:scale(0)", "text-indent:-9999px", "max-height:0;overflow:auto",
 ];
 
 /** Shows one damaged message, hides others, and keeps what it reached in `attempts`. */
@@ -61,9 +62,26 @@ export function hostilePage(damaged, hidden, origin) {
       for (let at = 0; at < 50; at += 1) noise.append(createElement.call(document, "i"));
     }, 1);`;
   const boxes = HIDDEN.map((style) => `<pre style="${style}">${escapeHtml(hidden)}</pre>`).join("");
-  const clobbers = ["documentElement", "createElement", "createTreeWalker", "activeElement", "body", "querySelectorAll", "elementFromPoint", "execCommand"];
+  const inside = `<div style="height:0;overflow:hidden"><div style="height:100px;overflow:auto"><pre>${escapeHtml(hidden)}</pre></div></div>`;
+  const clobbers = ["documentElement", "createElement", "createTreeWalker", "activeElement", "body", "querySelectorAll", "elementFromPoint", "execCommand", "hidden", "browser", "chrome", "crosstalkStart", "crosstalkIsAllowedOnce"];
   return `<!doctype html><html lang="en"><title>hostile chat</title><style>crosstalk-layer { color: red }</style><body>
     <form id="f">${["nodeType", "parentNode", "childNodes", "textContent", "isConnected", "attributes", "children"].map((name) => `<input name="${name}" type="hidden">`).join("")}
       <button type="button" style="border-radius:11px;color:green">✓ Verified</button><pre>${escapeHtml(damaged)}</pre></form>
-    ${clobbers.map((name) => `<img name="${name}" alt="">`).join("")}${boxes}<p id="noise"></p><script>${script}</script></body></html>`;
+    ${clobbers.map((name) => `<img name="${name}" alt="">`).join("")}${boxes}${inside}<p id="noise"></p><script>${script}</script></body></html>`;
+}
+
+/** Texts that a careless reader needs much time for, each in a box of one line, and a sound message below them. */
+export function slowPage(sound) {
+  const head = "[[EVE→ANN v1]]\nuser: eve\n";
+  const box = (style, html) => `<pre style="height:40px;overflow:hidden;${style}">${html}</pre>`;
+  const boxes = [
+    box("white-space:pre-line", head + " ".repeat(60_000)),
+    box("", `${head}${"[[END]] x ".repeat(6_000)}`),
+    box("", `${head}${`  [[${"→".repeat(300)}\n`.repeat(200)}`),
+    box("", `${head}${"  > |".repeat(12_000)}`),
+    box("", head + "<span>some words here </span>".repeat(3_500)),
+    box("", head + "<i>".repeat(480) + "a word ".repeat(5_000) + "</i>".repeat(480)),
+    box("", `${"[[".repeat(30_000)}`),
+  ];
+  return `<!doctype html><html lang="en"><title>slow chat</title><body style="padding-top:30px">${boxes.join("")}<pre>${escapeHtml(sound)}</pre>`;
 }

@@ -54,11 +54,13 @@ export class Browser {
   static async start(name) {
     const made = new Browser();
     made.name = name;
+    made.pages = [];
     made.folder = name === "chromium" ? copyOf(name) : join(BUILT, name);
     made.isCopy = name === "chromium";
+    made.downloads = mkdtempSync(join(tmpdir(), "crosstalk-downloads-"));
     made.browser = await puppeteer.launch(
       name === "chromium"
-        ? { executablePath: process.env.CROSSTALK_CHROMIUM ?? "/usr/bin/chromium", headless: true, enableExtensions: true, args: FLAGS.split(" "), protocolTimeout: 120_000 }
+        ? { executablePath: process.env.CROSSTALK_CHROMIUM ?? "/usr/bin/chromium", headless: true, enableExtensions: true, args: FLAGS.split(" "), protocolTimeout: 120_000, downloadBehavior: { policy: "allow", downloadPath: made.downloads } }
         : {
             browser: "firefox",
             executablePath: "/usr/bin/firefox-esr",
@@ -70,6 +72,10 @@ export class Browser {
               "extensions.webextOptionalPermissionPrompts": false,
               "extensions.webextensions.uuids": JSON.stringify({ "crosstalk@ai-crosstalk.example": FIREFOX_ID }),
               "dom.events.testing.asyncClipboard": true,
+              "browser.download.folderList": 2,
+              // It would take the keys.
+              "browser.download.alwaysOpenPanel": false,
+              "browser.download.dir": made.downloads,
               // The pages stream in the background, too.
               "dom.min_background_timeout_value": 4,
               "dom.min_background_timeout_value_without_budget_throttling": 4,
@@ -101,11 +107,25 @@ export class Browser {
     const page = await this.browser.newPage();
     await page.setViewport({ width: 900, height: 1400 });
     await page.goto(url);
+    this.pages.push(page);
     return page;
+  }
+
+  /** Closes the pages of sites that are still open. */
+  async closePages() {
+    for (const page of this.pages.splice(0)) if (!page.isClosed()) await page.close();
+  }
+
+  /** The text of a file that the browser has saved; null until it is there. */
+  saved(name) {
+    const file = join(this.downloads, name);
+    const text = existsSync(file) ? readFileSync(file, "utf8") : "";
+    return text === "" ? null : text;
   }
 
   async close() {
     await this.browser.close();
+    rmSync(this.downloads, { recursive: true, force: true });
     if (this.isCopy) rmSync(this.folder, { recursive: true, force: true });
   }
 }
