@@ -590,6 +590,8 @@ fn question_of(question: &Record, address: &str) -> Waiting {
         state: None,
         attempt: None,
         received_at: question.at.to_string(),
+        signature: None,
+        pkid: None,
         envelope: question.text.clone(),
         history: None,
         withheld: None,
