@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// The constant, the file, the name that it is served under and its type.
-const ASSETS: [(&str, &str, &str, &str, &str); 4] = [
+const ASSETS: [(&str, &str, &str, &str, &str); 5] = [
     (
         "STYLE",
         "console.css",
@@ -30,6 +30,13 @@ const ASSETS: [(&str, &str, &str, &str, &str); 4] = [
         "HTMX",
         "vendor/htmx-2.0.11.min.js",
         "htmx",
+        "js",
+        "text/javascript; charset=utf-8",
+    ),
+    (
+        "PROOF",
+        "proof.js",
+        "proof",
         "js",
         "text/javascript; charset=utf-8",
     ),

@@ -25,12 +25,14 @@ pub use crate::approval::{
 };
 pub use crate::blob::Blob;
 pub use crate::consent::{ConsentEnd, ConsentRecord, ConsentView, UnderConsent};
-pub use crate::delivery::DeadLetterView;
-pub use crate::directory::{AgentInfo, Resolved};
+pub use crate::delivery::{DeadLetterView, QuarantinedView, Retried};
+pub use crate::directory::{AgentInfo, Resolved, RouteView};
 pub use crate::inbox::{Acked, InboxPage};
 pub use crate::message::{DeliveryStatus, MessageStatus, MessageView, Messages};
+pub use crate::poll::PollSummary;
 pub use crate::thread::{ThreadNode, ThreadTree, ThreadView};
 pub use crate::token::{NewToken, TokenView};
+pub use crate::trust::{Distrust, NewPin, TrustedKeyView};
 pub use error::{ClientError, RejectedRequest, one_line, rejection_of};
 pub use stream::InboxStream;
 

@@ -58,6 +58,7 @@ pub fn router(host: Arc<dyn ConsoleHost>) -> Router {
         .route("/inbox/done", post(page::inbox::done))
         .route("/threads", get(page::thread::list))
         .route("/threads/{id}", get(page::thread::show))
+        .merge(office())
         .route("/live", get(live::stream))
         .route("/assets/{name}", get(asset::serve));
     pages
@@ -69,8 +70,47 @@ pub fn router(host: Arc<dyn ConsoleHost>) -> Router {
         .with_state(console)
 }
 
+/// The pages about decisions, records and the relay itself.
+fn office() -> Router<Arc<ConsoleState>> {
+    use page::{approvals, audit, consents, dead, polls, search, status, tokens, trust};
+    Router::new()
+        .route("/approvals", get(approvals::list))
+        .route(
+            "/approvals/{id}",
+            get(approvals::show).post(approvals::decide),
+        )
+        .route("/polls", get(polls::list))
+        .route("/polls/new", get(polls::new).post(polls::preview))
+        .route("/polls/send", post(polls::send))
+        .route("/polls/{id}", get(polls::show))
+        .route("/polls/{id}/close", post(polls::close))
+        .route("/polls/{id}/count", post(polls::correct))
+        .route("/consents", get(consents::list))
+        .route(
+            "/consents/grant",
+            get(consents::new).post(consents::preview),
+        )
+        .route("/consents/send", post(consents::send))
+        .route("/consents/{id}", get(consents::show))
+        .route("/consents/{id}/revoke", post(consents::revoke))
+        .route("/audit", get(audit::list))
+        .route("/audit/export", get(audit::export))
+        .route("/audit/of/{id}", get(audit::of_message))
+        .route("/audit/{index}", get(audit::show))
+        .route("/dead", get(dead::show))
+        .route("/dead/{id}/requeue", post(dead::requeue))
+        .route("/quarantine/retry", post(dead::retry))
+        .route("/trust", get(trust::show))
+        .route("/trust/pin", post(trust::pin))
+        .route("/trust/distrust", post(trust::distrust))
+        .route("/search", get(search::show))
+        .route("/tokens", get(tokens::show).post(tokens::make))
+        .route("/tokens/{name}/revoke", post(tokens::revoke))
+        .route("/status", get(status::show))
+}
+
 /// Pages that the navigation does not list.
-const OTHER_PAGES: [&str; 4] = ["sign-in", "sign-out", "live", "assets"];
+const OTHER_PAGES: [&str; 5] = ["sign-in", "sign-out", "quarantine", "live", "assets"];
 
 /// Whether a path is one of the console: its first segment is that of a page.
 pub fn is_page(path: &str) -> bool {

@@ -3,10 +3,20 @@
 //! A page is a function with a [`Visit`] (or a [`Posted`](crate::visit::Posted) form) that calls `visit.client` and returns
 //! [`PageResult`]. Its template extends `layout.html` and has a field `shell`.
 
+pub(crate) mod approvals;
+pub(crate) mod audit;
+mod confirm;
+pub(crate) mod consents;
+pub(crate) mod dead;
 pub(crate) mod home;
 pub(crate) mod inbox;
+pub(crate) mod polls;
+pub(crate) mod search;
 pub(crate) mod sign_in;
+pub(crate) mod status;
 pub(crate) mod thread;
+pub(crate) mod tokens;
+pub(crate) mod trust;
 
 use crate::asset::{HTMX, ICON, SCRIPT, STYLE};
 use crate::host::NoEntrance;
@@ -169,6 +179,25 @@ const NOTICES: &[(&str, &str)] = &[
     ("carried", "Marked as carried."),
     ("failed", "Its sender is told that it could not be carried."),
     ("signed-out", "You are signed out."),
+    ("approved", "Approved: it goes on to its recipients."),
+    ("rejected", "Rejected: its sender gets the reason."),
+    ("opened", "The poll is open."),
+    ("counted", "The answer is counted as you said."),
+    ("closed", "The poll is closed."),
+    ("granted", "The consent is on record."),
+    (
+        "revoked",
+        "The consent is revoked, and the texts under it are erased.",
+    ),
+    ("requeued", "It is tried again now."),
+    ("released", "Indexed: nothing is in quarantine any more."),
+    (
+        "still-quarantined",
+        "Some messages still can't be indexed: their reasons are below.",
+    ),
+    ("pinned", "The key is pinned."),
+    ("distrusted", "The key is distrusted: it counts no more."),
+    ("token-revoked", "The token is revoked."),
 ];
 
 impl Visit {

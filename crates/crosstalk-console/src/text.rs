@@ -24,6 +24,18 @@ impl Shown {
         Self::new(&short)
     }
 
+    /// A text of somebody else as one argument of a command that people may copy into a shell.
+    pub(crate) fn argument(text: &str) -> Self {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._:/@%+=-".contains(c);
+        let starts = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/');
+        if starts && text.chars().all(plain) {
+            return Self::new(text);
+        }
+        // What is hidden stays visible: such a command finds nothing, and does nothing else either.
+        let visible = escape(text).replace(['\n', '\t'], " ");
+        Self(format!("'{}'", visible.replace('\'', "'\\''")))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -153,6 +165,21 @@ mod tests {
         assert_eq!(Shown::short("a\n  b  c", 4).as_str(), "a b …");
         assert!(PartyName::of("CL\u{0410}UDE").is_deceptive);
         assert!(!PartyName::of("CLAUDE").is_deceptive);
+    }
+
+    #[test]
+    fn an_argument_is_one_word_for_a_shell() {
+        for (text, wanted) in [
+            ("01K74V8QF8", "01K74V8QF8"),
+            ("human://acme/ann", "human://acme/ann"),
+            ("a; rm -rf /", "'a; rm -rf /'"),
+            ("it's", "'it'\\''s'"),
+            ("--yes", "'--yes'"),
+            ("a\nb\u{202e}", "'a b\\u{202e}'"),
+            ("", "''"),
+        ] {
+            assert_eq!(Shown::argument(text).as_str(), wanted);
+        }
     }
 
     #[test]

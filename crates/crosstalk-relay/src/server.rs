@@ -38,6 +38,7 @@ mod slow_client;
 mod thread;
 mod tls;
 mod token;
+mod trust;
 mod view;
 
 pub use blob::Blobs;

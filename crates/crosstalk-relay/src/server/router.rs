@@ -7,7 +7,7 @@ use super::credential::{self, Caller};
 use super::response::{HttpError, LoggedRejection, Response};
 use super::{
     Server, approval, audit, blob, consent, console, cors, courier, directory, inbox, mcp, media,
-    message, operation, poll, query, receive, thread, token,
+    message, operation, poll, query, receive, thread, token, trust,
 };
 use crate::core::Access;
 use crate::core::registry::Registered;
@@ -256,6 +256,7 @@ fn route(endpoint: &'static Endpoint) -> MethodRouter<Arc<Server>> {
         EndpointId::Resolve => guard(endpoint, directory::resolve),
         EndpointId::Agents => guard(endpoint, directory::agents),
         EndpointId::Declare => guard(endpoint, directory::declare),
+        EndpointId::Routes => guard(endpoint, directory::routes),
         EndpointId::Approvals => guard(endpoint, approval::list),
         EndpointId::Approval => guard(endpoint, approval::show),
         EndpointId::Decide => guard(endpoint, approval::decide),
@@ -268,11 +269,16 @@ fn route(endpoint: &'static Endpoint) -> MethodRouter<Arc<Server>> {
         EndpointId::ClosePoll => guard(endpoint, poll::close),
         EndpointId::Dead => guard(endpoint, courier::dead),
         EndpointId::Requeue => guard(endpoint, courier::requeue),
+        EndpointId::Quarantine => guard(endpoint, courier::quarantine),
+        EndpointId::RetryQuarantine => guard(endpoint, courier::retry_quarantine),
         EndpointId::Tokens => guard(endpoint, token::list),
         EndpointId::MakeToken => guard(endpoint, token::make),
         EndpointId::EndToken => guard(endpoint, token::end),
         EndpointId::Pair => guard(endpoint, token::pair),
         EndpointId::Unpair => guard(endpoint, token::unpair),
+        EndpointId::TrustedKeys => guard(endpoint, trust::list),
+        EndpointId::PinKey => guard(endpoint, trust::pin),
+        EndpointId::DistrustKey => guard(endpoint, trust::distrust),
         EndpointId::Receipt => guard(endpoint, audit::receipt),
         EndpointId::Checkpoint => guard(endpoint, audit::checkpoint),
         EndpointId::LogKey => guard(endpoint, audit::key),
