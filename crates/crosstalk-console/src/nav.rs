@@ -102,6 +102,38 @@ pub(crate) static NAV: &[NavItem] = &[
         NavRole::Anyone,
         None,
     ),
+    item(
+        "/new",
+        "New message",
+        'n',
+        NavGroup::Work,
+        NavRole::Anyone,
+        None,
+    ),
+    item(
+        "/carry",
+        "Carry",
+        'c',
+        NavGroup::Work,
+        NavRole::Person,
+        Some(CountOf::Errands),
+    ),
+    item(
+        "/paste",
+        "Paste",
+        'p',
+        NavGroup::Work,
+        NavRole::Anyone,
+        None,
+    ),
+    item(
+        "/inspect",
+        "Inspect",
+        'x',
+        NavGroup::Check,
+        NavRole::Anyone,
+        None,
+    ),
 ];
 
 #[cfg(test)]

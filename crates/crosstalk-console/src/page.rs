@@ -3,8 +3,12 @@
 //! A page is a function with a [`Visit`] (or a [`Posted`](crate::visit::Posted) form) that calls `visit.client` and returns
 //! [`PageResult`]. Its template extends `layout.html` and has a field `shell`.
 
+pub(crate) mod carry;
 pub(crate) mod home;
 pub(crate) mod inbox;
+pub(crate) mod inspect;
+pub(crate) mod paste;
+pub(crate) mod reply;
 pub(crate) mod sign_in;
 pub(crate) mod thread;
 
@@ -135,6 +139,8 @@ pub(crate) struct Shell {
     pub(crate) name: Shown,
     pub(crate) role: &'static str,
     pub(crate) csrf: String,
+    /// In how many browsers this credential is signed in.
+    pub(crate) browsers: usize,
     pub(crate) groups: Vec<ShellGroup>,
     /// How many messages were not read.
     pub(crate) unread: usize,
@@ -206,6 +212,7 @@ impl Visit {
                 false => self.peer.role.as_str(),
             },
             csrf: self.sign_in.csrf.clone(),
+            browsers: self.console.sign_ins.count(self.credential(), self.now),
             groups: groups.filter(|g| !g.links.is_empty()).collect(),
             unread: counts.of(CountOf::Unread),
             notice: notice.map(|(_, sentence)| *sentence),
