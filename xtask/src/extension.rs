@@ -110,8 +110,8 @@ fn is_package_fresh(root: &Path) -> Result<bool, Failure> {
     Ok(root.join("js/dist/relay.js").is_file())
 }
 
-/// Installs the tools from npm.
-fn install_tools(root: &Path) -> Result<PathBuf, Failure> {
+/// Installs the tools from npm, which the tests of the console use, too.
+pub fn install_tools(root: &Path) -> Result<PathBuf, Failure> {
     let folder = target(root).join("tools/extension");
     let note = folder.join("requirement");
     if fs::read_to_string(&note).unwrap_or_default() != TOOLS {

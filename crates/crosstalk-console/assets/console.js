@@ -3,37 +3,64 @@
 (() => {
   const $ = (selector, root = document) => root.querySelector(selector);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  /** The place of the row that the keyboard is at. */
+  let here = -1;
 
-  // Live updates: the page fetches what it shows again, and the navigation with its numbers.
+  // Live updates: htmx fetches the list again, and the navigation with its numbers. Nothing is replaced under somebody's hands.
   const live = document.body.dataset.live;
-  const isTyping = () => document.activeElement?.matches("textarea, input, select");
-  async function refreshNav() {
+  const unread = () => Number(/^\((\d+)\)/.exec(document.title)?.[1] ?? 0);
+  let known = unread();
+  function isBusy() {
+    const list = $("#list");
+    if (!list) return true;
+    const isChanged = (field) => field.type !== "hidden" && field.value !== (field.defaultValue ?? field.value);
+    return Boolean($("details[open]", list)) || list.contains(document.activeElement?.closest("textarea, input, select")) || all("textarea, input", list).some(isChanged);
+  }
+  async function refreshFrame() {
     const answer = await fetch(location.pathname + location.search, { headers: { "hx-request": "true" } });
     if (answer.status === 401) return location.assign("/sign-in?why=ended");
     if (!answer.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const before = unread();
     const nav = $("#nav", page);
     if (nav) $("#nav")?.replaceWith(document.adoptNode(nav));
     document.title = page.title;
-    if (unread() > before) notify();
+    settled();
   }
-  const unread = () => Number(/^\((\d+)\)/.exec(document.title)?.[1] ?? 0);
-  function notify() {
-    if (document.visibilityState === "hidden" && "Notification" in window && Notification.permission === "granted") {
+  function settled() {
+    here = -1;
+    if (unread() > known && document.visibilityState === "hidden" && "Notification" in window && Notification.permission === "granted") {
       // No word of a message leaves the page.
       new Notification("Crosstalk", { body: "A message waits for you.", tag: "crosstalk" });
     }
+    known = unread();
   }
-  if (live) {
+  function changed() {
+    if (isBusy()) refreshFrame().catch(() => {});
+    else document.body.dispatchEvent(new Event("live"));
+  }
+  document.addEventListener("htmx:afterSettle", settled);
+  document.addEventListener("htmx:responseError", (event) => {
+    if (event.detail.xhr.status === 401) location.assign("/sign-in?why=ended");
+  });
+  function listen(tell) {
     const events = new EventSource(live);
-    let first = true;
-    events.addEventListener("change", () => {
-      if (first) { first = false; }
-      refreshNav();
-      if (!isTyping()) document.body.dispatchEvent(new Event("live"));
+    events.addEventListener("change", tell);
+    events.addEventListener("error", () => {
+      // The relay does not know this sign-in any more.
+      if (events.readyState === EventSource.CLOSED) tell();
     });
     addEventListener("pagehide", () => events.close());
+  }
+  if (live) {
+    // Browsers open six connections to a host, for all tabs: one tab listens, and tells the others.
+    if (navigator.locks && "BroadcastChannel" in window) {
+      const channel = new BroadcastChannel("crosstalk");
+      channel.addEventListener("message", changed);
+      const tell = () => { changed(); channel.postMessage("change"); };
+      navigator.locks.request("crosstalk-live", () => { listen(tell); return new Promise(() => {}); }).catch(() => {});
+    } else {
+      listen(changed);
+    }
   }
 
   // Times grow older while a page is open.
@@ -84,8 +111,53 @@
     if (question && !confirm(question)) event.preventDefault();
   });
 
+  // Signing: the private key is made in this browser, is kept in its database and can't be exported.
+  const toBase64 = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)));
+  const fromBase64 = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const database = (mode, act) => new Promise((resolve, reject) => {
+    const opening = indexedDB.open("crosstalk", 1);
+    opening.onupgradeneeded = () => opening.result.createObjectStore("keys");
+    opening.onerror = () => reject(opening.error);
+    opening.onsuccess = () => {
+      const asked = act(opening.result.transaction("keys", mode).objectStore("keys"));
+      asked.onsuccess = () => resolve(asked.result);
+      asked.onerror = () => reject(asked.error);
+    };
+  });
+  async function ownKey() {
+    const kept = await database("readonly", (keys) => keys.get("signing"));
+    if (kept) return kept;
+    const made = await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]);
+    await database("readwrite", (keys) => keys.put(made, "signing"));
+    return made;
+  }
+  const signing = $("#sign");
+  if (signing && window.isSecureContext && window.indexedDB && crypto.subtle) {
+    const place = $("[data-own-key]"), fault = $(".fault", signing);
+    database("readonly", (keys) => keys.get("signing")).then((kept) => {
+      $("[data-own-key-name]").textContent = kept ? "" : "It is made when you use it for the first time.";
+      place.hidden = false;
+    }, () => {});
+    signing.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      try {
+        const key = await ownKey();
+        signing.elements.key.value = toBase64(await crypto.subtle.exportKey("raw", key.publicKey));
+        const answer = await fetch("/sign", { method: "POST", body: new URLSearchParams(new FormData(signing)) });
+        if (!answer.ok) throw new Error("The relay can't prepare the message.");
+        const { at, bytes } = await answer.json();
+        signing.elements.at.value = at;
+        signing.elements.signature.value = toBase64(await crypto.subtle.sign("Ed25519", key.privateKey, fromBase64(bytes)));
+        signing.submit();
+      } catch (error) {
+        fault.textContent = error.name === "NotSupportedError" ? "This browser can't sign with Ed25519." : `It could not be signed: ${error.message}`;
+        fault.hidden = false;
+      }
+    });
+  }
+
   // Shortcuts: j and k move, Enter opens, e finishes, g and a letter goes to a page.
-  let here = -1, prefix = false;
+  let prefix = false;
   const rows = () => all("[data-rows] > li");
   function move(step) {
     const list = rows();
@@ -117,7 +189,13 @@
       const close = document.createElement("button");
       close.textContent = "Close";
       close.addEventListener("click", () => dialog.close());
-      dialog.append(title, list, close);
+      const bell = document.createElement("button");
+      bell.textContent = "Notify me on this desktop";
+      bell.dataset.notify = "";
+      const buttons = document.createElement("p");
+      buttons.className = "actions";
+      buttons.append(close, bell);
+      dialog.append(title, list, buttons);
       document.body.append(dialog);
     }
     dialog.open ? dialog.close() : dialog.showModal();

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 /// The credential that somebody signed in with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Credential {
+pub enum ConsoleCredential {
     /// The person at the machine of a relay without tokens, by a one-time link.
     Local,
     /// A token, by the hash of its secret.
@@ -69,7 +69,7 @@ pub trait ConsoleHost: Send + Sync {
         &'h self,
         token: &'h str,
         request: &'h Extensions,
-    ) -> Later<'h, Result<Credential, NoEntrance>>;
+    ) -> Later<'h, Result<ConsoleCredential, NoEntrance>>;
 
     /// Lets the owner of a credential in, if it still counts.
     ///
@@ -77,7 +77,7 @@ pub trait ConsoleHost: Send + Sync {
     /// It was revoked, has expired, or makes too many requests.
     fn enter<'h>(
         &'h self,
-        credential: Credential,
+        credential: ConsoleCredential,
         request: &'h Extensions,
     ) -> Later<'h, Result<Entrance, NoEntrance>>;
 

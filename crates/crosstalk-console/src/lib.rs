@@ -11,6 +11,7 @@
 
 mod asset;
 mod badge;
+mod compose;
 mod fields;
 mod header;
 mod host;
@@ -20,10 +21,11 @@ mod message;
 mod nav;
 mod page;
 mod sign_in;
+mod signing;
 mod text;
 mod visit;
 
-pub use host::{ConsoleHost, Credential, Entrance, NoEntrance};
+pub use host::{ConsoleCredential, ConsoleHost, Entrance, NoEntrance};
 pub use link::{LINK_SECONDS, LinkKey};
 
 use axum::Router;
@@ -58,6 +60,18 @@ pub fn router(host: Arc<dyn ConsoleHost>) -> Router {
         .route("/inbox/done", post(page::inbox::done))
         .route("/threads", get(page::thread::list))
         .route("/threads/{id}", get(page::thread::show))
+        .route("/threads/{id}/reply", post(page::reply::preview_reply))
+        .route("/new", get(page::reply::new).post(page::reply::preview_new))
+        .route("/sign", post(page::reply::sign))
+        .route("/send", post(page::reply::send))
+        .route("/carry", get(page::carry::show).post(page::carry::report))
+        .route("/paste", get(page::paste::show).post(page::paste::review))
+        .route("/paste/file", post(page::paste::file))
+        .route(
+            "/inspect",
+            get(page::inspect::show).post(page::inspect::inspect),
+        )
+        .route("/inspect/save", post(page::inspect::save))
         .merge(office())
         .route("/live", get(live::stream))
         .route("/assets/{name}", get(asset::serve));
@@ -110,7 +124,15 @@ fn office() -> Router<Arc<ConsoleState>> {
 }
 
 /// Pages that the navigation does not list.
-const OTHER_PAGES: [&str; 5] = ["sign-in", "sign-out", "quarantine", "live", "assets"];
+const OTHER_PAGES: [&str; 7] = [
+    "sign-in",
+    "sign-out",
+    "sign",
+    "send",
+    "quarantine",
+    "live",
+    "assets",
+];
 
 /// Whether a path is one of the console: its first segment is that of a page.
 pub fn is_page(path: &str) -> bool {

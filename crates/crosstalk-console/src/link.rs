@@ -1,7 +1,7 @@
 //! One-time links: a person who may read the data folder of the relay signs in without typing a token. The link proves this by a
 //! key in the folder, says whom it signs in, and is valid once and for ten minutes.
 
-use crate::host::Credential;
+use crate::host::ConsoleCredential;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crosstalk_envelope::Timestamp;
@@ -51,14 +51,19 @@ impl LinkKey {
     }
 
     /// The code of a link that signs somebody in.
-    pub fn make(&self, credential: Credential, nonce: [u8; NONCE_BYTES], now: Timestamp) -> String {
+    pub fn make(
+        &self,
+        credential: ConsoleCredential,
+        nonce: [u8; NONCE_BYTES],
+        now: Timestamp,
+    ) -> String {
         let expires = now
             .as_millis()
             .div_euclid(1000)
             .saturating_add(LINK_SECONDS);
         let mut code = expires.to_be_bytes().to_vec();
         code.extend(nonce);
-        if let Credential::Token(hash) = credential {
+        if let ConsoleCredential::Token(hash) = credential {
             code.extend(hash);
         }
         let proof = self.proof(&code);
@@ -77,8 +82,8 @@ impl LinkKey {
         let (nonce, hash) = rest.split_first_chunk::<NONCE_BYTES>()?;
         let expires = i64::from_be_bytes(*expires);
         let credential = match hash {
-            [] => Credential::Local,
-            hash => Credential::Token(hash.try_into().ok()?),
+            [] => ConsoleCredential::Local,
+            hash => ConsoleCredential::Token(hash.try_into().ok()?),
         };
         (now.as_millis().div_euclid(1000) < expires).then_some(ReadLink {
             expires,
@@ -109,7 +114,7 @@ impl LinkKey {
 struct ReadLink {
     expires: i64,
     nonce: [u8; NONCE_BYTES],
-    credential: Credential,
+    credential: ConsoleCredential,
 }
 
 /// The links that were used: until they expire, their codes count no more.
@@ -125,7 +130,12 @@ impl UsedLinks {
     }
 
     /// Uses a link up.
-    pub(crate) fn take(&self, key: &LinkKey, code: &str, now: Timestamp) -> Option<Credential> {
+    pub(crate) fn take(
+        &self,
+        key: &LinkKey,
+        code: &str,
+        now: Timestamp,
+    ) -> Option<ConsoleCredential> {
         let link = key.read(code, now)?;
         let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let seconds = now.as_millis().div_euclid(1000);
@@ -146,15 +156,15 @@ mod tests {
     #[test]
     fn a_link_works_once_and_for_ten_minutes() {
         let (key, used) = (LinkKey::new([7; 32]), UsedLinks::default());
-        for credential in [Credential::Local, Credential::Token([3; 32])] {
-            let nonce = [u8::from(credential == Credential::Local); 8];
+        for credential in [ConsoleCredential::Local, ConsoleCredential::Token([3; 32])] {
+            let nonce = [u8::from(credential == ConsoleCredential::Local); 8];
             let code = key.make(credential, nonce, at(1000));
             assert!(used.is_open(&key, &code, at(1001)));
             assert_eq!(used.take(&key, &code, at(1001)), Some(credential));
             assert!(!used.is_open(&key, &code, at(1002)));
             assert_eq!(used.take(&key, &code, at(1002)), None);
         }
-        let late = key.make(Credential::Local, [9; 8], at(1000));
+        let late = key.make(ConsoleCredential::Local, [9; 8], at(1000));
         assert_eq!(used.take(&key, &late, at(1000 + LINK_SECONDS)), None);
         assert!(
             used.take(&key, &late, at(1000 + LINK_SECONDS - 1))
@@ -165,9 +175,9 @@ mod tests {
     #[test]
     fn only_the_key_of_the_relay_makes_links() {
         let (key, used) = (LinkKey::new([7; 32]), UsedLinks::default());
-        let other = LinkKey::new([8; 32]).make(Credential::Local, [1; 8], at(0));
+        let other = LinkKey::new([8; 32]).make(ConsoleCredential::Local, [1; 8], at(0));
         assert_eq!(used.take(&key, &other, at(0)), None);
-        let code = key.make(Credential::Token([3; 32]), [1; 8], at(0));
+        let code = key.make(ConsoleCredential::Token([3; 32]), [1; 8], at(0));
         let bytes = URL_SAFE_NO_PAD.decode(&code).unwrap();
         for place in 0..bytes.len() {
             let mut changed = bytes.clone();

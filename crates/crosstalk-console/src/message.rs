@@ -49,7 +49,6 @@ impl IntentTag {
 pub(crate) struct AttachmentLine {
     pub(crate) name: Shown,
     pub(crate) mime: Shown,
-    pub(crate) digest: Shown,
 }
 
 /// How far a message is with one recipient.
@@ -95,13 +94,11 @@ pub(crate) fn state_tone(state: &str) -> &'static str {
 /// A message.
 #[derive(Clone, Debug)]
 pub(crate) struct ShownMessage {
-    pub(crate) id: Shown,
     /// The id in a path.
     pub(crate) id_path: String,
     pub(crate) thread_path: String,
     pub(crate) from: PartyName,
     pub(crate) to: PartyName,
-    pub(crate) user: Shown,
     pub(crate) intent: IntentTag,
     pub(crate) context: Shown,
     pub(crate) snippet: Shown,
@@ -113,7 +110,6 @@ pub(crate) struct ShownMessage {
     pub(crate) is_high: bool,
     pub(crate) deadline: Option<Moment>,
     pub(crate) attachments: Vec<AttachmentLine>,
-    pub(crate) parent: Option<String>,
     pub(crate) is_unread: bool,
     pub(crate) asks: bool,
     /// How urgent it is: the least comes first.
@@ -149,15 +145,12 @@ impl ShownMessage {
         let attachments = attachments.map(|a| AttachmentLine {
             name: Shown::short(a.name.unwrap_or("attachment"), 80),
             mime: Shown::short(a.mime, 60),
-            digest: Shown::new(a.digest.unwrap_or("")),
         });
         Self {
-            id: Shown::new(&view.id),
             id_path: encode(&view.id),
             thread_path: encode(&view.thread),
             from: PartyName::of(&view.from),
             to: PartyName::of(&view.to),
-            user: Shown::short(envelope.user.unwrap_or(""), 60),
             intent: IntentTag::of(meaning, view.intent.as_deref().unwrap_or("none")),
             context: Shown::short(envelope.context.unwrap_or(""), 120),
             snippet: Shown::short(&body, SNIPPET_CHARS),
@@ -169,7 +162,6 @@ impl ShownMessage {
             is_high,
             deadline: deadline.map(|at| Moment::of(at, now)),
             attachments: attachments.collect(),
-            parent: envelope.parent.map(str::to_owned),
             is_unread: crate::live::is_unread(view.state.as_deref()),
             asks,
             rank: (class, order),

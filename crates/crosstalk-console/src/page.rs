@@ -5,12 +5,16 @@
 
 pub(crate) mod approvals;
 pub(crate) mod audit;
+pub(crate) mod carry;
 mod confirm;
 pub(crate) mod consents;
 pub(crate) mod dead;
 pub(crate) mod home;
 pub(crate) mod inbox;
+pub(crate) mod inspect;
+pub(crate) mod paste;
 pub(crate) mod polls;
+pub(crate) mod reply;
 pub(crate) mod search;
 pub(crate) mod sign_in;
 pub(crate) mod status;
@@ -145,6 +149,8 @@ pub(crate) struct Shell {
     pub(crate) name: Shown,
     pub(crate) role: &'static str,
     pub(crate) csrf: String,
+    /// In how many browsers this credential is signed in.
+    pub(crate) browsers: usize,
     pub(crate) groups: Vec<ShellGroup>,
     /// How many messages were not read.
     pub(crate) unread: usize,
@@ -235,6 +241,7 @@ impl Visit {
                 false => self.peer.role.as_str(),
             },
             csrf: self.sign_in.csrf.clone(),
+            browsers: self.console.sign_ins.count(self.credential(), self.now),
             groups: groups.filter(|g| !g.links.is_empty()).collect(),
             unread: counts.of(CountOf::Unread),
             notice: notice.map(|(_, sentence)| *sentence),

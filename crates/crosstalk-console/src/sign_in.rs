@@ -1,7 +1,7 @@
 //! Sign-ins: who is signed in in which browser. A browser has a random secret in a cookie; the relay keeps its hash, in memory, so
 //! that a restart signs everybody out.
 
-use crate::host::Credential;
+use crate::host::ConsoleCredential;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crosstalk_envelope::Timestamp;
@@ -23,7 +23,7 @@ pub(crate) struct SignIns(Mutex<HashMap<[u8; 32], SignIn>>);
 /// One browser in which somebody is signed in.
 #[derive(Clone, Debug)]
 pub(crate) struct SignIn {
-    pub(crate) credential: Credential,
+    pub(crate) credential: ConsoleCredential,
     /// What forms of this sign-in have to send along.
     pub(crate) csrf: String,
     /// The address whose inbox the person looks at, where the credential names none.
@@ -58,7 +58,7 @@ impl SignIns {
     /// Signs somebody in. The secret is a new one, whatever the browser had before.
     pub(crate) fn begin(
         &self,
-        credential: Credential,
+        credential: ConsoleCredential,
         now: Timestamp,
     ) -> Result<String, getrandom::Error> {
         let (secret, csrf) = (random_secret()?, random_secret()?);
@@ -107,12 +107,12 @@ impl SignIns {
     }
 
     /// Signs a credential out in every browser.
-    pub(crate) fn end_all(&self, credential: Credential) {
+    pub(crate) fn end_all(&self, credential: ConsoleCredential) {
         self.lock().retain(|_, s| s.credential != credential);
     }
 
     /// In how many browsers a credential is signed in.
-    pub(crate) fn count(&self, credential: Credential, now: Timestamp) -> usize {
+    pub(crate) fn count(&self, credential: ConsoleCredential, now: Timestamp) -> usize {
         let all = self.lock();
         let own = all.values().filter(|s| s.credential == credential);
         own.filter(|s| s.counts(now)).count()
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_sign_in_ends_when_nobody_uses_it() {
         let all = SignIns::default();
-        let secret = all.begin(Credential::Local, at(0)).unwrap();
+        let secret = all.begin(ConsoleCredential::Local, at(0)).unwrap();
         assert!(all.find(&secret, at(11 * HOUR), true).is_some());
         assert!(all.find(&secret, at(22 * HOUR), false).is_some());
         // The page looked by itself, which does not count.
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn no_sign_in_lasts_for_ever() {
         let all = SignIns::default();
-        let secret = all.begin(Credential::Local, at(0)).unwrap();
+        let secret = all.begin(ConsoleCredential::Local, at(0)).unwrap();
         for hours in (6..14 * 24).step_by(6) {
             assert!(
                 all.find(&secret, at(hours * HOUR), true).is_some(),
@@ -161,7 +161,10 @@ mod tests {
     #[test]
     fn signing_out_everywhere_ends_the_sign_ins_of_this_credential_only() {
         let (all, now) = (SignIns::default(), at(0));
-        let (ann, bob) = (Credential::Token([1; 32]), Credential::Token([2; 32]));
+        let (ann, bob) = (
+            ConsoleCredential::Token([1; 32]),
+            ConsoleCredential::Token([2; 32]),
+        );
         let secrets = [ann, ann, bob].map(|c| all.begin(c, now).unwrap());
         assert_eq!((all.count(ann, now), all.count(bob, now)), (2, 1));
         all.end_all(ann);

@@ -6,7 +6,7 @@
 use crate::ConsoleState;
 use crate::fields::{FormFields, encode};
 use crate::header;
-use crate::host::{Credential, NoEntrance};
+use crate::host::{ConsoleCredential, NoEntrance};
 use crate::page::{PageError, error_page};
 use crate::sign_in::{SignIn, is_same_secret};
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
@@ -137,8 +137,13 @@ pub(crate) struct Visit {
 }
 
 impl Visit {
-    pub(crate) fn credential(&self) -> Credential {
+    pub(crate) fn credential(&self) -> ConsoleCredential {
         self.sign_in.credential
+    }
+
+    /// Whether the person asked for the page, and not the page for itself.
+    pub(crate) fn is_of_person(&self) -> bool {
+        !self.headers.contains_key("hx-request")
     }
 
     /// The addresses whose inboxes the person reads: those of the credential, else the one that was chosen.

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::service::relay::console::sign_in_url;
 use crate::service::relay::data::{DataArgument, DataFolder};
 use clap::Args;
-use crosstalk_console::Credential;
+use crosstalk_console::ConsoleCredential;
 use crosstalk_protocol::relay::{Role, TokenRecord};
 use std::process::{Command, Stdio};
 
@@ -49,12 +49,12 @@ impl OpenConsole {
     }
 
     /// Whom the link signs in.
-    fn credential(&self, data: &DataFolder) -> Result<Credential, Failure> {
+    fn credential(&self, data: &DataFolder) -> Result<ConsoleCredential, Failure> {
         let (store, now) = (data.open()?, clock::now());
         let mut tokens = store.tokens()?;
         if tokens.is_empty() {
             return match &self.token {
-                None => Ok(Credential::Local),
+                None => Ok(ConsoleCredential::Local),
                 Some(name) => Err(Failure::usage(format!("there is no token `{name}`"))
                     .help("the relay has no tokens: leave --as out")),
             };
@@ -73,7 +73,7 @@ impl OpenConsole {
             }
         };
         match (found.as_slice(), &self.token) {
-            ([only], _) => Ok(Credential::Token(only.hash.0)),
+            ([only], _) => Ok(ConsoleCredential::Token(only.hash.0)),
             (_, Some(name)) => Err(Failure::usage(format!("there is no active token `{name}`"))
                 .help(format!("`{}` shows all", data.command("token list")))),
             ([], None) => Err(

@@ -13,7 +13,7 @@ use crate::service::relay::log::{self, LogFormat};
 use crate::service::relay::start::{NARROW_TOKEN, count_active_tokens, runtime, start};
 use crate::shell;
 use clap::Args;
-use crosstalk_console::Credential;
+use crosstalk_console::ConsoleCredential;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_gateway::gateway::{GatewayError, MailGateway, MailListeners};
 use crosstalk_protocol::dns::host_fault;
@@ -404,7 +404,7 @@ impl Greeting<'_> {
     /// How people get to the console: by a link where there are no tokens.
     fn console_line(&self) -> String {
         let made = match self.tokens {
-            0 => sign_in_url(self.data, &self.url(), Credential::Local).ok(),
+            0 => sign_in_url(self.data, &self.url(), ConsoleCredential::Local).ok(),
             _ => None,
         };
         match made {

@@ -16,7 +16,7 @@ const SUGGESTED: usize = 40;
 
 #[derive(Template)]
 #[template(path = "inbox.html")]
-struct Inbox {
+struct InboxScreen {
     shell: Shell,
     messages: Vec<ShownMessage>,
     addresses: Vec<PartyName>,
@@ -62,7 +62,7 @@ pub(crate) async fn show(visit: Visit) -> PageResult {
         true => suggestions(&visit).await,
         false => BTreeSet::new(),
     };
-    render(&Inbox {
+    render(&InboxScreen {
         shell: visit.shell("Inbox").await,
         messages,
         first_address: Shown::new(addresses.first().map_or("human://you", String::as_str)),

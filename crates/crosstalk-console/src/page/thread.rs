@@ -1,5 +1,6 @@
 //! Conversations: a list of them, and one to read and to answer.
 
+use super::reply::{IntentChoice, intent_choices};
 use super::{PageError, PageResult, Shell, render};
 use crate::fields::encode;
 use crate::message::{DeliveryLine, ShownMessage};
@@ -104,7 +105,6 @@ struct AnsweredTurn {
 struct ThreadPage {
     shell: Shell,
     path: String,
-    id: Shown,
     context: Shown,
     parties: Vec<PartyName>,
     is_open: bool,
@@ -116,6 +116,9 @@ struct ThreadPage {
     later: Option<String>,
     /// The question that an answer is for.
     question: Option<ShownMessage>,
+    reply_from: Shown,
+    reply_to: Shown,
+    intents: Vec<IntentChoice>,
 }
 
 /// The messages of a tree in the order in which they came, each with the one that it answers.
@@ -153,7 +156,9 @@ pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
         .collect();
     let statuses = messages.iter().map(|(m, _)| visit.client.status(&m.raw_id));
     let statuses = join_all(statuses).await;
-    mark_read(&visit, &messages).await;
+    if visit.is_of_person() {
+        mark_read(&visit, &messages).await;
+    }
     let own = visit.addresses();
     let speaks = |address: &str| own.iter().any(|a| a == address);
     let mut turns: Vec<Turn> = Vec::new();
@@ -194,13 +199,18 @@ pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
     }
     let question = turns.iter().rev().find(|t| t.message.asks && !t.is_own);
     let question = question.or(turns.last()).map(|t| t.message.clone());
+    let (reply_from, reply_to) = match &question {
+        // An own message is followed by another one to the same party.
+        Some(q) if speaks(&q.raw_from) => (q.raw_from.clone(), q.raw_to.clone()),
+        Some(q) => (q.raw_to.clone(), q.raw_from.clone()),
+        None => (String::new(), String::new()),
+    };
     let page = |from: usize| format!("/threads/{}?from={from}", encode(&id));
     let earlier = (from > 0).then(|| page(from.saturating_sub(SHOWN)));
     let later = (from + SHOWN < total).then(|| page(from + SHOWN));
     render(&ThreadPage {
         shell: visit.shell("Conversation").await,
         path: encode(&id),
-        id: Shown::new(&id),
         context: Shown::short(
             tree.thread.context.as_deref().unwrap_or("Conversation"),
             160,
@@ -216,6 +226,9 @@ pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
         turns,
         earlier,
         later,
+        reply_from: Shown::new(&reply_from),
+        reply_to: Shown::new(&reply_to),
+        intents: intent_choices(),
         question,
     })
 }

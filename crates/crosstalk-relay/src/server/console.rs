@@ -16,9 +16,9 @@ use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use crosstalk_api::client::{Client, Transport};
 use crosstalk_api::outbound::{HttpCall, HttpResponse, OutboundError};
-use crosstalk_console::{ConsoleHost, Credential, Entrance, LinkKey, NoEntrance};
+use crosstalk_console::{ConsoleCredential, ConsoleHost, Entrance, LinkKey, NoEntrance};
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::relay::Peer;
+use crosstalk_protocol::relay::{Peer, Role};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{Extensions, HeaderMap, HeaderValue, Method};
 use http_body_util::{BodyExt as _, Limited};
@@ -138,7 +138,7 @@ impl ConsoleHost for RelayConsole {
         &'h self,
         token: &'h str,
         request: &'h Extensions,
-    ) -> Later<'h, Result<Credential, NoEntrance>> {
+    ) -> Later<'h, Result<ConsoleCredential, NoEntrance>> {
         Box::pin(async move {
             let exchange = Exchange::of(request).map_err(no_entrance)?;
             let from = exchange.connection.from.ip();
@@ -154,13 +154,13 @@ impl ConsoleHost for RelayConsole {
                 AUTHORIZATION,
                 value.unwrap_or(HeaderValue::from_static("Bearer -")),
             );
-            let wanted = || crosstalk_protocol::relay::Role::Person;
+            let wanted = || Role::Person;
             let now = server.relay.now();
             let found = server
                 .credentials
                 .identify(&known, &headers, (from, now), wanted);
             match found.map_err(no_entrance)?.rate_key {
-                RateKey::Token(hash) => Ok(Credential::Token(hash)),
+                RateKey::Token(hash) => Ok(ConsoleCredential::Token(hash)),
                 RateKey::Peer(_) => Err(no_entrance(HttpError::unknown_peer(
                     "This is no token.",
                     "",
@@ -171,7 +171,7 @@ impl ConsoleHost for RelayConsole {
 
     fn enter<'h>(
         &'h self,
-        credential: Credential,
+        credential: ConsoleCredential,
         request: &'h Extensions,
     ) -> Later<'h, Result<Entrance, NoEntrance>> {
         Box::pin(async move {
@@ -181,7 +181,7 @@ impl ConsoleHost for RelayConsole {
             let known = server.relay.registry().await;
             let known = known.map_err(|e| no_entrance(e.into()))?;
             let caller = match credential {
-                Credential::Local
+                ConsoleCredential::Local
                     if known.tokens.is_empty() && server.credentials.is_loopback() =>
                 {
                     Caller {
@@ -189,13 +189,13 @@ impl ConsoleHost for RelayConsole {
                         rate_key: RateKey::peer(from),
                     }
                 }
-                Credential::Local => {
+                ConsoleCredential::Local => {
                     return Err(no_entrance(HttpError::unknown_peer(
                         "The relay has tokens now: the link to it without one counts no more.",
                         "sign in with a token.",
                     )));
                 }
-                Credential::Token(hash) => {
+                ConsoleCredential::Token(hash) => {
                     let now = server.relay.now();
                     let caller = server.credentials.caller_of(&known, hash, now);
                     caller.map_err(no_entrance)?
@@ -275,6 +275,19 @@ impl Transport for InProcess {
     }
 }
 
+/// Counts a request without a sign-in, as the API counts one without a credential.
+async fn count_visitor(server: &Server, exchange: &Exchange) -> Result<(), HttpError> {
+    let known = server.relay.registry().await?;
+    let (from, now) = (exchange.connection.from.ip(), server.relay.now());
+    let none = HeaderMap::new();
+    let wanted = || Role::Person;
+    let caller = server
+        .credentials
+        .identify(&known, &none, (from, now), wanted)?;
+    exchange.note_caller(&caller);
+    server.check_rate(&caller)
+}
+
 /// Whether a request is for a page, and not for an endpoint of the API.
 pub(super) fn is_page(request: &Request) -> bool {
     let (path, headers) = (request.uri().path(), request.headers());
@@ -290,7 +303,12 @@ pub(super) fn is_page(request: &Request) -> bool {
 }
 
 /// Answers a request for a page. A page that comes in parts keeps its connection busy.
-pub(super) async fn respond(pages: &TowerToHyperService<Router>, request: Request) -> Response {
+pub(super) async fn respond(
+    server: &Server,
+    pages: &TowerToHyperService<Router>,
+    request: Request,
+) -> Response {
+    let is_asset = request.uri().path().starts_with("/assets/");
     let exchange = match Exchange::of(request.extensions()) {
         Ok(exchange) => Arc::clone(exchange),
         Err(fault) => return fault.into_response(),
@@ -299,6 +317,12 @@ pub(super) async fn respond(pages: &TowerToHyperService<Router>, request: Reques
         Ok(answer) => answer,
         Err(never) => match never {},
     };
+    if !is_asset && exchange.caller().is_err() {
+        // Nobody is signed in: it counts as a request of the address that it came from.
+        if let Err(fault) = count_visitor(server, &exchange).await {
+            return fault.into_response();
+        }
+    }
     let is_stream = answer
         .headers()
         .get(CONTENT_TYPE)

@@ -421,7 +421,7 @@ pub(super) async fn respond(
                     Err(fault) => fault.into_response(),
                 }
             } else if console::is_page(&request) {
-                console::respond(&routes.pages, request).await
+                console::respond(server, &routes.pages, request).await
             } else {
                 let answered = routes.api.call(request).await;
                 finish_call(&exchange, answered).await

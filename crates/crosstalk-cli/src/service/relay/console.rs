@@ -3,14 +3,14 @@
 use super::data::DataFolder;
 use crate::clock;
 use crate::failure::Failure;
-use crosstalk_console::Credential;
+use crosstalk_console::ConsoleCredential;
 use crosstalk_relay::server::find_or_make_link_key;
 
 /// A link that signs in one browser, once.
 pub(crate) fn sign_in_url(
     data: &DataFolder,
     url: &str,
-    credential: Credential,
+    credential: ConsoleCredential,
 ) -> Result<String, Failure> {
     let key = find_or_make_link_key(data.folder()).map_err(|e| Failure::at(data.folder(), e))?;
     let mut nonce = [0; 8];
