@@ -53,7 +53,7 @@ endpoints! {
 
     /// Messages that were accepted and could not be indexed
     ///
-    /// HTP-075. They are on their way to nobody.
+    /// HTP-047. They are on their way to nobody.
     QUARANTINE: Quarantine = Get "/crosstalk/quarantine" for Admin in Delivery {
         parameters: &[&LIMIT],
         response: SuccessResponse::ok(
@@ -64,7 +64,7 @@ endpoints! {
 
     /// Index them again
     ///
-    /// HTP-075. Those that can be indexed now go on to their recipients.
+    /// HTP-047. Those that can be indexed now go on to their recipients.
     RETRY_QUARANTINE: RetryQuarantine = Post "/crosstalk/quarantine/retry" for Admin in Delivery {
         response: SuccessResponse::ok("What came of it.", &[BodyForm::json::<Retried>()]),
     }

@@ -52,7 +52,7 @@ endpoints! {
 
     /// The routes of the configuration
     ///
-    /// HTP-076. For the relay operator: which addresses go which way, in the order in which they are tried.
+    /// HTP-044. For the relay operator: which addresses go which way, in the order in which they are tried.
     ROUTES: Routes = Get "/crosstalk/routes" for Admin in Names {
         response: SuccessResponse::ok("The routes.", &[BodyForm::json::<Routes>()]),
     }

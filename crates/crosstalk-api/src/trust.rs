@@ -14,14 +14,14 @@ pub const MAX_PIN_SENDERS: usize = 64;
 endpoints! {
     /// Known keys of others
     ///
-    /// HTP-077. For the relay operator: pins, first contacts, and keys that count no more.
+    /// HTP-063. For the relay operator: pins, first contacts, and keys that count no more.
     TRUSTED_KEYS: TrustedKeys = Get "/crosstalk/trust" for Admin in Trust {
         response: SuccessResponse::ok("The keys, in the order in which they came.", &[BodyForm::json::<TrustedKeys>()]),
     }
 
     /// Pin a key
     ///
-    /// HTP-077. From now on the id belongs to this key. A key that is known as a first contact becomes one that a person compared.
+    /// HTP-063. From now on the id belongs to this key. A key that is known as a first contact becomes one that a person compared.
     PIN_KEY: PinKey = Post "/crosstalk/trust/pin" for Admin in Trust {
         request: Some(RequestBody {
             description: "The key.",
@@ -33,7 +33,7 @@ endpoints! {
 
     /// Distrust a key
     ///
-    /// HTP-077. It counts no more, even if its domain or another key vouches for it.
+    /// HTP-063. It counts no more, even if its domain or another key vouches for it.
     DISTRUST_KEY: DistrustKey = Post "/crosstalk/trust/distrust" for Admin in Trust {
         request: Some(RequestBody {
             description: "The key.",

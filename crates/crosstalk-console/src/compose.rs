@@ -81,7 +81,8 @@ impl WrittenMessage<'_> {
     }
 }
 
-fn build(builder: &Builder) -> Result<String, PageError> {
+/// The text of an envelope, or why there is none.
+pub(crate) fn build(builder: &Builder) -> Result<String, PageError> {
     builder.build().map_err(|fault| {
         let first = fault.diagnostics.iter().find(|d| d.is_error());
         let first = first.or(fault.diagnostics.first());

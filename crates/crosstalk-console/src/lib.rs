@@ -95,7 +95,6 @@ fn office() -> Router<Arc<ConsoleState>> {
         )
         .route("/polls", get(polls::list))
         .route("/polls/new", get(polls::new).post(polls::preview))
-        .route("/polls/send", post(polls::send))
         .route("/polls/{id}", get(polls::show))
         .route("/polls/{id}/close", post(polls::close))
         .route("/polls/{id}/count", post(polls::correct))
@@ -104,7 +103,6 @@ fn office() -> Router<Arc<ConsoleState>> {
             "/consents/grant",
             get(consents::new).post(consents::preview),
         )
-        .route("/consents/send", post(consents::send))
         .route("/consents/{id}", get(consents::show))
         .route("/consents/{id}/revoke", post(consents::revoke))
         .route("/audit", get(audit::list))

@@ -6,7 +6,6 @@
 pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod carry;
-mod confirm;
 pub(crate) mod consents;
 pub(crate) mod dead;
 pub(crate) mod home;

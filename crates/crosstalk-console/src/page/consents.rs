@@ -1,16 +1,17 @@
 //! Consents: who may see what and until when, granting one, and revoking one with what is erased by that.
 
-use super::confirm::Confirmation;
-use super::polls::{built, lines, time_of, user_of};
+use super::polls::{lines, time_of};
+use super::reply::{preview_written, user_of};
 use super::{PageError, PageResult, Shell, render};
+use crate::compose::build;
 use crate::fields::encode;
 use crate::message::DeliveryLine;
-use crate::text::{Moment, PartyName, Piece, Shown, pieces};
-use crate::visit::{Posted, Visit, redirect};
+use crate::text::{Moment, PartyName, Shown};
+use crate::visit::{Posted, Visit};
 use askama::Template;
 use axum::extract::Path;
 use crosstalk_api::client::{ConsentEnd, ConsentView};
-use crosstalk_envelope::{Builder, Document, Intent, Reading, Timestamp, id};
+use crosstalk_envelope::{Builder, Intent, Timestamp, id};
 use crosstalk_protocol::compose::session_text;
 use crosstalk_protocol::consent::scopes;
 
@@ -265,26 +266,7 @@ pub(crate) async fn preview(Posted { visit, form }: Posted) -> PageResult {
         .meta("privacy", "Consent-ID", &name)
         .body(body)
         .visible();
-    let asked = Confirmation {
-        title: "Grant this consent",
-        meaning: "The relay enforces it from now on. To be able to revoke it later, sign it with a key of yours: use the command below.",
-        button: "Grant it",
-        action: "/consents/send".to_owned(),
-        back: "/consents/grant".to_owned(),
-        command,
-        envelope: built(&builder)?,
-    };
-    asked.page(&visit).await
-}
-
-#[derive(Template)]
-#[template(path = "consent_revoke.html")]
-struct RevokePage {
-    shell: Shell,
-    path: String,
-    shown: Vec<Piece>,
-    command: String,
-    kept: usize,
+    preview_written(&visit, build(&builder)?, "/consents/grant", command).await
 }
 
 /// The REVOKE of a consent, for a signature. A relay accepts none without one (INT-012).
@@ -328,41 +310,11 @@ pub(crate) async fn revoke(Path(id): Path<String>, Posted { visit, form }: Poste
     let reason = reason.map_or(String::new(), |r| {
         format!(" --reason {}", Shown::argument(r))
     });
-    render(&RevokePage {
-        path: encode(&consent.id),
-        shown: pieces(&built(&builder)?),
-        command: format!(
-            "crosstalk consent revoke {}{reason} --relay {}",
-            Shown::argument(&consent.id),
-            Shown::argument(&url)
-        ),
-        kept: record.messages.iter().filter(|m| m.has_text).count(),
-        shell: visit.shell("Revoke a consent").await,
-    })
-}
-
-/// Sends a message that grants or revokes a consent, and shows the consent.
-pub(crate) async fn send(Posted { visit, form }: Posted) -> PageResult {
-    let envelope = format!("{}\n", form.text("envelope").trim());
-    let document = Document::parse(&envelope, Reading::Strict);
-    let granted = document.meta("privacy", "Consent-ID");
-    let revoked = document.meta("revocation", "Consent-ID");
-    let word = if revoked.is_some() {
-        "revoked"
-    } else {
-        "granted"
-    };
-    let name = granted.or(revoked).unwrap_or_default().to_owned();
-    if name.is_empty() {
-        return Err(PageError::fault(
-            400,
-            "The text grants and revokes no consent.",
-            "paste the whole signed envelope, from [[ to [[END]].",
-        ));
-    }
-    let sent = visit.client.send(&envelope).await?;
-    match sent.receipt {
-        Some(receipt) if receipt.is_held => Ok(redirect("/consents?did=held")),
-        _ => Ok(redirect(&format!("/consents/{}?did={word}", encode(&name)))),
-    }
+    let command = format!(
+        "crosstalk consent revoke {}{reason} --relay {}",
+        Shown::argument(&consent.id),
+        Shown::argument(&url)
+    );
+    let back = format!("/consents/{}", encode(&consent.id));
+    preview_written(&visit, build(&builder)?, &back, command).await
 }

@@ -1,7 +1,8 @@
 //! Polls: a list, a new one, how one stands, and what an answer in prose means.
 
-use super::confirm::Confirmation;
+use super::reply::{preview_written, user_of};
 use super::{PageError, PageResult, Shell, render};
+use crate::compose::build;
 use crate::fields::{FormFields, encode};
 use crate::text::{Moment, PartyName, Piece, Shown, pieces};
 use crate::visit::{Posted, Visit, redirect};
@@ -229,63 +230,14 @@ fn new_poll(form: &FormFields, user: &str, now: Timestamp) -> Result<(String, St
     if is_secret {
         command.push_str(" --secret");
     }
-    Ok((built(&builder.body(text).visible())?, command))
-}
-
-/// The text of an envelope, or why there is none.
-pub(crate) fn built(builder: &Builder) -> Result<String, PageError> {
-    builder.build().map_err(|fault| {
-        let first = fault.diagnostics.iter().find(|d| d.is_error());
-        let first = first.or(fault.diagnostics.first());
-        let what = first.map_or("it is malformed", |d| &d.message);
-        wrong(
-            format!("This can't be sent: {what}."),
-            first.map_or("", |d| d.help()),
-        )
-    })
-}
-
-/// What `user:` says: the last part of the address, else the name of the credential.
-pub(crate) fn user_of(visit: &Visit, from: &str) -> String {
-    let last = from.rsplit('/').next().unwrap_or("");
-    let name = match last.is_empty() {
-        true => visit.peer.name.as_str(),
-        false => last,
-    };
-    name.to_lowercase()
+    Ok((build(&builder.body(text).visible())?, command))
 }
 
 /// The exact envelope of a new poll.
 pub(crate) async fn preview(Posted { visit, form }: Posted) -> PageResult {
     let user = user_of(&visit, form.text("from").trim());
     let (envelope, command) = new_poll(&form, &user, visit.now)?;
-    let asked = Confirmation {
-        title: "Ask this",
-        meaning: "Exactly this goes to every voter; the relay counts the answers.",
-        button: "Open the poll",
-        action: "/polls/send".to_owned(),
-        back: "/polls/new".to_owned(),
-        command,
-        envelope,
-    };
-    asked.page(&visit).await
-}
-
-/// Sends a poll, or a correction of one, and shows the poll.
-pub(crate) async fn send(Posted { visit, form }: Posted) -> PageResult {
-    let envelope = form.text("envelope");
-    let document = Document::parse(envelope, Reading::Strict);
-    let view = document.envelope();
-    let (poll, word) = match (view.meaning(), view.parent) {
-        (Some(Intent::Poll), _) => (view.message, "opened"),
-        (_, parent) => (parent, "counted"),
-    };
-    let poll = poll.unwrap_or_default().to_owned();
-    let sent = visit.client.send(envelope).await?;
-    match sent.receipt {
-        Some(receipt) if receipt.is_held => Ok(redirect("/polls?did=held")),
-        _ => Ok(redirect(&format!("/polls/{}?did={word}", encode(&poll)))),
-    }
+    preview_written(&visit, envelope, "/polls/new", command).await
 }
 
 /// How many chose an option.
@@ -515,14 +467,7 @@ pub(crate) async fn correct(Path(id): Path<String>, Posted { visit, form }: Post
         _ => return Err(wrong("There is no such option.", "choose one of the poll.")),
     };
     let text = format!("This answer counts as {said}.");
-    let asked = Confirmation {
-        title: "Count it so",
-        meaning: "The voters see who corrected the reading, and what it was before.",
-        button: "Count it",
-        action: "/polls/send".to_owned(),
-        back: format!("/polls/{}", encode(&id)),
-        command,
-        envelope: built(&builder.body(text).visible())?,
-    };
-    asked.page(&visit).await
+    let envelope = build(&builder.body(text).visible())?;
+    let back = format!("/polls/{}", encode(&id));
+    preview_written(&visit, envelope, &back, command).await
 }

@@ -12,7 +12,7 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use crosstalk_api::client::{MessageView, SendResult};
-use crosstalk_envelope::{Document, Reading, Timestamp};
+use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use serde::Serialize;
@@ -67,6 +67,64 @@ struct PreviewPage {
     back: String,
     /// The key that signed it, in the short form that people compare.
     signed_by: Option<String>,
+    purpose: Purpose,
+    /// The command that writes and sends the same.
+    command: Option<String>,
+}
+
+/// What an envelope does, and where its effect is shown.
+struct Purpose {
+    meaning: &'static str,
+    button: &'static str,
+    /// Whether a relay accepts it only with a signature (INT-012).
+    needs_signature: bool,
+    /// The page that shows what came of it, if that is not the conversation.
+    next: Option<String>,
+}
+
+impl Purpose {
+    fn of(envelope: &str) -> Self {
+        let document = Document::parse(envelope, Reading::Strict);
+        let written = document.envelope();
+        let poll =
+            |id: Option<&str>, word| id.map(|id| format!("/polls/{}?did={word}", encode(id)));
+        let consent = |namespace, word| {
+            let name = document.meta(namespace, "Consent-ID");
+            name.map(|name| format!("/consents/{}?did={word}", encode(name)))
+        };
+        let corrects = document.meta("vote", "Corrects").is_some();
+        let (meaning, button, next) = match written.meaning() {
+            Some(Intent::Poll) => (
+                "It goes to every voter, and the relay counts the answers.",
+                "Open the poll",
+                poll(written.message, "opened"),
+            ),
+            Some(Intent::Revoke) => (
+                "The texts under the consent are erased. That can’t be undone.",
+                "Revoke and erase",
+                consent("revocation", "revoked"),
+            ),
+            _ if corrects => (
+                "The voters see who corrected the reading, and what it was before.",
+                "Count it",
+                poll(written.parent, "counted"),
+            ),
+            _ => match consent("privacy", "granted") {
+                Some(next) => (
+                    "The relay enforces it from now on. You can revoke it later with the key that signs it.",
+                    "Send",
+                    Some(next),
+                ),
+                None => ("", "Send", None),
+            },
+        };
+        Self {
+            meaning,
+            button,
+            needs_signature: written.meaning() == Some(Intent::Revoke),
+            next,
+        }
+    }
 }
 
 /// The exact envelope of a new message.
@@ -112,7 +170,7 @@ fn draft_of(
 }
 
 /// What `user:` says: the last part of the address, else the name of the credential.
-fn user_of(visit: &Visit, from: &str) -> String {
+pub(crate) fn user_of(visit: &Visit, from: &str) -> String {
     let last = from.rsplit('/').next().unwrap_or("");
     let name = match last.is_empty() {
         true => visit.peer.name.as_str(),
@@ -127,6 +185,26 @@ async fn preview(
     back: String,
     signed_by: Option<String>,
 ) -> PageResult {
+    render_preview(&visit, envelope, back, signed_by, None).await
+}
+
+/// The exact envelope that another page wrote, and the command that does the same.
+pub(crate) async fn preview_written(
+    visit: &Visit,
+    envelope: String,
+    back: &str,
+    command: String,
+) -> PageResult {
+    render_preview(visit, envelope, back.to_owned(), None, Some(command)).await
+}
+
+async fn render_preview(
+    visit: &Visit,
+    envelope: String,
+    back: String,
+    signed_by: Option<String>,
+    command: Option<String>,
+) -> PageResult {
     let to = Document::parse(&envelope, Reading::Strict)
         .receiver()
         .to_owned();
@@ -135,9 +213,11 @@ async fn preview(
         shell: visit.shell("Preview").await,
         envelope: Shown::new(&envelope),
         to: Shown::new(&to),
+        purpose: Purpose::of(&envelope),
         exact: envelope,
         back,
         signed_by,
+        command,
     })
 }
 
@@ -175,7 +255,11 @@ pub(crate) async fn send(Posted { visit, form }: Posted) -> PageResult {
     let envelope = form.text("envelope");
     let sent = visit.client.send(envelope).await?;
     finish_answered(&visit, envelope).await;
-    after_sending(&visit, &sent).await
+    let is_held = sent.receipt.as_ref().is_some_and(|r| r.is_held);
+    match Purpose::of(envelope).next.filter(|_| !is_held) {
+        Some(next) => Ok(redirect(&next)),
+        None => after_sending(&visit, &sent).await,
+    }
 }
 
 /// The page of the conversation that a message went to.

@@ -1,4 +1,4 @@
-//! Keys of others: the operator lists, pins and distrusts them (HTP-077).
+//! Keys of others: the operator lists, pins and distrusts them (HTP-063).
 
 use super::query::{self, TEXT};
 use super::response::{HttpError, Json};

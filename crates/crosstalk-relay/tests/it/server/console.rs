@@ -1,5 +1,7 @@
 //! The web console over real sockets: who gets in, what each sees, and what pages of others can't do.
 
+mod office;
+
 use crate::house::{House, Plan, secret, text};
 use crate::http::{Answer, Ask};
 use crosstalk_console::{ConsoleCredential, LinkKey};
