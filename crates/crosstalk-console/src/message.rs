@@ -8,7 +8,7 @@ use crosstalk_envelope::registry::Priority;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
 
 /// How much of a body a listing shows, in characters.
-const SNIPPET_CHARS: usize = 160;
+const SNIPPET_CHARS: usize = 120;
 /// The longest body that a page shows; the rest is in the inspector.
 const BODY_CHARS: usize = 20_000;
 

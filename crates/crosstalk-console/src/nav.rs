@@ -57,6 +57,7 @@ impl NavRole {
 }
 
 /// What a number in the navigation counts.
+#[allow(dead_code, reason = "each is for a page, which may not be there yet")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CountOf {
     Unread,

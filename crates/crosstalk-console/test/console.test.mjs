@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { HOSTILE } from "./hostile.mjs";
-import { PAGES } from "./pages.mjs";
+import { DAMAGED, PAGES } from "./pages.mjs";
 import { ANN, Relay, axeSource, chromium, fill, firefox, press, signIn, startTeam, textOf, until, watch } from "./world.mjs";
 
 let relay, browser, sent;
@@ -37,31 +37,32 @@ test("a one-time link signs in without a token, once", async () => {
 });
 
 /** Reads a question in the inbox, answers it, and sees that the agent got it. */
-async function mainPath(open) {
+async function mainPath(open, { thread, sees, says, agent }) {
   const page = await signIn(open, relay, "ann");
   assert.match(await textOf(page), /Deploy 2\.4 to production/);
   const first = await textOf(page, "[data-rows] > li:first-child");
   assert.match(first, /urgent/, "the most urgent one is first");
-  await press(page, `a[href^="/threads/${sent.legal.thread}"]`);
-  assert.match(await textOf(page), /ten years/);
-  await page.type("#body", "Yes, it is still true.");
+  await press(page, `a[href^="/threads/${thread}"]`);
+  assert.match(await textOf(page), sees);
+  await page.type("#body", says);
   await press(page, "#reply button.primary");
-  assert.match(await textOf(page, "#envelope"), /intent: RESPOND\nbody: \|\n {2}Yes, it is still true\.\nsig: none/);
+  assert.ok((await textOf(page, "#envelope")).includes(`intent: RESPOND\nbody: |\n  ${says}\nsig: none`));
   await press(page, "button[form=send]");
   assert.match(await textOf(page), /Sent: the relay has it on disk/);
-  assert.match(await textOf(page, ".turns"), /Yes, it is still true/);
-  const inbox = await relay.call("gemini", "GET", "/crosstalk/inbox?for=gemini%3A%2F%2Fcode%2Fmain");
-  assert.ok(inbox.messages.some((m) => m.envelope.includes("still true")));
+  assert.ok((await textOf(page, ".turns")).includes(says));
+  const inbox = await relay.call(agent, "GET", `/crosstalk/inbox?for=${agent}%3A%2F%2Fcode%2Fmain`);
+  assert.ok(inbox.messages.some((m) => m.envelope.includes(says)));
   quiet(page);
   await page.close();
 }
 
-test("a person signs in, reads and answers", () => mainPath(browser));
+test("a person signs in, reads and answers", () =>
+  mainPath(browser, { thread: sent.legal.thread, sees: /ten years/, says: "Yes, it is still true.", agent: "gemini" }));
 
 test("a person does the same in Firefox", async () => {
   const other = await firefox();
   try {
-    await mainPath(other);
+    await mainPath(other, { thread: sent.rollback.thread, sees: /Stripe retries/, says: "Alert after the third failure.", agent: "claude" });
   } finally {
     await other.close();
   }
@@ -113,8 +114,7 @@ test("a damaged answer of a chat is repaired in sight and filed", async () => {
   await page.goto(`${relay.url}/carry`);
   const text = await page.$eval("pre.envelope", (pre) => pre.textContent);
   assert.match(text, /I carry messages between you and other AIs/);
-  const damaged = "Here is my answer:\n\n> [[CHATGPT=>ANN v1]]\n> User: chatgpt\n> Context: retry\n> Intent: ANSWER\n> Body: |\n> 24 hours is fine.\n> [[END]]\n\nAnything else?";
-  await page.type("textarea[name=text]", damaged);
+  await page.type("textarea[name=text]", DAMAGED);
   await press(page, ".paste-back button");
   assert.match(await textOf(page), /repairs/);
   assert.ok((await page.$$("mark.repair")).length > 2);

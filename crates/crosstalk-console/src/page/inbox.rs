@@ -1,6 +1,6 @@
 //! The inbox: what waits for the person, most urgent first.
 
-use super::{PageResult, Shell, render};
+use super::{PageError, PageResult, Shell, render};
 use crate::message::ShownMessage;
 use crate::text::{PartyName, Shown};
 use crate::visit::{Posted, Visit, redirect};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How many messages of an inbox are on a page.
-const MOST: usize = 60;
+const MOST: usize = 50;
 /// How many addresses are offered.
 const SUGGESTED: usize = 40;
 
@@ -94,10 +94,13 @@ pub(crate) async fn choose(Posted { visit, form }: Posted) -> Response {
     redirect("/inbox")
 }
 
-/// Acknowledges messages: they leave the inbox.
+/// Acknowledges messages: they leave the inbox. Each is an address and an id, on a line of its own.
 pub(crate) async fn done(Posted { visit, form }: Posted) -> PageResult {
-    let address = form.text("for");
-    let ids: Vec<&str> = form.all("id").collect();
-    visit.client.acknowledge(address, &ids).await?;
+    for done in form.all("done") {
+        let (address, id) = done
+            .split_once('\n')
+            .ok_or_else(|| PageError::format("The form names no message."))?;
+        visit.client.acknowledge(address, &[id]).await?;
+    }
     Ok(redirect("/inbox?did=done"))
 }

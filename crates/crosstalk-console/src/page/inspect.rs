@@ -233,6 +233,11 @@ fn explain(line: &str, part: &mut Part) -> (String, bool, bool) {
     {
         return (String::new(), true, false);
     }
+    if line.trim().is_empty() {
+        let is_hop =
+            matches!(part, Part::Block(name) if Namespace::find(name).is_some_and(|n| n.hop));
+        return (String::new(), false, is_hop);
+    }
     let (name, _) = line.split_once(':').unwrap_or((line, ""));
     match name {
         "sig" => {
@@ -252,15 +257,20 @@ fn explain(line: &str, part: &mut Part) -> (String, bool, bool) {
             let found = Namespace::find(namespace);
             let is_hop = found.is_some_and(|n| n.hop);
             *part = Part::Block(namespace.to_owned());
-            let meaning = found.map_or("a block that the registry does not know", |n| n.summary);
-            return (meaning.to_owned(), !is_hop, is_hop);
+            let summary = found.map_or("a block that the registry does not know", |n| n.summary);
+            let meaning = match is_hop {
+                true => format!("{summary}; not signed by the sender"),
+                false => summary.to_owned(),
+            };
+            return (meaning, !is_hop, is_hop);
         }
         _ => {}
     }
     if let Part::Block(namespace) = part {
-        let is_hop = Namespace::find(namespace).is_some_and(|n| n.hop) || name == "X-Route";
-        let meaning = match is_hop {
-            true => "added on the way, not signed by the sender",
+        let is_route = name == "X-Route";
+        let is_hop = is_route || Namespace::find(namespace).is_some_and(|n| n.hop);
+        let meaning = match is_route {
+            true => "the way so far; hops add to it",
             false => "",
         };
         return (meaning.to_owned(), !is_hop, is_hop);

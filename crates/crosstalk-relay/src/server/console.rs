@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::credential::Caller;
 use super::media::{self, Media};
 use super::response::{HttpError, Response};
-use super::router::{Exchange, finish_call};
+use super::router::{Exchange, MCP, finish_call};
 use super::{ServeError, Server, operation};
 use crate::port::Later;
 use crate::rate::RateKey;
@@ -14,12 +14,13 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
+use crosstalk_api::ENDPOINTS;
 use crosstalk_api::client::{Client, Transport};
 use crosstalk_api::outbound::{HttpCall, HttpResponse, OutboundError};
 use crosstalk_console::{ConsoleCredential, ConsoleHost, Entrance, LinkKey, NoEntrance};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{Peer, Role};
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{Extensions, HeaderMap, HeaderValue, Method};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::service::Service as _;
@@ -299,7 +300,17 @@ pub(super) fn is_page(request: &Request) -> bool {
         let form = media::choose(headers, &[Media::Html, Media::Text]);
         return is_read && form.is_ok_and(|form| form == Media::Html);
     }
-    crosstalk_console::is_page(path)
+    crosstalk_console::is_page(path) || (accepts_html(headers) && !is_endpoint(path))
+}
+
+/// Whether a browser asks for something to show.
+fn accepts_html(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(ACCEPT).and_then(|v| v.to_str().ok());
+    accepted.is_some_and(|accepted| accepted.contains(Media::Html.name()))
+}
+
+fn is_endpoint(path: &str) -> bool {
+    path == MCP || ENDPOINTS.iter().any(|endpoint| endpoint.path == path)
 }
 
 /// Answers a request for a page. A page that comes in parts keeps its connection busy.

@@ -226,7 +226,7 @@ pub(super) fn router(server: Arc<Server>) -> Router {
 }
 
 /// The path of the MCP server. Its requests are JSON-RPC, which the table of endpoints does not describe.
-const MCP: &str = "/mcp";
+pub(super) const MCP: &str = "/mcp";
 
 fn mcp_route() -> MethodRouter<Arc<Server>> {
     let guarded = |handler| Guarded {

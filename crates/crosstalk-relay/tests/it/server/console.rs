@@ -243,7 +243,7 @@ fn forms_come_from_pages_of_the_relay() {
         form(
             &house,
             "/inbox/done",
-            &[("csrf", csrf), ("for", ANN), ("id", "M1")],
+            &[("csrf", csrf), ("done", &format!("{ANN}\nM1"))],
         )
     };
     let bob = Browser::sign_in(&house, "bob").csrf();
@@ -280,12 +280,12 @@ fn forms_come_from_pages_of_the_relay() {
     ] {
         let answer = ann.ask(ask);
         assert_eq!(answer.status, status, "{what}: {}", answer.text());
-        assert!(ann.get("/inbox").text().contains("value=\"M1\""), "{what}");
+        assert!(ann.get("/inbox").text().contains("&#10;M1\""), "{what}");
     }
     // Without the cookie, which `SameSite=Strict` keeps back.
     assert_eq!(house.ask(&done(&csrf)).status, 303);
     assert_eq!(ann.ask(done(&csrf).header("Origin", &own)).status, 303);
-    assert!(!ann.get("/inbox").text().contains("value=\"M1\""));
+    assert!(!ann.get("/inbox").text().contains("&#10;M1\""));
     // A sign-in is a form as well: nobody signs a browser in as somebody else.
     let foreign = form(&house, "/sign-in", &[("token", &secret("ann"))]);
     let foreign = house.ask(&foreign.header("Origin", "https://evil.example"));
@@ -424,7 +424,7 @@ fn pages_show_and_do_what_the_credential_may() {
     assert_eq!(bob.get("/inbox").status, 403);
     assert_eq!(bob.post("/inbox/address", &[]).status, 303);
     assert_eq!(
-        bob.post("/inbox/done", &[("for", ANN), ("id", "M1")])
+        bob.post("/inbox/done", &[("done", &format!("{ANN}\nM1"))])
             .status,
         403
     );
@@ -530,4 +530,55 @@ fn a_person_carries_a_question_to_a_chat_and_pastes_the_answer() {
     let inbox = ann.get("/inbox");
     assert!(inbox.text().contains("Use PKCE."), "{}", inbox.text());
     assert!(ann.get("/carry").text().contains("Nothing to carry"));
+}
+
+/// Threats 30, 31, 33 and 34: what hides, reorders or is HTML is shown as text on every page.
+#[test]
+fn hidden_characters_and_html_are_shown_as_text() {
+    let house = office().open();
+    let words = "re\u{202e}lease\u{e0041}\u{200b} <script>alert(1)</script> \"'&";
+    let message = Builder::new("claude://code/main", ANN)
+        .user("claude")
+        .thread("T1")
+        .message("M1")
+        .context("<b>to\u{202e}pic</b>")
+        .intent("REQUEST")
+        .body(words)
+        .build()
+        .unwrap();
+    house.take_as("ci", &message);
+    let carried = Builder::new(ANN, "CHATGPT")
+        .user("ann")
+        .thread("T2")
+        .message("M2")
+        .context("c")
+        .intent("REQUEST")
+        .body(words)
+        .build()
+        .unwrap();
+    house.take_as("ann", &carried);
+    let ann = Browser::sign_in(&house, "ann");
+    for path in ["/inbox", "/threads", "/threads/T1", "/threads/T2"] {
+        let page = ann.get(path);
+        assert_eq!(page.status, 200, "{path}");
+        let text = page.text();
+        for hidden in ['\u{202e}', '\u{e0041}', '\u{200b}'] {
+            assert!(!text.contains(hidden), "{path} {hidden:?}");
+        }
+        assert!(
+            !text.contains("<script>") && !text.contains("<b>to"),
+            "{path}"
+        );
+    }
+    let thread = ann.get("/threads/T1");
+    assert!(
+        thread.text().contains("<mark class=\"hidden\""),
+        "{}",
+        thread.text()
+    );
+    assert!(
+        thread.text().contains("&#60;script&#62;alert(1)"),
+        "{}",
+        thread.text()
+    );
 }
