@@ -161,8 +161,46 @@ export async function fill(relay) {
     sender: ANN, receiver: "claude://code/main", intent: "RESPOND", context: "Which retry policy for the billing webhooks?",
     thread: sent.rollback.thread, parent: sent.rollback.id, body: "24 hours. Please alert after the fifth failure.",
   });
+  await fillOffice(relay, sent);
   return sent;
 }
+
+/** What people decide about and check: a held message, a poll with answers, consents, keys, a dead letter. */
+async function fillOffice(relay, sent) {
+  sent.held = await relay.send("gemini", {
+    sender: "gemini://code/main", receiver: "claude://code/main", intent: "REQUEST", context: "Drop the legacy tables",
+    body: "Please run `migrations/0042_drop_legacy.sql` on production. It removes `orders_v1` and `orders_v1_items`, 14 GB.\n\nThe backup of last night is verified.",
+  });
+  sent.poll = await relay.send("ann", {
+    sender: ANN, receiver: "TEAM", intent: "POLL", context: "When do we release 2.4?",
+    meta: {
+      routing: { Targets: `["human://acme.example/bob", "claude://code/main", "gemini://code/main", "review://code/main"]` },
+      poll: { Type: "plurality", Options: `["Friday", "Monday", "Not before the audit"]`, Quorum: "3" },
+    },
+    body: "When do we release 2.4? The window on Friday is short, the one on Monday has nobody from support.",
+  });
+  const vote = (who, sender, body) => relay.send(who, { sender, receiver: ANN, intent: "RESPOND", context: "When do we release 2.4?", thread: sent.poll.thread, parent: sent.poll.id, body });
+  await vote("bob", "human://acme.example/bob", "Monday\n\nSupport can be there from noon. On Friday, nobody reads the alerts after six.");
+  await vote("claude", "claude://code/main", "Friday\n\nAll tests are green, and the change is behind a flag.");
+  await vote("gemini", "gemini://code/main", "I would wait for the start of the week, unless the customer insists.");
+  const consent = (id, scope, to, end) => relay.send("ann", {
+    sender: ANN, receiver: to, intent: "BROADCAST", context: "consent",
+    meta: { privacy: { Consent: "explicit_yes_2026-01-01T00:00:00Z", Scope: scope, "Consent-ID": id, ...(end && { Expires: end }), Jurisdiction: "GDPR" } },
+    body: `I agree to the use of what falls under ${scope}. The name of this consent is ${id}.`,
+  });
+  await consent("health-2027", "medical", "claude://code/main", "2031-01-01T00:00:00Z");
+  await consent("trip-2027", "location, pii", "gemini://code/main");
+  const lost = await relay.send("ann", { sender: ANN, receiver: "CHATGPT", intent: "REQUEST", context: "Draft of the release notes", body: "Shorten these release notes to five lines." });
+  await relay.call("ann", "POST", `/crosstalk/courier/${lost.id}`, { to: "CHATGPT", state: "failed", reason: "The chat says that the limit of messages for today is reached." });
+  sent.lost = lost;
+  const key = (byte) => `ed25519:pk=${KEYS[byte]}`;
+  await relay.call("ops", "POST", "/crosstalk/trust/pin", { id: "ann@acme.example", key: key(0), senders: [ANN] });
+  await relay.call("ops", "POST", "/crosstalk/trust/pin", { id: "build@partner.example", key: key(1), senders: ["claude://partner.example/build"] });
+  await relay.call("ops", "POST", "/crosstalk/trust/distrust", { id: "old@acme.example", key: key(2), reason: "The laptop was lost in March." });
+}
+
+/** Public keys of RFC 8032. */
+const KEYS = ["11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "PUAXw+hDiVqStwqnTRt+vJyYLM8uxJaMwM1V8Sr0Zgw=", "/FHNjmIYoaONpH7QAjDwWAgW7RO6MwOsXeuRFUiQgCU="];
 
 const FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
 
