@@ -349,7 +349,6 @@ struct PollPage {
     counted_number: u64,
     required: Option<u64>,
     invited: usize,
-    quorum_percent: u64,
     counted: Vec<VoterAnswer>,
     not_counted: Vec<VoterAnswer>,
     missing: Vec<PartyName>,
@@ -409,7 +408,6 @@ impl PollPage {
             counted_number,
             required,
             invited,
-            quorum_percent: percent(counted_number, required.unwrap_or(0).max(1)),
             counted: answers("counted"),
             not_counted: answers("not_counted"),
             missing: items(poll, "missing")
