@@ -293,7 +293,7 @@ pub(crate) async fn revoke(Path(id): Path<String>, Posted { visit, form }: Poste
         )
         .message(id::new_ulid())
         .context("consent")
-        .intent(Intent::Revoke.as_str())
+        .intent(Intent::Broadcast.as_str())
         .meta("revocation", "Consent-ID", &consent.id);
     if let Some(reason) = reason {
         builder = builder.meta("revocation", "Reason", reason);
@@ -316,5 +316,12 @@ pub(crate) async fn revoke(Path(id): Path<String>, Posted { visit, form }: Poste
         Shown::argument(&url)
     );
     let back = format!("/consents/{}", encode(&consent.id));
-    preview_written(&visit, build(&builder)?, &back, command).await
+    preview_written(&visit, unsigned_revoke(&builder)?, &back, command).await
+}
+
+/// The text of a REVOKE that is not signed yet: a builder makes none, since nobody may send one.
+fn unsigned_revoke(builder: &Builder) -> Result<String, PageError> {
+    let header = |intent: Intent| format!("\nintent: {}\n", intent.as_str());
+    let text = build(builder)?;
+    Ok(text.replacen(&header(Intent::Broadcast), &header(Intent::Revoke), 1))
 }
