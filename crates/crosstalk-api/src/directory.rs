@@ -54,7 +54,7 @@ endpoints! {
     ///
     /// HTP-044. For the relay operator: which addresses go which way, in the order in which they are tried.
     ROUTES: Routes = Get "/crosstalk/routes" for Admin in Names {
-        response: SuccessResponse::ok("The routes.", &[BodyForm::json::<Routes>()]),
+        response: SuccessResponse::ok("The routes.", &[BodyForm::json::<RouteList>()]),
     }
 }
 
@@ -72,7 +72,8 @@ pub struct RouteView {
 
 /// The routes of a relay.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
-pub struct Routes {
+#[schemars(rename = "Routes")]
+pub struct RouteList {
     /// The routes, in the order in which they are tried.
     pub routes: Vec<RouteView>,
 }
@@ -123,7 +124,10 @@ impl Client {
 
     /// The routes of the configuration.
     pub async fn routes(&self) -> Result<Vec<RouteView>, ClientError> {
-        Ok(self.get::<Routes>(RequestTarget::of(&ROUTES)).await?.routes)
+        Ok(self
+            .get::<RouteList>(RequestTarget::of(&ROUTES))
+            .await?
+            .routes)
     }
 
     /// Agents and what they can do.

@@ -16,10 +16,10 @@ const HOUR: i64 = 3_600_000;
 /// The height of the chart.
 const HIGH: u64 = 40;
 
-/// Numbers of the relay, as Prometheus reads them.
-struct Numbers<'m>(&'m str);
+/// MetricSamples of the relay, as Prometheus reads them.
+struct MetricSamples<'m>(&'m str);
 
-impl<'m> Numbers<'m> {
+impl<'m> MetricSamples<'m> {
     /// The samples of a metric: the value of its first label, and the number.
     fn of(&self, name: &str) -> Vec<(&'m str, f64)> {
         let lines = self.0.lines().filter(|line| !line.starts_with('#'));
@@ -209,7 +209,7 @@ pub(crate) async fn show(visit: Visit) -> PageResult {
         client.entries(&asked)
     );
     let (metrics, agents, routes, (_, entries)) = (metrics?, agents?, routes?, entries?);
-    let numbers = Numbers(&metrics);
+    let numbers = MetricSamples(&metrics);
     let version = metrics
         .lines()
         .find(|l| l.starts_with("crosstalk_build_info{"));
@@ -237,7 +237,7 @@ pub(crate) async fn show(visit: Visit) -> PageResult {
     })
 }
 
-fn figures(numbers: &Numbers<'_>) -> Vec<Figure> {
+fn figures(numbers: &MetricSamples<'_>) -> Vec<Figure> {
     let warn = |count: u64| if count > 0 { "warn" } else { "" };
     let figure = |label, value: String, tone, href| Figure {
         label,
@@ -286,7 +286,7 @@ fn figures(numbers: &Numbers<'_>) -> Vec<Figure> {
     all
 }
 
-fn queues(numbers: &Numbers<'_>) -> Vec<QueueBar> {
+fn queues(numbers: &MetricSamples<'_>) -> Vec<QueueBar> {
     let ages = numbers.of("oldest_waiting_seconds");
     let mut all = numbers.of("deliveries_queued");
     all.push(("held", numbers.one("held_messages").unwrap_or(0.0)));
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn numbers_are_read_with_and_without_labels() {
         let text = "# HELP crosstalk_a x\ncrosstalk_a 3\ncrosstalk_ab 4\ncrosstalk_q{queue=\"exec\"} 2\ncrosstalk_q{queue=\"http\"} 0.500\n";
-        let numbers = Numbers(text);
+        let numbers = MetricSamples(text);
         assert_eq!((numbers.count("a"), numbers.count("ab")), (3, 4));
         assert_eq!(numbers.of("q"), [("exec", 2.0), ("http", 0.5)]);
         assert_eq!(numbers.one("b"), None);
