@@ -6,6 +6,10 @@
   /** The place of the row that the keyboard is at. */
   let here = -1;
 
+  // On a phone, the navigation is a line that is longer than the screen.
+  const current = $("#nav [aria-current=page]"), nav = $("#nav");
+  if (current && nav.scrollWidth > nav.clientWidth) nav.scrollLeft = current.offsetLeft - nav.clientWidth / 3;
+
   // Live updates: htmx fetches the list again, and the navigation with its numbers. Nothing is replaced under somebody's hands.
   const live = document.body.dataset.live;
   const unread = () => Number(/^\((\d+)\)/.exec(document.title)?.[1] ?? 0);

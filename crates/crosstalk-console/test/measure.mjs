@@ -1,6 +1,6 @@
 // What the size of an inbox and of a conversation costs: `node measure.mjs [MESSAGES] [TURNS]` with a relay of its own.
 
-import { ANN, chromium, signIn, startTeam, until } from "./world.mjs";
+import { ANN, CONFIG, Relay, chromium, signIn, until } from "./world.mjs";
 
 const [many, turns] = [Number(process.argv[2] ?? 100_000), Number(process.argv[3] ?? 2_000)];
 const id = (number) => `01J9J3${String(number).padStart(20, "0")}`;
@@ -31,7 +31,7 @@ async function load(page, url) {
   return median(times);
 }
 
-const relay = await startTeam();
+const relay = await Relay.start({ config: `${CONFIG}\n[limits]\nrequests_per_minute = 0\n` });
 const browser = await chromium();
 try {
   const page = await signIn(browser, relay, "ann");
@@ -43,7 +43,10 @@ try {
   console.log(`inbox of 100: ${small.toFixed(1)} ms, of ${many}: ${large.toFixed(1)} ms, ${(large / small).toFixed(2)} times`);
   await send(relay, turns, 10_000_000, ANN, () => "LONGTHREAD");
   const thread = await load(page, `${relay.url}/threads/LONGTHREAD`);
-  const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0);
+  const paint = await page.evaluate(async () => {
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    return performance.getEntriesByType("paint").at(-1)?.startTime ?? 0;
+  });
   const frames = await page.evaluate(async () => {
     const times = [];
     let last = performance.now();

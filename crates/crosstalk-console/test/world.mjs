@@ -33,7 +33,7 @@ export async function until(what, condition) {
   }
 }
 
-const CONFIG = `name = "relay.example"
+export const CONFIG = `name = "relay.example"
 
 [[route]]
 to = "CHATGPT"

@@ -60,7 +60,7 @@ use http::HeaderValue;
 use hyper_util::service::TowerToHyperService;
 use permit::ConnectionPermits;
 use response::HttpError;
-use router::Routes;
+use router::ServedRoutes;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -289,11 +289,11 @@ pub async fn serve<F: Future<Output = ()>>(
 }
 
 /// The endpoints of the API, and the pages of the console, which call them.
-fn routes(server: &Arc<Server>, data: &Path) -> Result<Routes, ServeError> {
+fn routes(server: &Arc<Server>, data: &Path) -> Result<ServedRoutes, ServeError> {
     let api = router::router(Arc::clone(server));
     let host = RelayConsole::new(Arc::clone(server), api.clone(), data)?;
     let pages = crosstalk_console::router(Arc::new(host));
-    Ok(Routes {
+    Ok(ServedRoutes {
         api: TowerToHyperService::new(api),
         pages: TowerToHyperService::new(pages),
     })
@@ -302,7 +302,7 @@ fn routes(server: &Arc<Server>, data: &Path) -> Result<Routes, ServeError> {
 /// Lets connections in until it is time to stop, and waits for them to end.
 async fn accept<F: Future<Output = ()>>(
     server: &Arc<Server>,
-    routes: Routes,
+    routes: ServedRoutes,
     listener: TcpListener,
     shutdown: F,
 ) -> Result<(), ServeError> {

@@ -612,6 +612,8 @@ mod tests {
             state: None,
             attempt: None,
             received_at: String::new(),
+            signature: None,
+            pkid: None,
             envelope: String::new(),
             history: None,
             withheld: None,

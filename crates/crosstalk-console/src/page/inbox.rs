@@ -5,7 +5,6 @@ use crate::message::ShownMessage;
 use crate::text::{PartyName, Shown};
 use crate::visit::{Posted, Visit, redirect};
 use askama::Template;
-use axum::response::Response;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -87,11 +86,14 @@ async fn suggestions(visit: &Visit) -> BTreeSet<String> {
     all.into_iter().filter(may).take(SUGGESTED).collect()
 }
 
-/// Remembers whose inbox the person wants to see.
-pub(crate) async fn choose(Posted { visit, form }: Posted) -> Response {
+/// Remembers whose inbox the person wants to see, if they may.
+pub(crate) async fn choose(Posted { visit, form }: Posted) -> PageResult {
     let address = form.get("address").map(|a| a.trim().to_owned());
+    if let Some(address) = &address {
+        visit.client.inbox(address, None, 1, Duration::ZERO).await?;
+    }
     visit.console.sign_ins.set_address(&visit.secret, address);
-    redirect("/inbox")
+    Ok(redirect("/inbox"))
 }
 
 /// Acknowledges messages: they leave the inbox. Each is an address and an id, on a line of its own.

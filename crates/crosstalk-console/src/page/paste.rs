@@ -14,6 +14,8 @@ use crosstalk_envelope::{Diagnostic, Document, LineIndex, Reading, Severity, sca
 
 /// How many questions are offered.
 const OFFERED: usize = 100;
+/// How many findings are shown.
+const MAX_FINDINGS: usize = 300;
 /// How much of a text is shown in one piece without a finding, in characters.
 const MAX_SHOWN: usize = 60_000;
 
@@ -138,6 +140,7 @@ fn read(text: &str, place: usize, question: Option<&MessageView>) -> Review {
     findings.extend(document.into_iter().flat_map(|d| d.diagnostics()));
     findings.retain(|d| d.severity != Severity::Note);
     findings.sort_by_key(|d| d.span.start);
+    findings.truncate(MAX_FINDINGS);
     let index = LineIndex::new(text);
     let lines = findings.iter().enumerate().map(|(at, d)| FindingLine {
         number: at + 1,
@@ -188,7 +191,16 @@ pub(crate) const fn tone(severity: Severity) -> &'static str {
     }
 }
 
-/// The text with its findings marked. Where several overlap, the first one counts.
+/// Whether a finding is about a part of what another one is about.
+fn is_within(inner: &Diagnostic, outer: &Diagnostic) -> bool {
+    let (inner, outer) = (&inner.span, &outer.span);
+    outer.start <= inner.start
+        && inner.end <= outer.end
+        && inner.len() < outer.len()
+        && !inner.is_empty()
+}
+
+/// The text with its findings marked. Where several overlap, the most exact one counts, else the first.
 fn marked(text: &str, findings: &[&Diagnostic]) -> Vec<MarkedPart> {
     let (mut parts, mut at) = (Vec::new(), 0);
     let end = text
@@ -201,7 +213,8 @@ fn marked(text: &str, findings: &[&Diagnostic]) -> Vec<MarkedPart> {
     };
     for (place, finding) in findings.iter().enumerate() {
         let (start, stop) = (finding.span.start.max(at), finding.span.end.min(end));
-        if finding.span.start < at || start > end {
+        let is_exact = !findings.iter().any(|other| is_within(other, finding));
+        if finding.span.start < at || start > end || !is_exact {
             continue;
         }
         parts.push(plain(at, start));

@@ -3,7 +3,7 @@
 use super::gate::Gate;
 use super::permit::ConnectionPermit;
 use super::response::HttpError;
-use super::router::Routes;
+use super::router::ServedRoutes;
 use super::slow_client::{Deadlines, Phase, TimeoutStream};
 use super::{Server, router};
 use axum::extract::Request;
@@ -65,7 +65,7 @@ impl Connection {
 /// `async fn` into each crate that awaits it.
 pub(super) fn spawn(
     server: Arc<Server>,
-    routes: Routes,
+    routes: ServedRoutes,
     stream: TcpStream,
     from: SocketAddr,
     permit: ConnectionPermit,
@@ -76,7 +76,7 @@ pub(super) fn spawn(
     });
 }
 
-async fn serve(server: Arc<Server>, routes: Routes, stream: TcpStream, from: SocketAddr) {
+async fn serve(server: Arc<Server>, routes: ServedRoutes, stream: TcpStream, from: SocketAddr) {
     // Responses are short, and clients wait for them.
     let _ = stream.set_nodelay(true);
     let Ok(here) = stream.local_addr() else {

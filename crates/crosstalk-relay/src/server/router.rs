@@ -369,7 +369,7 @@ impl<H> Guarded<H> {
 
 /// The endpoints of the API, and the pages of the console.
 #[derive(Clone)]
-pub(super) struct Routes {
+pub(super) struct ServedRoutes {
     pub(super) api: TowerToHyperService<Router>,
     pub(super) pages: TowerToHyperService<Router>,
 }
@@ -389,7 +389,7 @@ pub(super) async fn finish_call(
 /// Answers a request.
 pub(super) async fn respond(
     server: &Server,
-    routes: &Routes,
+    routes: &ServedRoutes,
     connection: &Arc<Connection>,
     request: hyper::Request<Incoming>,
 ) -> Response {
