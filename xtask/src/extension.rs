@@ -73,7 +73,7 @@ pub fn test(root: &Path, tier: Tier) -> Result<Ending, Failure> {
         js::task(root)?;
     }
     build(root)?;
-    let (tools, _) = npm::install(root, "extension", TOOLS, |_| Ok(()))?;
+    let tools = install_tools(root)?;
     Invocation::new("cargo build --quiet -p crosstalk-cli").run(root)?;
     let shown = |path: &Path| path.to_string_lossy().into_owned();
     let mut tests = Invocation::new("node js/extension/test/run.mjs")
@@ -108,6 +108,12 @@ fn is_package_fresh(root: &Path) -> Result<bool, Failure> {
         }
     }
     Ok(root.join("js/dist/relay.js").is_file())
+}
+
+/// Installs the tools from npm, which the tests of the console use, too.
+pub fn install_tools(root: &Path) -> Result<PathBuf, Failure> {
+    let (folder, _) = npm::install(root, "extension", TOOLS, |_| Ok(()))?;
+    Ok(folder)
 }
 
 fn read_json(path: &Path) -> Result<Value, Failure> {

@@ -1,6 +1,6 @@
 //! The direction of dependencies: inward only.
 //!
-//! `envelope ← protocol ← { api ← conform, { api, email, mcp } ← relay ← gateway } ← cli`, `protocol ← { store, dns, mcp } ← cli`,
+//! `envelope ← protocol ← { api ← { conform, console }, { console, email, mcp } ← relay ← gateway } ← cli`, `protocol ← { store, dns, mcp } ← cli`,
 //! `protocol ← binding ← { cli, python, wasm }`.
 //! The relay and the MCP server know the ports only, so no adapter depends on another one.
 //!
@@ -47,6 +47,7 @@ const GATEWAY: &[&str] = &[
     "crosstalk-envelope",
     "crosstalk-protocol",
     "crosstalk-api",
+    "crosstalk-console",
     "crosstalk-email",
     "crosstalk-relay",
 ];
@@ -56,6 +57,7 @@ const RELAY: &[&str] = &[
     "crosstalk-envelope",
     "crosstalk-protocol",
     "crosstalk-api",
+    "crosstalk-console",
     "crosstalk-email",
     "crosstalk-mcp",
 ];
@@ -70,6 +72,7 @@ const TABLE: &[(&str, Reach)] = &[
     ("crosstalk-dns", Reach::Inward(PROTOCOL)),
     ("crosstalk-relay", Reach::Inward(RELAY)),
     ("crosstalk-conform", Reach::Inward(API)),
+    ("crosstalk-console", Reach::Inward(API)),
     ("crosstalk-mcp", Reach::Inward(PROTOCOL)),
     ("crosstalk-email", Reach::Inward(PROTOCOL)),
     ("crosstalk-gateway", Reach::Inward(GATEWAY)),
@@ -84,6 +87,7 @@ const TABLE: &[(&str, Reach)] = &[
             "crosstalk-dns",
             "crosstalk-relay",
             "crosstalk-conform",
+            "crosstalk-console",
             "crosstalk-mcp",
             "crosstalk-email",
             "crosstalk-gateway",

@@ -7,6 +7,7 @@
 )]
 
 mod binary;
+mod console;
 mod dist;
 mod ending;
 mod extension;
@@ -107,6 +108,8 @@ fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
         Task::JsTest { tier } => js::test(root, *tier),
         Task::Extension => extension::task(root),
         Task::ExtensionTest { tier } => extension::test(root, *tier),
+        Task::ConsoleTest { tier } => console::test(root, *tier),
+        Task::Screenshots => console::screenshots(root),
         Task::Dist { profile } => dist::step(root, profile),
         Task::Python => python::build(root),
         Task::PythonTest { tier } => python::test(root, *tier),

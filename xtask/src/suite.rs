@@ -6,7 +6,7 @@ use crate::invocation::Invocation;
 use crate::memory::Memory;
 use crate::parallel::{self, Job, Report};
 use crate::{
-    dist, extension, fuzz, js, layers, mcp_client, names, package, python, registry, spec,
+    console, dist, extension, fuzz, js, layers, mcp_client, names, package, python, registry, spec,
     toolchain,
 };
 use std::fmt::Write as _;
@@ -107,6 +107,7 @@ const STEPS: &[Step] = &[
     Step::new("Python package", "cargo xtask python-test", python::test),
     Step::new("JavaScript package", "cargo xtask js-test", js::test),
     Step::new("extension", "cargo xtask extension-test", extension::test),
+    Step::new("console", "cargo xtask console-test", console::test),
     Step::new("fuzz", "cargo xtask fuzz 30", |root, _| {
         fuzz::step(root, FUZZ_SECONDS)
     })

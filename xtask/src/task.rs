@@ -62,6 +62,14 @@ const TASKS: &[(&str, &str)] = &[
         "build and test the browser extension in Chromium and Firefox; --full adds a chat of 40,000 messages",
     ),
     (
+        "console-test [--full]",
+        "build and test the web console in Chromium and Firefox; --full adds an inbox of 100,000 messages",
+    ),
+    (
+        "screenshots",
+        "photograph every page of the web console in light, dark and phone width, in target/screenshots",
+    ),
+    (
         "dist [--profile NAME]",
         "make the packages: program, tar.gz, .deb, bill of materials, checksums",
     ),
@@ -137,6 +145,13 @@ pub enum Task {
         /// With the long matrices or with a sample of each.
         tier: Tier,
     },
+    /// The tests of the web console.
+    ConsoleTest {
+        /// With the long matrices or with a sample of each.
+        tier: Tier,
+    },
+    /// Pictures of the pages of the web console.
+    Screenshots,
     /// The packages.
     Dist {
         /// The profile of the build.
@@ -202,6 +217,11 @@ impl Task {
                 tier: Tier::Default,
             }),
             ["extension-test", "--full"] => Ok(Self::ExtensionTest { tier: Tier::Full }),
+            ["console-test"] => Ok(Self::ConsoleTest {
+                tier: Tier::Default,
+            }),
+            ["console-test", "--full"] => Ok(Self::ConsoleTest { tier: Tier::Full }),
+            ["screenshots"] => Ok(Self::Screenshots),
             ["bench", words @ ..] => Ok(Self::Bench {
                 words: words.iter().map(|w| (*w).to_owned()).collect(),
             }),

@@ -50,6 +50,55 @@ endpoints! {
             &[BodyForm::json::<Requeued>()],
         ),
     }
+
+    /// Messages that were accepted and could not be indexed
+    ///
+    /// HTP-047. They are on their way to nobody.
+    QUARANTINE: Quarantine = Get "/crosstalk/quarantine" for Admin in Delivery {
+        parameters: &[&LIMIT],
+        response: SuccessResponse::ok(
+            "In the order in which they came.",
+            &[BodyForm::json::<QuarantineList>()],
+        ),
+    }
+
+    /// Index them again
+    ///
+    /// HTP-047. Those that can be indexed now go on to their recipients.
+    RETRY_QUARANTINE: RetryQuarantine = Post "/crosstalk/quarantine/retry" for Admin in Delivery {
+        response: SuccessResponse::ok("What came of it.", &[BodyForm::json::<Retried>()]),
+    }
+}
+
+/// A message that was accepted and could not be indexed.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Quarantined")]
+pub struct QuarantinedView {
+    /// The message.
+    #[schemars(with = "schema::Id")]
+    pub id: String,
+    /// Its position in the accepted sequence.
+    pub seq: u64,
+    /// Why it could not be indexed.
+    pub reason: String,
+}
+
+/// Messages that could not be indexed.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Quarantine")]
+pub struct QuarantineList {
+    /// The messages.
+    #[schemars(length(max = 500))]
+    pub messages: Vec<QuarantinedView>,
+}
+
+/// What came of indexing again.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct Retried {
+    /// How many messages are indexed now.
+    pub indexed: u64,
+    /// How many still can't be indexed.
+    pub left: u64,
 }
 
 /// The result of carrying a message.
@@ -140,6 +189,18 @@ impl Client {
     pub async fn dead(&self, limit: usize) -> Result<Vec<DeadLetterView>, ClientError> {
         let target = RequestTarget::of(&DEAD).query(&LIMIT, limit);
         Ok(self.get::<DeadLetters>(target).await?.letters)
+    }
+
+    /// Messages that were accepted and could not be indexed.
+    pub async fn quarantine(&self, limit: usize) -> Result<Vec<QuarantinedView>, ClientError> {
+        let target = RequestTarget::of(&QUARANTINE).query(&LIMIT, limit);
+        Ok(self.get::<QuarantineList>(target).await?.messages)
+    }
+
+    /// Indexes messages again that could not be indexed.
+    pub async fn retry_quarantine(&self) -> Result<Retried, ClientError> {
+        self.put(RequestTarget::of(&RETRY_QUARANTINE), &json!({}))
+            .await
     }
 
     /// Has the deliveries of a message tried again. How many.

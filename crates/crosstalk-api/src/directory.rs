@@ -49,6 +49,33 @@ endpoints! {
             &[BodyForm::json::<AgentInfo>()],
         ),
     }
+
+    /// The routes of the configuration
+    ///
+    /// HTP-044. For the relay operator: which addresses go which way, in the order in which they are tried.
+    ROUTES: Routes = Get "/crosstalk/routes" for Admin in Names {
+        response: SuccessResponse::ok("The routes.", &[BodyForm::json::<RouteList>()]),
+    }
+}
+
+/// A route: these addresses go this way.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Route")]
+pub struct RouteView {
+    /// Which addresses.
+    #[schemars(with = "schema::AddressPattern")]
+    pub to: String,
+    /// How they are reached.
+    #[schemars(with = "schema::Way")]
+    pub by: String,
+}
+
+/// The routes of a relay.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "Routes")]
+pub struct RouteList {
+    /// The routes, in the order in which they are tried.
+    pub routes: Vec<RouteView>,
 }
 
 /// Where a name leads.
@@ -93,6 +120,14 @@ impl Client {
     pub async fn resolve(&self, name: &str) -> Result<Resolved, ClientError> {
         self.get(RequestTarget::of(&RESOLVE).query(&NAME, name))
             .await
+    }
+
+    /// The routes of the configuration.
+    pub async fn routes(&self) -> Result<Vec<RouteView>, ClientError> {
+        Ok(self
+            .get::<RouteList>(RequestTarget::of(&ROUTES))
+            .await?
+            .routes)
     }
 
     /// Agents and what they can do.

@@ -85,6 +85,7 @@ words! {
         Operations = "operations",
         Audit = "audit",
         Consents = "consents",
+        Trust = "trust",
     }
 }
 

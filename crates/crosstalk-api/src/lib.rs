@@ -31,6 +31,7 @@ pub mod receive;
 pub mod schema;
 pub mod thread;
 pub mod token;
+pub mod trust;
 
 pub use endpoint::{
     BodyForm, Endpoint, Media, Method, Parameter, ParameterKind, ParameterPlace, RequestBody,
@@ -70,6 +71,7 @@ list! {
     Resolve = directory::RESOLVE,
     Agents = directory::AGENTS,
     Declare = directory::DECLARE,
+    Routes = directory::ROUTES,
     Approvals = approval::APPROVALS,
     Approval = approval::APPROVAL,
     Decide = approval::DECIDE,
@@ -82,11 +84,16 @@ list! {
     ClosePoll = poll::CLOSE_POLL,
     Dead = delivery::DEAD,
     Requeue = delivery::REQUEUE,
+    Quarantine = delivery::QUARANTINE,
+    RetryQuarantine = delivery::RETRY_QUARANTINE,
     Tokens = token::TOKENS,
     MakeToken = token::MAKE_TOKEN,
     EndToken = token::END_TOKEN,
     Pair = pairing::PAIR,
     Unpair = pairing::UNPAIR,
+    TrustedKeys = trust::TRUSTED_KEYS,
+    PinKey = trust::PIN_KEY,
+    DistrustKey = trust::DISTRUST_KEY,
     Receipt = audit::RECEIPT,
     Checkpoint = audit::CHECKPOINT,
     LogKey = audit::LOG_KEY,

@@ -77,6 +77,14 @@ pub struct MessageView {
     /// When the relay accepted it.
     #[schemars(with = "schema::Time")]
     pub received_at: String,
+    /// The result of the verification of its signature when the relay accepted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "schema::Signature")]
+    pub signature: Option<String>,
+    /// The key id that signed it, where the signature holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub pkid: Option<String>,
     /// The envelope.
     #[schemars(with = "schema::Envelope")]
     pub envelope: String,

@@ -309,6 +309,7 @@ const fn describe(tag: Tag) -> &'static str {
         Tag::Operations => "For the relay operator",
         Tag::Audit => "The log and its proofs",
         Tag::Consents => "Consents on record, and their revocations.",
+        Tag::Trust => "Keys of others that the relay knows",
     }
 }
 

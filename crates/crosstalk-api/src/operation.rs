@@ -1,7 +1,9 @@
 //! Endpoints for the relay operator: probes, metrics, the description of the API, and a page for people.
 
+use crate::client::{Client, ClientError, RequestTarget, unreadable};
 use crate::endpoint::endpoints;
 use crate::{BodyForm, Media, SuccessResponse};
+use http::header::ACCEPT;
 use serde_json::{Map, Value};
 
 /// The statuses of a path that everybody may use, and that no message comes to.
@@ -66,5 +68,17 @@ endpoints! {
     HEAD_HOME: HeadHome = Head "/" for Named in Operations {
         response: SuccessResponse::ok("It is there.", &[]),
         errors: PROBE_ERRORS,
+    }
+}
+
+impl Client {
+    /// Numbers in the text format of Prometheus.
+    pub async fn metrics(&self) -> Result<String, ClientError> {
+        let call = self.call(RequestTarget::of(&METRICS))?;
+        let answer = self
+            .run(call.header(ACCEPT, Media::Metrics.name())?)
+            .await?;
+        let text = answer.text().map(str::to_owned);
+        text.ok_or_else(|| unreadable(&answer, "it is no text"))
     }
 }

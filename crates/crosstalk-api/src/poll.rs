@@ -188,6 +188,12 @@ impl JsonSchema for CollationSchema {
 }
 
 impl Client {
+    /// Polls in which the caller takes part, the latest first.
+    pub async fn polls(&self, limit: usize) -> Result<Vec<PollSummary>, ClientError> {
+        let target = RequestTarget::of(&POLLS).query(&LIMIT, limit);
+        Ok(self.get::<PollList>(target).await?.polls)
+    }
+
     /// How a poll stands: a collation of the form `crosstalk.poll/1`, with its state.
     pub async fn poll(&self, id: &str) -> Result<Value, ClientError> {
         self.get(RequestTarget::of(&POLL).segment(id)).await

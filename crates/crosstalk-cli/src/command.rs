@@ -39,6 +39,7 @@ mod carry;
 mod config;
 mod conform;
 mod consent;
+mod console;
 mod dead;
 mod demo;
 mod doctor;
@@ -127,6 +128,7 @@ commands! {
     Status(status::Status),
     Relay(relay::Relay),
     Serve(serve::Serve),
+    Console(console::OpenConsole),
     Token(token::Token),
     Dead(dead::Dead),
     Backup(backup::Backup),

@@ -29,7 +29,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
     (
         "Operating a relay",
         &[
-            "serve", "token", "dead", "backup", "restore", "fsck", "audit", "conform",
+            "serve", "console", "token", "dead", "backup", "restore", "fsck", "audit", "conform",
         ],
     ),
     (

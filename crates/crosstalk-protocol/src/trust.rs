@@ -188,6 +188,17 @@ pub enum PinError {
     NoRoom,
 }
 
+impl PinError {
+    /// Whether a person can't replace what is known either.
+    fn is_final(&self) -> bool {
+        match self {
+            Self::Denied(_) | Self::NoRoom => true,
+            Self::Refused(standing) => !matches!(**standing, KeyStanding::Replaced { .. }),
+            Self::Changed(_) | Self::SenderChanged(_) | Self::LooksLike(..) => false,
+        }
+    }
+}
+
 impl Trust {
     /// Every key, in the order in which it came.
     pub fn keys(&self) -> &[KnownKey] {
@@ -371,6 +382,38 @@ impl Trust {
         }
         self.keys.retain(|k| !same(k));
         self.keys.push(pin);
+        Ok(())
+    }
+
+    /// Pins a key that a person gives. The same one again gets what is new about it: a sender, or that a person has compared it.
+    /// With `replace`, it takes the place of another key of the id, and its senders may be those of another id.
+    ///
+    /// # Errors
+    /// Why not, if `replace` is missing, or the key is rejected whatever a person decides.
+    pub fn pin_by_person(&mut self, mut pin: KnownKey, replace: bool) -> Result<(), PinError> {
+        let same = self.entry(&pin.id, &pin.key);
+        let known = same.filter(|k| k.standing == KeyStanding::Active).cloned();
+        // The rules come first; on a copy, since a pin by hand may go on from here.
+        let mut after = self.clone();
+        match after.pin(pin.clone()) {
+            Ok(()) => {}
+            Err(fault) if !replace || fault.is_final() => return Err(fault),
+            Err(_) => {
+                after = self.clone();
+                after.pin_anyway(pin.clone())?;
+            }
+        }
+        if let Some(known) = known
+            && pin.how == Origin::Manual
+            && known.how != Origin::Manual
+        {
+            pin.senders.extend(known.senders);
+            pin.senders.dedup();
+            pin.since = known.since;
+            pin.by = pin.by.or(known.by);
+            after.pin_anyway(pin)?;
+        }
+        *self = after;
         Ok(())
     }
 

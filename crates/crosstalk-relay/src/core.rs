@@ -289,6 +289,19 @@ impl Relay {
         self.shared.trust_snapshot.now()
     }
 
+    /// Changes the trust data because the operator says so, and goes by it from now on.
+    ///
+    /// # Errors
+    /// Why it could not be stored.
+    pub(crate) async fn change_trust<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Trust) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let changed = self.shared.trust_snapshot.update(change).await;
+        self.shared.list_pins();
+        changed
+    }
+
     /// How far indexing is; changes can be waited for.
     pub fn indexing(&self) -> watch::Receiver<IndexProgress> {
         self.shared.signals.indexed.subscribe()

@@ -14,6 +14,7 @@ mod blob;
 mod body;
 mod connection;
 mod consent;
+mod console;
 mod cors;
 mod courier;
 mod credential;
@@ -38,10 +39,12 @@ mod sms;
 mod thread;
 mod tls;
 mod token;
+mod trust;
 mod view;
 
 pub use blob::Blobs;
 pub(crate) use blob::blob_path;
+pub use console::{CONSOLE_KEY, find_or_make_link_key, renew_link_key};
 pub use probe::{ProbeError, probe};
 pub use tls::{ServerTls, TlsError, tls};
 
@@ -49,16 +52,19 @@ use crate::config::Config;
 use crate::core::Relay;
 use crate::metrics::{Metrics, RequestSeconds};
 use crate::rate::{RateKey, RateLimiter};
+use console::RelayConsole;
 use credential::{Caller, Credentials};
 use crosstalk_protocol::relay::port::StoreStop;
 use crosstalk_protocol::store::StoreError;
 use gate::Gate;
 use http::HeaderValue;
+use hyper_util::service::TowerToHyperService;
 use permit::ConnectionPermits;
 use response::HttpError;
+use router::ServedRoutes;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -269,7 +275,10 @@ pub async fn serve<F: Future<Output = ()>>(
     let keeping = tokio::spawn(housekeeping::run(Arc::clone(&server)));
     let readying = tokio::spawn(operation::become_ready(Arc::clone(&server)));
     let saying = tokio::spawn(server.relay.clone().run_notice_queue());
-    let ended = accept(&server, listener, options.shutdown).await;
+    let ended = match routes(&server, &options.data) {
+        Ok(routes) => accept(&server, routes, listener, options.shutdown).await,
+        Err(fault) => Err(fault),
+    };
     keeping.abort();
     saying.abort();
     readying.abort();
@@ -280,9 +289,21 @@ pub async fn serve<F: Future<Output = ()>>(
     ended
 }
 
+/// The endpoints of the API, and the pages of the console, which call them.
+fn routes(server: &Arc<Server>, data: &Path) -> Result<ServedRoutes, ServeError> {
+    let api = router::router(Arc::clone(server));
+    let host = RelayConsole::new(Arc::clone(server), api.clone(), data)?;
+    let pages = crosstalk_console::router(Arc::new(host));
+    Ok(ServedRoutes {
+        api: TowerToHyperService::new(api),
+        pages: TowerToHyperService::new(pages),
+    })
+}
+
 /// Lets connections in until it is time to stop, and waits for them to end.
 async fn accept<F: Future<Output = ()>>(
     server: &Arc<Server>,
+    routes: ServedRoutes,
     listener: TcpListener,
     shutdown: F,
 ) -> Result<(), ServeError> {
@@ -291,7 +312,6 @@ async fn accept<F: Future<Output = ()>>(
     let max_connections =
         permit::max_connections(limits.connections, permit::raise_descriptor_limit());
     let permits = ConnectionPermits::new(max_connections, limits.connections_per_peer);
-    let router = router::router(Arc::clone(server));
     let mut stopped = server.relay.stopped();
     tokio::pin!(shutdown);
     let ended = loop {
@@ -303,7 +323,7 @@ async fn accept<F: Future<Output = ()>>(
         match accepted {
             Ok((stream, from)) => match permits.acquire(from.ip(), server) {
                 Some(permit) => {
-                    connection::spawn(Arc::clone(server), router.clone(), stream, from, permit)
+                    connection::spawn(Arc::clone(server), routes.clone(), stream, from, permit)
                 }
                 None => {
                     Metrics::count(&server.relay.metrics().turned_away);

@@ -254,6 +254,15 @@ impl SqliteStore {
         self.read(quarantine::list)
     }
 
+    /// Indexes messages again that could not be indexed. How many are indexed now.
+    pub(crate) fn retry_quarantine(&mut self) -> Result<u64, StoreError> {
+        self.write(|db| {
+            let before = quarantine::count(db)?;
+            relay::index::retry_quarantined(db)?;
+            Ok(before.saturating_sub(quarantine::count(db)?))
+        })
+    }
+
     /// Reads one state of the store, whatever other processes write meanwhile.
     fn read<T>(&self, ask: impl FnOnce(&Connection) -> SqlResult<T>) -> Result<T, StoreError> {
         let look = || {

@@ -6,12 +6,14 @@ mod run;
 use crate::console::{BOLD, Console, DIM, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::service::relay::console::sign_in_url;
 use crate::service::relay::data::{DataArgument, DataFolder, command};
 use crate::service::relay::last_start::{self, FailedStart, LastStart};
 use crate::service::relay::log::{self, LogFormat};
 use crate::service::relay::start::{NARROW_TOKEN, count_active_tokens, runtime, start};
 use crate::shell;
 use clap::Args;
+use crosstalk_console::ConsoleCredential;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_gateway::gateway::{GatewayError, MailGateway, MailListeners};
 use crosstalk_protocol::dns::host_fault;
@@ -209,6 +211,8 @@ impl Serve {
             let address = listener
                 .local_addr()
                 .map_err(|e| unbound(config.listen, &e))?;
+            // Links of an earlier start count no more.
+            server::renew_link_key(data.folder()).map_err(|e| Failure::at(data.folder(), e))?;
             let greeting = Greeting {
                 config: &config,
                 data,
@@ -397,6 +401,25 @@ impl Greeting<'_> {
         Ok(())
     }
 
+    /// How people get to the console: by a link where there are no tokens.
+    fn console_line(&self) -> String {
+        let made = match self.tokens {
+            0 => sign_in_url(self.data, &self.url(), ConsoleCredential::Local).ok(),
+            _ => None,
+        };
+        match made {
+            Some(link) => format!(
+                "Web console (this link signs in once): {}",
+                styled(BOLD, &link)
+            ),
+            None => format!(
+                "Web console: {} (`{}` signs in)",
+                self.url(),
+                self.data.command("console")
+            ),
+        }
+    }
+
     fn text(&self) -> String {
         let url = self.url();
         let list = self.data.command("token list");
@@ -409,10 +432,11 @@ impl Greeting<'_> {
             n => format!("{n} tokens let people and agents in; `{list}` shows them."),
         };
         format!(
-            "The relay {} listens on {}\nIts data is in {}\n{who}\n{}\n",
+            "The relay {} listens on {}\nIts data is in {}\n{who}\n{}\n{}\n",
             escape(&self.config.name),
             styled(BOLD, &url),
             self.data.shown(),
+            self.console_line(),
             styled(
                 DIM,
                 &format!(

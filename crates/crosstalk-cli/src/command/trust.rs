@@ -219,7 +219,7 @@ impl PinKey {
         rooms: &KeysAndTrust,
         pin: KnownKey,
     ) -> Result<Exit, Failure> {
-        let pinned = rooms.change_trust(|trust| change(trust, pin.clone(), self.replace))?;
+        let pinned = rooms.change_trust(|trust| trust.pin_by_person(pin.clone(), self.replace))?;
         if let Err(fault) = pinned {
             return Err(Failure::denied(format!(
                 "nothing is pinned: {}",
@@ -242,43 +242,6 @@ impl PinKey {
             console.tell(advice)?;
         }
         Ok(Exit::SUCCESS)
-    }
-}
-
-/// Pins a key. The same one again gets what is new about it: a sender, or that a person has compared it.
-fn change(trust: &mut Trust, mut pin: KnownKey, replace: bool) -> Result<(), PinError> {
-    let same = trust.entry(&pin.id, &pin.key);
-    let known = same.filter(|k| k.standing == KeyStanding::Active).cloned();
-    // The rules come first; on a copy, since a pin by hand may go on from here.
-    let mut after = trust.clone();
-    match after.pin(pin.clone()) {
-        Ok(()) => {}
-        Err(fault) if !replace || is_final(&fault) => return Err(fault),
-        Err(_) => {
-            after = trust.clone();
-            after.pin_anyway(pin.clone())?;
-        }
-    }
-    if let Some(known) = known
-        && pin.how == Origin::Manual
-        && known.how != Origin::Manual
-    {
-        pin.senders.extend(known.senders);
-        pin.senders.dedup();
-        pin.since = known.since;
-        pin.by = pin.by.or(known.by);
-        after.pin_anyway(pin)?;
-    }
-    *trust = after;
-    Ok(())
-}
-
-/// What --replace does not change.
-fn is_final(fault: &PinError) -> bool {
-    match fault {
-        PinError::Denied(_) | PinError::NoRoom => true,
-        PinError::Refused(standing) => !matches!(**standing, KeyStanding::Replaced { .. }),
-        PinError::Changed(_) | PinError::SenderChanged(_) | PinError::LooksLike(..) => false,
     }
 }
 

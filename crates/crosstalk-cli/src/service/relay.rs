@@ -1,6 +1,7 @@
 //! Services of the relay commands: the data folder of a relay, and relays over the network.
 
 pub(crate) mod archive;
+pub(crate) mod console;
 pub(crate) mod data;
 pub(crate) mod inbox;
 pub(crate) mod last_start;

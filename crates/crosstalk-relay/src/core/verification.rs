@@ -55,7 +55,7 @@ impl TrustSnapshot {
     }
 
     /// Changes the trust data, on a thread that may block. It goes on when the caller is gone.
-    async fn update<T: Send + 'static>(
+    pub(super) async fn update<T: Send + 'static>(
         self: &Arc<Self>,
         change: impl FnOnce(&mut Trust) -> T + Send + 'static,
     ) -> Result<T, String> {

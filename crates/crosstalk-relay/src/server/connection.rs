@@ -3,9 +3,9 @@
 use super::gate::Gate;
 use super::permit::ConnectionPermit;
 use super::response::HttpError;
+use super::router::ServedRoutes;
 use super::slow_client::{Deadlines, Phase, TimeoutStream};
 use super::{Server, router};
-use axum::Router;
 use axum::extract::Request;
 use crosstalk_envelope::registry::ErrorCode;
 use http::HeaderValue;
@@ -13,7 +13,6 @@ use http::header::{HOST, ORIGIN};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -66,18 +65,18 @@ impl Connection {
 /// `async fn` into each crate that awaits it.
 pub(super) fn spawn(
     server: Arc<Server>,
-    router: Router,
+    routes: ServedRoutes,
     stream: TcpStream,
     from: SocketAddr,
     permit: ConnectionPermit,
 ) {
     tokio::spawn(async move {
-        serve(server, router, stream, from).await;
+        serve(server, routes, stream, from).await;
         drop(permit);
     });
 }
 
-async fn serve(server: Arc<Server>, router: Router, stream: TcpStream, from: SocketAddr) {
+async fn serve(server: Arc<Server>, routes: ServedRoutes, stream: TcpStream, from: SocketAddr) {
     // Responses are short, and clients wait for them.
     let _ = stream.set_nodelay(true);
     let Ok(here) = stream.local_addr() else {
@@ -119,13 +118,12 @@ async fn serve(server: Arc<Server>, router: Router, stream: TcpStream, from: Soc
     });
     let stream = TokioIo::new(TimeoutStream::new(stream, phase.clone(), deadlines));
     let until = Arc::clone(&server);
-    let router = TowerToHyperService::new(router);
     let service = service_fn(move |request| {
         connection.phase.busy();
-        let (server, router, connection) =
-            (Arc::clone(&server), router.clone(), Arc::clone(&connection));
+        let (server, routes, connection) =
+            (Arc::clone(&server), routes.clone(), Arc::clone(&connection));
         async move {
-            let answer = router::respond(&server, &router, &connection, request).await;
+            let answer = router::respond(&server, &routes, &connection, request).await;
             connection.phase.answered();
             Ok::<_, Infallible>(answer)
         }

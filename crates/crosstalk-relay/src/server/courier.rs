@@ -1,12 +1,14 @@
 //! The endpoints for couriers and for dead letters.
 
-use super::MAX_LISTING_BYTES;
 use super::message::status_of;
 use super::query::{self, Query, TEXT};
 use super::response::{HttpError, Json};
 use super::router::{Accepts, Call, Segment};
 use super::view::{delivery_of, inbox_message, leaving_message, letter_of};
-use crosstalk_api::delivery::{CarriedReport, DeadLetters, Requeued};
+use super::{MAX_LISTING_BYTES, MAX_SCANNED};
+use crosstalk_api::delivery::{
+    CarriedReport, DeadLetters, QuarantineList, QuarantinedView, Requeued, Retried,
+};
 use crosstalk_api::inbox::InboxPage;
 use crosstalk_api::message::MessageStatus;
 use crosstalk_envelope::registry::ErrorCode;
@@ -137,4 +139,35 @@ pub(super) async fn requeue(call: Call, Segment(id): Segment) -> Result<Json<Req
             Ok(Json(Requeued { requeued: count }))
         }
     }
+}
+
+pub(super) async fn quarantine(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Json<QuarantineList>, HttpError> {
+    let limit = query.limit()?;
+    let messages = call.server.relay.store().quarantine(limit).await?;
+    let messages = messages.into_iter().map(|one| QuarantinedView {
+        id: one.id,
+        seq: one.seq,
+        reason: one.reason,
+    });
+    Ok(Json(QuarantineList {
+        messages: messages.collect(),
+    }))
+}
+
+pub(super) async fn retry_quarantine(call: Call, _: Accepts) -> Result<Json<Retried>, HttpError> {
+    let relay = &call.server.relay;
+    let indexed = relay.store().retry_quarantine().await?;
+    let left = relay.store().quarantine(MAX_SCANNED).await?.len();
+    if indexed > 0 {
+        tracing::info!(indexed, by = %call.caller.peer.name, "quarantined messages were indexed");
+        relay.wake();
+    }
+    Ok(Json(Retried {
+        indexed,
+        left: u64::try_from(left).unwrap_or(u64::MAX),
+    }))
 }

@@ -75,6 +75,34 @@ impl Credentials {
         self.is_loopback && !is_forwarded(headers) && !is_from_extension(headers)
     }
 
+    /// Whether only this machine reaches the relay.
+    pub(super) fn is_loopback(&self) -> bool {
+        self.is_loopback
+    }
+
+    /// The caller of a sign-in with a token, if the token counts.
+    pub(super) fn caller_of(
+        &self,
+        known: &Registered,
+        hash: [u8; 32],
+        now: Timestamp,
+    ) -> Result<Caller, HttpError> {
+        let Some(token) = known.tokens.get(&hash) else {
+            return Err(HttpError::unknown_peer(
+                "The token is not one of this relay.",
+                format!("{}.", ask_for_token(Role::Person)),
+            ));
+        };
+        if let Some(why) = token.fault(now) {
+            return Err(rejected(&why, token.peer.role, Role::Person));
+        }
+        self.note_use(hash, now);
+        Ok(Caller {
+            peer: Arc::clone(&token.peer),
+            rate_key: RateKey::Token(hash),
+        })
+    }
+
     /// Whether no caller could be authenticated.
     pub(super) fn locks_everyone_out(&self, known: &Registered) -> bool {
         !self.is_loopback && known.tokens.is_empty()

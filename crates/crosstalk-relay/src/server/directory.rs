@@ -5,7 +5,7 @@ use super::response::{HttpError, Json};
 use super::router::{Accepts, Call};
 use crate::core::Relay;
 use crosstalk_api::directory::{
-    AgentInfo, Agents, MAX_CAPABILITIES, MAX_CAPABILITY_CHARS, NAME, Resolved,
+    AgentInfo, Agents, MAX_CAPABILITIES, MAX_CAPABILITY_CHARS, NAME, Resolved, RouteList, RouteView,
 };
 use crosstalk_envelope::Address;
 use crosstalk_envelope::name::same_name;
@@ -67,6 +67,17 @@ pub(super) async fn resolve(
         by: by.to_owned(),
         steps,
     }))
+}
+
+pub(super) async fn routes(call: Call, _: Accepts) -> Json<RouteList> {
+    let rules = call.server.relay.rules();
+    let routes = rules.routes.table.iter().map(|route| RouteView {
+        to: route.to.to_string(),
+        by: route.by.as_str().to_owned(),
+    });
+    Json(RouteList {
+        routes: routes.collect(),
+    })
 }
 
 /// What the domains of this relay say about a name, the first that has it.

@@ -1,17 +1,14 @@
 //! The endpoints for operators: health, readiness, metrics, the OpenAPI document, and a page about the relay.
 
-use super::media::{self, Media};
+use super::media::Media;
 use super::response::{self, HttpError, Response};
 use super::router::Call;
 use super::{Server, ServerTls};
 use crate::metrics::{Exposition, Measured};
 use axum::extract::Request;
 use bytes::Bytes;
-use crosstalk_envelope::base64;
-use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::unicode::escape;
-use http::header::CONTENT_SECURITY_POLICY;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -25,10 +22,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The guide to the API, in the documentation that comes with the program.
 const API_GUIDE: &str = "docs/guide/api.md";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem}\
-    code,pre{background:#8882;padding:.1em .3em}pre{padding:1em;overflow:auto}\
-    :root{color-scheme:light dark}";
 
 /// Whether the process runs.
 pub(super) async fn healthy() -> Response {
@@ -105,61 +98,22 @@ pub(super) async fn openapi() -> Response {
     response::with_media(Media::Json, text.into())
 }
 
-/// A page for people: text for a caller who prefers it, else HTML.
+/// The relay in a few words, for a caller who prefers text; others get a page of the console.
 pub(super) async fn page(call: Call, request: Request) -> Response {
     let name = call.server.relay.config().name.clone();
     let url = base(&call.server, request.headers());
-    let wanted = media::choose(request.headers(), &[Media::Html, Media::Text]);
-    if wanted.is_ok_and(|media| media == Media::Text) {
-        let (name, url) = (escape(&name), escape(&url));
-        return response::text(format!(
-            "Crosstalk relay {name}\n\n\
-             A relay of the AI Crosstalk Protocol, version {VERSION}. It accepts messages of AI assistants and people as text\n\
-             envelopes, keeps them, and delivers them to their recipients.\n\n\
-             Every path (OpenAPI): {url}openapi.json\n\
-             API guide: {API_GUIDE} in the documentation of Crosstalk\n"
-        ));
-    }
-    let (name, url) = (html(&name), html(&url));
-    let page = format!(
-        r#"<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Crosstalk relay {name}</title><style>{STYLE}</style></head>
-<body>
-<h1>Crosstalk relay {name}</h1>
-<p>This is a relay of the AI Crosstalk Protocol, version {VERSION}. It accepts messages of AI assistants and people as text
-envelopes, keeps them, and delivers them to their recipients.</p>
-<h2>Send</h2>
-<pre>curl -H 'Content-Type: text/plain; charset=utf-8' --data-binary @message.aict {url}crosstalk/receive</pre>
-<h2>Receive</h2>
-<pre>curl '{url}crosstalk/inbox?for=CLAUDE&amp;wait=30'</pre>
-<p>Or with the command line: <code>crosstalk send</code>, <code>crosstalk inbox --relay</code>, <code>crosstalk listen</code>.</p>
-<h2>More</h2>
-<ul>
-<li><a href="/openapi.json">Every path</a> (OpenAPI)</li>
-<li>API guide: <code>{API_GUIDE}</code> in the documentation of Crosstalk: the API in five minutes, with examples</li>
-<li><a href="/healthz">Is it up?</a> <a href="/readyz">Is it ready?</a> <a href="/metrics">What has it done?</a></li>
-</ul>
-</body>
-</html>
-"#
-    );
-    let mut answer = response::with_media(Media::Html, page.into());
-    let policy = format!(
-        "default-src 'none'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        base64::encode(&Digest::of(STYLE.as_bytes()).0)
-    );
-    let headers = answer.headers_mut();
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
-        headers.insert(CONTENT_SECURITY_POLICY, policy);
-    }
-    let referrer = HeaderName::from_static("referrer-policy");
-    headers.insert(referrer, HeaderValue::from_static("no-referrer"));
-    answer
+    let (name, url) = (escape(&name), escape(&url));
+    response::text(format!(
+        "Crosstalk relay {name}\n\n\
+         A relay of the AI Crosstalk Protocol, version {VERSION}. It accepts messages of AI assistants and people as text\n\
+         envelopes, keeps them, and delivers them to their recipients.\n\n\
+         Every path (OpenAPI): {url}openapi.json\n\
+         API guide: {API_GUIDE} in the documentation of Crosstalk\n"
+    ))
 }
 
 /// The URL of the relay, as the caller reaches it.
-fn base(server: &Server, headers: &HeaderMap) -> String {
+pub(super) fn base(server: &Server, headers: &HeaderMap) -> String {
     let scheme = if server.tls.is_some() {
         "https"
     } else {
@@ -168,31 +122,4 @@ fn base(server: &Server, headers: &HeaderMap) -> String {
     let host = headers.get(http::header::HOST);
     let host = host.and_then(|h| h.to_str().ok()).unwrap_or("localhost");
     format!("{scheme}://{host}/")
-}
-
-/// A text with nothing in it that HTML would read.
-fn html(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in escape(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn nothing_of_a_text_is_html() {
-        assert_eq!(
-            super::html("<a href='x' \"&>"),
-            "&lt;a href=&#39;x&#39; &quot;&amp;&gt;"
-        );
-    }
 }

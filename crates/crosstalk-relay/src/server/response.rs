@@ -121,6 +121,11 @@ impl HttpError {
         fault
     }
 
+    /// The status of the answer.
+    pub(super) fn status_code(&self) -> u16 {
+        self.status
+    }
+
     /// The same with another status.
     pub(super) fn status(mut self, status: u16) -> Self {
         self.status = status;

@@ -6,8 +6,8 @@ use super::connection::Connection;
 use super::credential::{self, Caller};
 use super::response::{HttpError, LoggedRejection, Response};
 use super::{
-    Server, approval, audit, blob, consent, cors, courier, directory, inbox, mcp, media, message,
-    operation, poll, query, receive, sms, thread, token,
+    Server, approval, audit, blob, consent, console, cors, courier, directory, inbox, mcp, media,
+    message, operation, poll, query, receive, sms, thread, token, trust,
 };
 use crate::core::Access;
 use crate::core::registry::Registered;
@@ -30,6 +30,7 @@ use http::{Extensions, StatusCode, Uri};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
@@ -100,8 +101,11 @@ impl FromRequestParts<Arc<Server>> for Segment {
 
 /// One request, as the code around the router and the handler share it.
 pub(super) struct Exchange {
-    body: Mutex<Incoming>,
-    connection: Arc<Connection>,
+    /// Nothing for a call of the console, whose request has its body.
+    body: Mutex<Option<Incoming>>,
+    pub(super) connection: Arc<Connection>,
+    /// Whether the console calls, whose caller is known by a sign-in.
+    is_in_process: bool,
     /// The place of the endpoint in [`ENDPOINTS`].
     endpoint: OnceLock<usize>,
     caller: OnceLock<Caller>,
@@ -113,6 +117,23 @@ impl Exchange {
     /// The exchange that a request belongs to.
     pub(super) fn of(extensions: &Extensions) -> Result<&Arc<Self>, HttpError> {
         extensions.get().ok_or_else(unchecked)
+    }
+
+    /// A call of the console in the name of a caller.
+    pub(super) fn in_process(connection: &Arc<Connection>, caller: Caller) -> Self {
+        Self {
+            body: Mutex::new(None),
+            connection: Arc::clone(connection),
+            is_in_process: true,
+            endpoint: OnceLock::new(),
+            caller: caller.into(),
+            deferred: Mutex::new(None),
+        }
+    }
+
+    /// Notes who called, for the log.
+    pub(super) fn note_caller(&self, caller: &Caller) {
+        let _ = self.caller.get_or_init(|| caller.clone());
     }
 
     /// The caller of a request that was checked.
@@ -147,7 +168,7 @@ fn unchecked() -> HttpError {
 struct ExchangeBody(Arc<Exchange>);
 
 impl ExchangeBody {
-    fn lock(&self) -> MutexGuard<'_, Incoming> {
+    fn lock(&self) -> MutexGuard<'_, Option<Incoming>> {
         self.0.body.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,15 +181,20 @@ impl hyper::body::Body for ExchangeBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        Pin::new(&mut *self.lock()).poll_frame(cx)
+        match &mut *self.lock() {
+            Some(body) => Pin::new(body).poll_frame(cx),
+            None => Poll::Ready(None),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.lock().is_end_stream()
+        self.lock().as_ref().is_none_or(Incoming::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.lock().size_hint()
+        let body = self.lock();
+        body.as_ref()
+            .map_or_else(SizeHint::default, Incoming::size_hint)
     }
 }
 
@@ -201,7 +227,7 @@ pub(super) fn router(server: Arc<Server>) -> Router {
 }
 
 /// The path of the MCP server. Its requests are JSON-RPC, which the table of endpoints does not describe.
-const MCP: &str = "/mcp";
+pub(super) const MCP: &str = "/mcp";
 
 fn mcp_route() -> MethodRouter<Arc<Server>> {
     let guarded = |handler| Guarded {
@@ -242,6 +268,7 @@ fn route(endpoint: &'static Endpoint) -> MethodRouter<Arc<Server>> {
         EndpointId::Resolve => guard(endpoint, directory::resolve),
         EndpointId::Agents => guard(endpoint, directory::agents),
         EndpointId::Declare => guard(endpoint, directory::declare),
+        EndpointId::Routes => guard(endpoint, directory::routes),
         EndpointId::Approvals => guard(endpoint, approval::list),
         EndpointId::Approval => guard(endpoint, approval::show),
         EndpointId::Decide => guard(endpoint, approval::decide),
@@ -254,11 +281,16 @@ fn route(endpoint: &'static Endpoint) -> MethodRouter<Arc<Server>> {
         EndpointId::ClosePoll => guard(endpoint, poll::close),
         EndpointId::Dead => guard(endpoint, courier::dead),
         EndpointId::Requeue => guard(endpoint, courier::requeue),
+        EndpointId::Quarantine => guard(endpoint, courier::quarantine),
+        EndpointId::RetryQuarantine => guard(endpoint, courier::retry_quarantine),
         EndpointId::Tokens => guard(endpoint, token::list),
         EndpointId::MakeToken => guard(endpoint, token::make),
         EndpointId::EndToken => guard(endpoint, token::end),
         EndpointId::Pair => guard(endpoint, token::pair),
         EndpointId::Unpair => guard(endpoint, token::unpair),
+        EndpointId::TrustedKeys => guard(endpoint, trust::list),
+        EndpointId::PinKey => guard(endpoint, trust::pin),
+        EndpointId::DistrustKey => guard(endpoint, trust::distrust),
         EndpointId::Receipt => guard(endpoint, audit::receipt),
         EndpointId::Checkpoint => guard(endpoint, audit::checkpoint),
         EndpointId::LogKey => guard(endpoint, audit::key),
@@ -307,7 +339,9 @@ impl<T: 'static, H: Handler<T, Arc<Server>>> Handler<(T,), Arc<Server>> for Guar
 
     fn call(self, request: Request, server: Arc<Server>) -> Self::Future {
         Box::pin(async move {
+            let is_in_process = Exchange::of(request.extensions()).is_ok_and(|e| e.is_in_process);
             let known = match self.requirement {
+                _ if is_in_process => None,
                 Requirement::Open => None,
                 _ => Some(server.relay.registry().await),
             };
@@ -330,6 +364,9 @@ impl<H> Guarded<H> {
         let exchange = Exchange::of(request.extensions())?;
         let (connection, requirement) = (&exchange.connection, self.requirement);
         let _ = exchange.endpoint.set(self.index);
+        if exchange.is_in_process {
+            return check_requirement(server, exchange.caller()?, requirement, request);
+        }
         let caller = match known {
             None => server.credentials.stranger_from(connection.from.ip()),
             Some(known) => {
@@ -342,10 +379,29 @@ impl<H> Guarded<H> {
     }
 }
 
+/// The endpoints of the API, and the pages of the console.
+#[derive(Clone)]
+pub(super) struct ServedRoutes {
+    pub(super) api: TowerToHyperService<Router>,
+    pub(super) pages: TowerToHyperService<Router>,
+}
+
+/// The answer of a call, after a handler that left the request to [`receive::receive`].
+pub(super) async fn finish_call(
+    exchange: &Exchange,
+    answered: Result<Response, Infallible>,
+) -> Response {
+    let deferred = exchange.deferred().take();
+    match deferred {
+        Some((call, request)) => receive::receive(call, request).await.into_response(),
+        None => answered.unwrap_or_else(|never| match never {}),
+    }
+}
+
 /// Answers a request.
 pub(super) async fn respond(
     server: &Server,
-    router: &TowerToHyperService<Router>,
+    routes: &ServedRoutes,
     connection: &Arc<Connection>,
     request: hyper::Request<Incoming>,
 ) -> Response {
@@ -359,8 +415,9 @@ pub(super) async fn respond(
     );
     let extension = cors::listed_origin(&server.policy(), &parts.headers);
     let exchange = Arc::new(Exchange {
-        body: Mutex::new(body),
+        body: Mutex::new(Some(body)),
         connection: Arc::clone(connection),
+        is_in_process: false,
         endpoint: OnceLock::new(),
         caller: OnceLock::new(),
         deferred: Mutex::new(None),
@@ -375,13 +432,11 @@ pub(super) async fn respond(
                     Ok(()) => cors::allow(),
                     Err(fault) => fault.into_response(),
                 }
+            } else if console::is_page(&request) {
+                console::respond(server, &routes.pages, request).await
             } else {
-                let answered = router.call(request).await;
-                let deferred = exchange.deferred().take();
-                match deferred {
-                    Some((call, request)) => receive::receive(call, request).await.into_response(),
-                    None => answered.unwrap_or_else(|never| match never {}),
-                }
+                let answered = routes.api.call(request).await;
+                finish_call(&exchange, answered).await
             }
         }
         Err(fault) => fault.into_response(),

@@ -41,6 +41,8 @@ fn message_of(record: &Record, envelope: String) -> MessageView {
         state: None,
         attempt: None,
         received_at: record.at.to_string(),
+        signature: Some(record.verdict.as_str().to_owned()),
+        pkid: record.pkid.clone(),
         envelope,
         history: None,
         withheld: None,

@@ -300,6 +300,19 @@ impl House {
         answer
     }
 
+    /// Sends a message with a token, which has to be taken.
+    pub fn take_as(&self, name: &str, text: &str) {
+        let answer = self.ask(&Ask::send(text).token(&secret(name)));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+
+    /// The ids in an inbox, read with a token.
+    pub fn inbox_as(&self, name: &str, address: &str) -> Vec<String> {
+        let path = format!("/crosstalk/inbox?for={address}");
+        let ask = Ask::get(&path).accept("application/json");
+        ids(&self.ask(&ask.token(&secret(name))).json()["messages"])
+    }
+
     /// The ids in an inbox.
     pub fn inbox(&self, address: &str) -> Vec<String> {
         let path = format!("/crosstalk/inbox?for={address}");

@@ -7,6 +7,7 @@ mod batch;
 mod blob;
 mod code;
 mod consent;
+mod console;
 mod courier;
 mod directory;
 mod inbox;

@@ -7,7 +7,7 @@ use crosstalk_protocol::relay::port::{
     DuePoll, MAX_COUNTED, Maintenance, MaintenanceResult, MaintenanceTask, NextTimes, PollQueue,
     PollState, QueueDepth, Retention, StoreFuture, StoreGauges,
 };
-use crosstalk_protocol::relay::{DeliveryState, Handler, HoldDecision, report};
+use crosstalk_protocol::relay::{DeliveryState, Handler, HoldDecision, Quarantined, report};
 use crosstalk_protocol::store::Wait;
 use std::collections::BTreeSet;
 
@@ -139,6 +139,15 @@ impl Maintenance for MemoryRelay {
 
     fn gauges(&self) -> StoreFuture<'_, StoreGauges> {
         self.with(|state| state.gauges())
+    }
+
+    fn quarantine(&self, _: usize) -> StoreFuture<'_, Vec<Quarantined>> {
+        // What is in memory can always be indexed.
+        self.with(|_| Vec::new())
+    }
+
+    fn retry_quarantine(&self) -> StoreFuture<'_, u64> {
+        self.with(|_| 0)
     }
 
     fn stop(&self) -> StoreFuture<'_, ()> {

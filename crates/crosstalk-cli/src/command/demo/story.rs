@@ -2,7 +2,7 @@
 
 use super::page::ChapterPage;
 use super::world::{
-    ABLE, ANN, CRITIC, NAME, Posted, SCOUT, Who, World, name_of, names_of, relayed, require,
+    ABLE, ANN, CRITIC, DemoMessage, NAME, SCOUT, Who, World, name_of, names_of, relayed, require,
 };
 use crate::failure::Failure;
 use crate::paragraph::count;
@@ -602,7 +602,7 @@ fn exchange(
     (from, to): (Who, Who),
     name: &str,
     message: &Builder,
-) -> Result<(Posted, MessageView), Failure> {
+) -> Result<(DemoMessage, MessageView), Failure> {
     let posted = world.post(from, name, message)?;
     show_accepted(page, &posted);
     let got = world.fetch_verified(to, &format!("the {name}"), &posted)?;
@@ -610,7 +610,7 @@ fn exchange(
 }
 
 /// Shows an envelope, and the receipt of the relay.
-fn show_accepted(page: &mut ChapterPage, posted: &Posted) {
+fn show_accepted(page: &mut ChapterPage, posted: &DemoMessage) {
     page.envelope(&posted.text, &posted.file);
     let entry = match posted.receipt.index {
         Some(index) => format!("entry {index} of its log"),
@@ -623,7 +623,7 @@ fn show_accepted(page: &mut ChapterPage, posted: &Posted) {
 /// Shows why the relay rejected a message: it has to be for want of consent.
 fn show_rejected(
     page: &mut ChapterPage,
-    answer: Result<Posted, ClientError>,
+    answer: Result<DemoMessage, ClientError>,
     what: &str,
 ) -> Result<(), Failure> {
     match answer {

@@ -136,7 +136,7 @@ pub(super) struct World {
     pub(super) end: Timestamp,
 }
 
-pub(super) struct Posted {
+pub(super) struct DemoMessage {
     pub(super) id: String,
     pub(super) text: String,
     /// The file that has it, in the folder.
@@ -276,7 +276,7 @@ impl World {
         from: Who,
         name: &str,
         builder: &Builder,
-    ) -> Result<Result<Posted, ClientError>, Failure> {
+    ) -> Result<Result<DemoMessage, ClientError>, Failure> {
         let text = self.of(from).0.sign(builder)?;
         self.written += 1;
         let file = self.write(&format!("{:02}-{name}.crosstalk", self.written), &text)?;
@@ -291,7 +291,7 @@ impl World {
             .ok_or_else(|| Failure::failed("the relay accepted the message and gave no receipt"))?;
         let document = Document::parse(&text, Reading::Strict);
         let id = document.envelope().message.unwrap_or_default().to_owned();
-        Ok(Ok(Posted {
+        Ok(Ok(DemoMessage {
             id,
             file,
             receipt,
@@ -305,7 +305,7 @@ impl World {
         from: Who,
         name: &str,
         builder: &Builder,
-    ) -> Result<Posted, Failure> {
+    ) -> Result<DemoMessage, Failure> {
         let posted = self.try_post(from, name, builder)?;
         relayed(posted, &format!("the relay did not accept the {name}"))
     }
@@ -349,7 +349,7 @@ impl World {
         &self,
         who: Who,
         what: &str,
-        posted: &Posted,
+        posted: &DemoMessage,
     ) -> Result<MessageView, Failure> {
         let found = self.fetch(who, what, |m| m.id == posted.id)?;
         self.verified(&found.envelope)?;

@@ -177,6 +177,8 @@ mod tests {
             state: None,
             attempt: None,
             received_at: String::new(),
+            signature: None,
+            pkid: None,
             envelope: envelope.into(),
             history: None,
             withheld: None,

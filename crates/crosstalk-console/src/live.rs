@@ -1,0 +1,141 @@
+//! What changes while a page is open: numbers of the navigation, and a stream that says when something may be new.
+
+use crate::nav::{CountOf, NavRole};
+use crate::page::PageResult;
+use crate::visit::Visit;
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+use std::convert::Infallible;
+use std::time::Duration;
+
+/// How many are counted: more are shown as this number and a plus.
+const MOST: usize = 50;
+/// At most one event in this time, however much arrives.
+const PAUSE: Duration = Duration::from_millis(400);
+/// How often a stream sends a comment, so that proxies keep the connection open.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// What waits for the person.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WaitingCounts {
+    unread: usize,
+    errands: usize,
+    approvals: usize,
+    dead: usize,
+}
+
+impl WaitingCounts {
+    pub(crate) const fn of(&self, of: CountOf) -> usize {
+        match of {
+            CountOf::Unread => self.unread,
+            CountOf::Errands => self.errands,
+            CountOf::Approvals => self.approvals,
+            CountOf::DeadLetters => self.dead,
+        }
+    }
+
+    /// The number as the navigation shows it; nothing for zero.
+    pub(crate) fn words(&self, of: CountOf) -> String {
+        match self.of(of) {
+            0 => String::new(),
+            count if count >= MOST => format!("{MOST}+"),
+            count => count.to_string(),
+        }
+    }
+}
+
+impl Visit {
+    /// What waits for the person, by the listings of the API; what the credential may not list counts as nothing.
+    pub(crate) async fn counts(&self) -> WaitingCounts {
+        let addresses = self.addresses();
+        let unread = async {
+            let mut unread = 0;
+            for address in &addresses {
+                let page = self.client.inbox(address, None, MOST, Duration::ZERO).await;
+                let messages = page.map_or_else(|_| Vec::new(), |p| p.messages);
+                unread += messages
+                    .iter()
+                    .filter(|m| is_unread(m.state.as_deref()))
+                    .count();
+            }
+            unread
+        };
+        let (person, admin) = (
+            NavRole::Person.allows(&self.peer),
+            NavRole::Admin.allows(&self.peer),
+        );
+        let errands = async {
+            match person {
+                true => self.client.courier(MOST).await.map_or(0, |all| all.len()),
+                false => 0,
+            }
+        };
+        let approvals = async {
+            match person {
+                true => self.client.approvals(MOST).await.map_or(0, |all| all.len()),
+                false => 0,
+            }
+        };
+        let dead = async {
+            match admin {
+                true => self.client.dead(MOST).await.map_or(0, |all| all.len()),
+                false => 0,
+            }
+        };
+        let (unread, errands, approvals, dead) = tokio::join!(unread, errands, approvals, dead);
+        WaitingCounts {
+            unread,
+            errands,
+            approvals,
+            dead,
+        }
+    }
+}
+
+/// Whether a message of an inbox was not opened yet.
+pub(crate) fn is_unread(state: Option<&str>) -> bool {
+    !matches!(state, Some("read" | "acknowledged"))
+}
+
+/// Tells a page when the relay has indexed something. The page then fetches what it shows.
+pub(crate) async fn stream(visit: Visit) -> PageResult {
+    let changes = visit.console.host.changes();
+    let begin = "retry: 3000\n: crosstalk\n\n";
+    let events = futures_util::stream::unfold(
+        (visit, changes, Some(begin)),
+        |(visit, mut changes, begin)| async move {
+            if let Some(begin) = begin {
+                let first = Bytes::from_static(begin.as_bytes());
+                return Some((first, (visit, changes, None)));
+            }
+            let stopped = visit.console.host.stopped();
+            let next = tokio::select! {
+                changed = changes.changed() => match changed {
+                    Ok(()) => {
+                        tokio::time::sleep(PAUSE).await;
+                        changes.borrow_and_update();
+                        Some(Bytes::from_static(b"event: change\ndata: now\n\n"))
+                    }
+                    Err(_) => None,
+                },
+                () = tokio::time::sleep(HEARTBEAT) => Some(Bytes::from_static(b": still here\n\n")),
+                () = stopped => None,
+            }?;
+            // The sign-in may have ended meanwhile.
+            visit
+                .console
+                .sign_ins
+                .find(&visit.secret, visit.console.host.now(), false)?;
+            Some((next, (visit, changes, None)))
+        },
+    );
+    let body = Body::from_stream(events.map(Ok::<Bytes, Infallible>));
+    let mut answer = Response::new(body);
+    let media = HeaderValue::from_static("text/event-stream");
+    answer.headers_mut().insert(CONTENT_TYPE, media);
+    Ok(answer)
+}
