@@ -10,6 +10,8 @@
 )]
 
 #[cfg(target_os = "linux")]
+pub mod cluster;
+#[cfg(target_os = "linux")]
 pub mod disk;
 #[cfg(unix)]
 pub mod dovecot;
@@ -17,6 +19,8 @@ pub mod folder;
 pub mod http;
 pub mod knot;
 pub mod loopback;
+#[cfg(target_os = "linux")]
+pub mod namespace;
 #[cfg(unix)]
 pub mod postfix;
 mod program;
