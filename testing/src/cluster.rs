@@ -209,14 +209,20 @@ impl Cluster {
         answer.is_ok_and(|answer| answer.split(' ').nth(1) == Some("200"))
     }
 
-    /// How many standbys follow the primary, as PostgreSQL there sees it, and count for commits if commits wait for one.
+    /// How many standbys follow the primary, as PostgreSQL there sees it. With synchronous replication, those that count for
+    /// commits, and that etcd lists as well: until it does, Patroni lets no other node become the primary.
     fn standbys(&self, primary: &str) -> usize {
-        let follows = match self.replication {
-            Replication::Quorum => "\"sync_state\": \"quorum\"",
-            Replication::Asynchronous => "\"sync_state\": \"async\"",
-        };
-        let answer = ask(self.address(primary, PATRONI_PORT), "/patroni");
-        answer.map_or(0, |answer| answer.matches(follows).count())
+        let answer = ask(self.address(primary, PATRONI_PORT), "/patroni").unwrap_or_default();
+        match self.replication {
+            Replication::Quorum => {
+                let listed = NODES
+                    .iter()
+                    .filter(|node| self.says(node, "/quorum"))
+                    .count();
+                listed.min(answer.matches("\"sync_state\": \"quorum\"").count())
+            }
+            Replication::Asynchronous => answer.matches("\"sync_state\": \"async\"").count(),
+        }
     }
 
     /// Waits until there is a primary, and two standbys follow it.

@@ -122,6 +122,18 @@ fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
             .env("CROSSTALK_POWER_CUTS", &cuts.to_string())
             .run(root)
         }
+        Task::Ha {
+            failovers,
+            partitions,
+        } => {
+            package::install_cluster(root)?;
+            python::install_cluster(root)?;
+            Invocation::new("cargo test -p crosstalk-cli --test it -- availability:: --nocapture")
+                .arg("--test-threads=1")
+                .env("CROSSTALK_FAILOVERS", &failovers.to_string())
+                .env("CROSSTALK_PARTITIONS", &partitions.to_string())
+                .run(root)
+        }
         Task::Transcripts => Invocation::new("cargo test -p crosstalk-cli")
             .env("TRYCMD", "overwrite")
             .run(root),

@@ -55,11 +55,14 @@ impl Breakage {
         Self::PrimaryMute,
     ];
 
-    /// Whether another node has to become the primary.
+    /// Whether another node has to become the primary. After PostgreSQL alone was killed, the same one may come back.
     pub(super) fn deposes(self) -> bool {
         !matches!(
             self,
-            Self::StandbyAlone | Self::RelayKilled(_) | Self::RelayFromDatabase(_)
+            Self::PrimaryKilled
+                | Self::StandbyAlone
+                | Self::RelayKilled(_)
+                | Self::RelayFromDatabase(_)
         )
     }
 

@@ -1,7 +1,8 @@
 //! The database alone as the service: each message is one INSERT through HAProxy. It shows what the cluster itself promises.
 
 use super::load::{Answer, Door};
-use crosstalk_testing::cluster::{Cluster, DATABASE_PORT, PASSWORD};
+use crosstalk_testing::cluster::{Cluster, DATABASE_PORT, NODES, PASSWORD};
+use crosstalk_testing::wait::wait_for_ok;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -9,8 +10,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 const CONNECTION: &str = "user=crosstalk dbname=crosstalk connect_timeout=2 keepalives_idle=2 keepalives_interval=1 \
                           keepalives_count=3 tcp_user_timeout=5000";
 
-fn psql() -> Command {
-    let connection = format!("host=127.0.0.1 port={DATABASE_PORT} {CONNECTION}");
+fn psql(host: &str, port: u16) -> Command {
+    let connection = format!("host={host} port={port} {CONNECTION}");
     let mut command = Command::new("psql");
     command
         .args(["-X", "-A", "-t", "-d", &connection])
@@ -18,9 +19,14 @@ fn psql() -> Command {
     command
 }
 
-/// Runs statements, and returns the rows of the last one.
-fn query(statement: &str) -> Result<Vec<String>, String> {
-    let output = psql().args(["-q", "-c", statement]).output();
+/// How `psql` reaches the primary.
+fn to_primary() -> Command {
+    psql("127.0.0.1", DATABASE_PORT)
+}
+
+/// Runs a statement, and returns its rows.
+fn query(mut psql: Command, statement: &str) -> Result<Vec<String>, String> {
+    let output = psql.args(["-q", "-c", statement]).output();
     let output = output.map_err(|error| error.to_string())?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
@@ -29,17 +35,21 @@ fn query(statement: &str) -> Result<Vec<String>, String> {
     Ok(rows.lines().map(str::to_owned).collect())
 }
 
-/// Makes the table.
+/// Makes the table, and waits until every node has it: without synchronous replication, even that could be lost.
 pub(super) fn prepare(cluster: &Cluster) {
-    crosstalk_testing::wait::wait_for_ok(|| {
+    let told = |error: String| format!("a table: {error}\n{}", cluster.logs());
+    wait_for_ok(|| {
         let table = "CREATE TABLE IF NOT EXISTS message (id text PRIMARY KEY, repeated int NOT NULL DEFAULT 0)";
-        query(table).map_err(|error| format!("a table: {error}\n{}", cluster.logs()))
+        query(to_primary(), table).map_err(told)
     });
+    for node in NODES {
+        wait_for_ok(|| query(psql(node, 5432), "SELECT id FROM message").map_err(told));
+    }
 }
 
 /// The ids of all messages.
 pub(super) fn present() -> Vec<String> {
-    crosstalk_testing::wait::wait_for_ok(|| query("SELECT id FROM message"))
+    wait_for_ok(|| query(to_primary(), "SELECT id FROM message"))
 }
 
 /// A session of one sender.
@@ -59,7 +69,7 @@ impl Session {
     fn ask(&mut self, statement: &str) -> io::Result<Answer> {
         if self.open.is_none() {
             // One stream for rows and messages: a warning stands before the result that it is about.
-            let psql = psql();
+            let psql = to_primary();
             let mut shell = Command::new("sh");
             shell
                 .args(["-c", "exec \"$0\" \"$@\" 2>&1"])
