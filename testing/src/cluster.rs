@@ -53,43 +53,50 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts etcd, Patroni and HAProxy. `repository` is the root of the source tree: its `deploy/ha` has the configuration,
-    /// `patroni` is the program.
+    /// The network, its hosts and the balancer, and no database. `repository` is the root of the source tree: its `deploy/ha`
+    /// has the configuration.
     ///
     /// # Panics
-    /// A program is not installed, or the cluster is not complete after a long time.
-    pub fn start(repository: &Path, patroni: &Path, replication: Replication) -> Self {
-        assert!(
-            patroni.is_file(),
-            "{} is not there: `cargo xtask ha` or `cargo xtask test` installs it",
-            patroni.display()
-        );
+    /// A program is not installed.
+    pub fn without_database(repository: &Path) -> Self {
         let hosts: Vec<&'static str> = NODES.into_iter().chain(RELAYS).chain([BALANCER]).collect();
         let mut cluster = Self {
             network: Network::new(&hosts),
-            replication,
+            replication: Replication::Quorum,
             deploy: repository.join("deploy/ha"),
-            patroni: patroni.to_owned(),
+            patroni: PathBuf::new(),
             children: Vec::new(),
         };
         fs::create_dir(FOLDER).expect("a folder");
         for host in hosts.iter().chain([&OWN]) {
             fs::create_dir(cluster.home(host)).expect("a folder");
         }
-        for node in NODES {
-            output(
-                CHOWN.command().arg("postgres:").arg(cluster.home(node)),
-                CHOWN,
-            );
-        }
+        cluster.start_proxy(BALANCER, "balancer.cfg");
+        cluster
+    }
+
+    /// Everything but relays. `patroni` is the program.
+    ///
+    /// # Panics
+    /// A program is not installed, or the cluster is not whole after a long time.
+    pub fn start(repository: &Path, patroni: &Path, replication: Replication) -> Self {
+        assert!(
+            patroni.is_file(),
+            "{} is not there: `cargo xtask ha` or `cargo xtask test` installs it",
+            patroni.display()
+        );
+        let mut cluster = Self::without_database(repository);
+        cluster.replication = replication;
+        patroni.clone_into(&mut cluster.patroni);
         cluster.write_patroni();
         for node in NODES {
+            let home = cluster.home(node);
+            output(CHOWN.command().arg("postgres:").arg(home), CHOWN);
             cluster.start_node(node);
         }
         for host in RELAYS.into_iter().chain([OWN]) {
             cluster.start_proxy(host, "database.cfg");
         }
-        cluster.start_proxy(BALANCER, "balancer.cfg");
         cluster.wait_until_whole();
         cluster
     }

@@ -22,10 +22,10 @@ const PATRONI: Program = Program {
 
 const PROGRAMS: &[Program] = &[
     PATRONI,
-    // Checks the manifests in deploy/ha/kubernetes against the schemas of the API.
+    // Checks the manifests in deploy/ha, for Kubernetes and for Compose.
     Program {
         name: "kubernetes-validate",
-        requirement: "kubernetes-validate>=1.37,<2",
+        requirement: "kubernetes-validate>=1.37,<2 compose-spec>=0.2,<1",
     },
     Program {
         name: "schemathesis",

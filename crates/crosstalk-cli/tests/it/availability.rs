@@ -4,15 +4,19 @@
 mod fault;
 mod history;
 mod load;
+mod manifest;
+mod relays;
 mod sql;
 
 use crosstalk_testing::cluster::{Cluster, Replication};
 use crosstalk_testing::namespace;
 use crosstalk_testing::tier;
-use crosstalk_testing::wait::wait_for_ok;
+use crosstalk_testing::wait::{wait_for_ok, wait_until};
 use fault::{Breakage, Repair};
 use history::{Breach, Fault, History, Verdict, judge};
-use load::{Load, SENDERS};
+use load::{Load, SENDERS, Service};
+use relays::Relays;
+use sql::Table;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -28,55 +32,76 @@ fn tell(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Runs a load, breaks and repairs one thing after the other, and judges.
-fn campaign(replication: Replication, plan: &[Breakage]) -> Verdict {
+/// A cluster with its database.
+fn start(replication: Replication) -> Cluster {
     let repository = repository();
-    let mut cluster = Cluster::start(&repository, &repository.join(PATRONI), replication);
-    sql::prepare(&cluster);
+    Cluster::start(&repository, &repository.join(PATRONI), replication)
+}
+
+/// Runs a load, breaks and repairs one thing after the other, and judges.
+fn campaign<S: Service>(cluster: &mut Cluster, service: &S, plan: &[Breakage]) -> Verdict {
     let load = Load::new();
     let mut faults = Vec::new();
     thread::scope(|scope| {
+        let load = &load;
         for sender in 0..SENDERS {
-            let load = &load;
-            scope.spawn(move || load.send(sender, sql::Session::default()));
+            scope.spawn(move || load.send(sender, service.door()));
         }
-        wait_until_served(&cluster, &load);
+        for reader in 0..S::READERS {
+            scope.spawn(move || service.read(reader, load));
+        }
+        wait_until_served(cluster, load);
         for breakage in plan {
-            let primary = cluster.wait_for_primary(None);
-            let at = load.now();
-            let (name, repair) = breakage.inflict(&cluster, primary);
-            tell(&format!("{:>6.1} s  {name}", at.as_secs_f64()));
-            faults.push(Fault { at, name });
-            if breakage.deposes() {
-                cluster.wait_for_primary(Some(primary));
-            }
-            wait_until_served(&cluster, &load);
-            tell(&format!(
-                "{:>6.1} s  every sender is served",
-                load.now().as_secs_f64()
-            ));
-            match repair {
-                Repair::Nothing => {}
-                Repair::StartNode(node) => cluster.restart_node(node),
-                Repair::StartRelay(number) => unimplemented!("{number}"),
-                Repair::Heal => cluster.network.heal(),
-            }
-            cluster.wait_until_whole();
-            tell(&format!(
-                "{:>6.1} s  the cluster is whole",
-                load.now().as_secs_f64()
-            ));
+            let fault = break_and_repair(cluster, service, load, *breakage);
+            faults.push(fault);
         }
-        wait_until_served(&cluster, &load);
         load.stop();
     });
-    let present = sql::present();
+    let present = service.present();
     judge(&History {
         logs: load.into_logs(),
         faults,
         present,
-        is_followed: false,
+        is_followed: S::READERS > 0,
     })
+}
+
+/// Breaks one thing, waits until every sender is served all the same, and repairs it.
+fn break_and_repair(
+    cluster: &mut Cluster,
+    service: &impl Service,
+    load: &Load,
+    breakage: Breakage,
+) -> Fault {
+    let told = |text: &str| tell(&format!("{:>6.1} s  {text}", load.now().as_secs_f64()));
+    let primary = breakage
+        .is_about_database()
+        .then(|| cluster.wait_for_primary(None));
+    let at = load.now();
+    load.forget_trouble();
+    let (name, repair) = breakage.inflict(cluster, primary.unwrap_or_default());
+    told(&name);
+    if breakage.deposes() {
+        cluster.wait_for_primary(primary);
+    }
+    if breakage.stops_everything() {
+        wait_until("a sender without an answer", || load.is_in_trouble());
+    } else {
+        wait_until_served(cluster, load);
+        told("every sender is served");
+    }
+    match repair {
+        Repair::Nothing => {}
+        Repair::StartNode(node) => cluster.restart_node(node),
+        Repair::StartRelay(relay) => service.restart(cluster, relay),
+        Repair::Heal => cluster.network.heal(),
+    }
+    if primary.is_some() {
+        cluster.wait_until_whole();
+        told("the cluster is whole");
+    }
+    wait_until_served(cluster, load);
+    Fault { at, name }
 }
 
 /// Waits until each sender was told that a message is accepted which it sent from now on.
@@ -125,7 +150,7 @@ fn wanted(variable: &str, full: usize) -> usize {
 
 /// So many faults, in turns.
 fn in_turns(faults: &[Breakage], count: usize) -> impl Iterator<Item = Breakage> {
-    let possible = faults.iter().filter(|fault| !fault.is_about_relays());
+    let possible = faults.iter().filter(|fault| fault.is_about_database());
     possible.cycle().copied().take(count)
 }
 
@@ -135,7 +160,9 @@ fn fail_overs_and_partitions_lose_nothing() {
         let fail_overs = in_turns(&Breakage::FAIL_OVERS, wanted("CROSSTALK_FAILOVERS", 6));
         let partitions = in_turns(&Breakage::PARTITIONS, wanted("CROSSTALK_PARTITIONS", 4));
         let plan: Vec<Breakage> = fail_overs.chain(partitions).collect();
-        let verdict = campaign(Replication::Quorum, &plan);
+        let mut cluster = start(Replication::Quorum);
+        let table = Table::make(&cluster);
+        let verdict = campaign(&mut cluster, &table, &plan);
         tell(&told(&verdict));
         assert_eq!(verdict.breaches, []);
     });
@@ -146,11 +173,26 @@ fn without_synchronous_replication_messages_are_lost_and_found_missing() {
     in_namespaces(
         "without_synchronous_replication_messages_are_lost_and_found_missing",
         || {
-            let verdict = campaign(Replication::Asynchronous, &[Breakage::PrimaryFromNodes]);
+            let mut cluster = start(Replication::Asynchronous);
+            let table = Table::make(&cluster);
+            let plan = [Breakage::PrimaryFromNodes];
+            let verdict = campaign(&mut cluster, &table, &plan);
             tell(&told(&verdict));
             assert!(verdict.lost() > 0, "{}", told(&verdict));
             let others = |breach: &&Breach| !matches!(breach, Breach::Lost(_));
             assert_eq!(verdict.breaches.iter().find(others), None);
         },
     );
+}
+
+#[test]
+fn relays_behind_the_balancer_are_killed_and_cut_off() {
+    in_namespaces("relays_behind_the_balancer_are_killed_and_cut_off", || {
+        let mut cluster = Cluster::without_database(&repository());
+        let relays = Relays::start(&mut cluster, 1, &[]);
+        let plan = [Breakage::OnlyRelayKilled, Breakage::OnlyRelayFromBalancer];
+        let verdict = campaign(&mut cluster, &relays, &plan);
+        tell(&told(&verdict));
+        assert_eq!(verdict.breaches, []);
+    });
 }

@@ -25,6 +25,10 @@ pub(super) enum Breakage {
     StandbyAlone,
     /// A relay is cut off from the database. Clients still reach it.
     RelayFromDatabase(usize),
+    /// The only relay is killed.
+    OnlyRelayKilled,
+    /// The balancer and the only relay do not reach each other.
+    OnlyRelayFromBalancer,
 }
 
 /// What a fault leaves to repair.
@@ -57,18 +61,30 @@ impl Breakage {
 
     /// Whether another node has to become the primary. After PostgreSQL alone was killed, the same one may come back.
     pub(super) fn deposes(self) -> bool {
-        !matches!(
+        matches!(
             self,
-            Self::PrimaryKilled
-                | Self::StandbyAlone
-                | Self::RelayKilled(_)
-                | Self::RelayFromDatabase(_)
+            Self::NodeKilled
+                | Self::PatroniKilled
+                | Self::PrimaryAlone
+                | Self::PrimaryFromNodes
+                | Self::PrimaryMute
         )
     }
 
-    /// Whether it needs relays.
-    pub(super) fn is_about_relays(self) -> bool {
-        matches!(self, Self::RelayKilled(_) | Self::RelayFromDatabase(_))
+    /// Whether it needs no relays.
+    pub(super) fn is_about_database(self) -> bool {
+        !matches!(
+            self,
+            Self::RelayKilled(_)
+                | Self::RelayFromDatabase(_)
+                | Self::OnlyRelayKilled
+                | Self::OnlyRelayFromBalancer
+        )
+    }
+
+    /// Whether nobody can be served before it is repaired.
+    pub(super) fn stops_everything(self) -> bool {
+        matches!(self, Self::OnlyRelayKilled | Self::OnlyRelayFromBalancer)
     }
 
     /// Breaks it. The name says where.
@@ -98,6 +114,15 @@ impl Breakage {
                     format!("Patroni killed on {primary}"),
                     Repair::StartNode(primary),
                 )
+            }
+            Self::OnlyRelayKilled => {
+                network.kill(RELAYS[0], None);
+                (format!("{} killed", RELAYS[0]), Repair::StartRelay(0))
+            }
+            Self::OnlyRelayFromBalancer => {
+                network.part(RELAYS[0], &[BALANCER]);
+                let name = format!("{} cut off from the balancer", RELAYS[0]);
+                (name, Repair::Heal)
             }
             Self::RelayKilled(number) => {
                 network.kill(RELAYS[number], None);

@@ -2,6 +2,7 @@
 //! it gets an answer, as `crosstalk send` does.
 
 use super::history::{Entry, Event, Log};
+use crosstalk_testing::cluster::Cluster;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -37,11 +38,27 @@ pub(super) trait Door {
     fn hand_in(&mut self, id: &str) -> io::Result<Answer>;
 }
 
+/// What a load goes to.
+pub(super) trait Service: Sync {
+    /// How many readers follow every message; there may be none.
+    const READERS: usize;
+    /// A new way in for a sender.
+    fn door(&self) -> impl Door + Send;
+    /// One reader. It ends after the senders have.
+    fn read(&self, reader: usize, load: &Load);
+    /// What nobody has acknowledged at the end.
+    fn present(&self) -> Vec<String>;
+    /// Starts a relay again where everything was killed.
+    fn restart(&self, cluster: &mut Cluster, relay: usize);
+}
+
 /// A load and its logs.
 #[derive(Debug)]
 pub(super) struct Load {
     began: Instant,
     stop: AtomicBool,
+    /// Senders that have not ended.
+    senders: AtomicUsize,
     /// For each sender, how many messages were accepted.
     accepted: Vec<AtomicUsize>,
     logs: Mutex<Vec<Log>>,
@@ -54,6 +71,7 @@ impl Load {
         Self {
             began: Instant::now(),
             stop: AtomicBool::new(false),
+            senders: AtomicUsize::new(SENDERS),
             accepted: (0..SENDERS).map(|_| AtomicUsize::new(0)).collect(),
             logs: Mutex::default(),
             trouble: Mutex::default(),
@@ -70,8 +88,13 @@ impl Load {
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
+    }
+
+    /// Whether every sender has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.senders.load(Ordering::SeqCst) == 0
     }
 
     /// How many messages each sender got accepted.
@@ -88,6 +111,15 @@ impl Load {
     /// The logs of all clients, which have ended.
     pub(super) fn into_logs(self) -> Vec<Log> {
         self.logs.into_inner().unwrap()
+    }
+
+    /// Whether a message got no answer since the trouble was forgotten.
+    pub(super) fn is_in_trouble(&self) -> bool {
+        !self.trouble.lock().unwrap().is_empty()
+    }
+
+    pub(super) fn forget_trouble(&self) {
+        self.trouble.lock().unwrap().clear();
     }
 
     /// Why the last message got no answer that did not get one.
@@ -127,6 +159,7 @@ impl Load {
             thread::sleep(PACE);
         }
         self.keep(log);
+        self.senders.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Sends a message until it is accepted or rejected; `None` if it never is.

@@ -1,6 +1,6 @@
 //! The database alone as the service: each message is one INSERT through HAProxy. It shows what the cluster itself promises.
 
-use super::load::{Answer, Door};
+use super::load::{Answer, Door, Load, Service};
 use crosstalk_testing::cluster::{Cluster, DATABASE_PORT, NODES, PASSWORD};
 use crosstalk_testing::wait::wait_for_ok;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -35,26 +35,43 @@ fn query(mut psql: Command, statement: &str) -> Result<Vec<String>, String> {
     Ok(rows.lines().map(str::to_owned).collect())
 }
 
-/// Makes the table, and waits until every node has it: without synchronous replication, even that could be lost.
-pub(super) fn prepare(cluster: &Cluster) {
-    let told = |error: String| format!("a table: {error}\n{}", cluster.logs());
-    wait_for_ok(|| {
-        let table = "CREATE TABLE IF NOT EXISTS message (id text PRIMARY KEY, repeated int NOT NULL DEFAULT 0)";
-        query(to_primary(), table).map_err(told)
-    });
-    for node in NODES {
-        wait_for_ok(|| query(psql(node, 5432), "SELECT id FROM message").map_err(told));
+/// The database alone.
+pub(super) struct Table;
+
+impl Table {
+    /// Makes the table, and waits until every node has it: without synchronous replication, even that could be lost.
+    pub(super) fn make(cluster: &Cluster) -> Self {
+        let told = |error: String| format!("a table: {error}\n{}", cluster.logs());
+        wait_for_ok(|| {
+            let table = "CREATE TABLE IF NOT EXISTS message (id text PRIMARY KEY, repeated int NOT NULL DEFAULT 0)";
+            query(to_primary(), table).map_err(told)
+        });
+        for node in NODES {
+            wait_for_ok(|| query(psql(node, 5432), "SELECT id FROM message").map_err(told));
+        }
+        Self
     }
 }
 
-/// The ids of all messages.
-pub(super) fn present() -> Vec<String> {
-    wait_for_ok(|| query(to_primary(), "SELECT id FROM message"))
+impl Service for Table {
+    const READERS: usize = 0;
+
+    fn door(&self) -> impl Door + Send {
+        Session::default()
+    }
+
+    fn read(&self, _: usize, _: &Load) {}
+
+    fn present(&self) -> Vec<String> {
+        wait_for_ok(|| query(to_primary(), "SELECT id FROM message"))
+    }
+
+    fn restart(&self, _: &mut Cluster, _: usize) {}
 }
 
 /// A session of one sender.
 #[derive(Default)]
-pub(super) struct Session {
+struct Session {
     open: Option<(Child, ChildStdin, BufReader<ChildStdout>)>,
 }
 
