@@ -128,8 +128,9 @@ fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
         } => {
             package::install_cluster(root)?;
             python::install_cluster(root)?;
-            Invocation::new("cargo test -p crosstalk-cli --test it -- availability:: --nocapture")
-                .arg("--test-threads=1")
+            let tests = ["fail_overs", "without", "relays"].map(|t| format!("availability::{t}"));
+            Invocation::new("cargo test -p crosstalk-cli --test it -- --nocapture --test-threads=1")
+                .args(&tests.join(" "))
                 .env("CROSSTALK_FAILOVERS", &failovers.to_string())
                 .env("CROSSTALK_PARTITIONS", &partitions.to_string())
                 .run(root)

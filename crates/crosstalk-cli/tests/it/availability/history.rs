@@ -193,7 +193,8 @@ fn waits(faults: &[Fault], stories: &BTreeMap<&str, Story<'_>>) -> Vec<(String, 
     let each = faults.iter().zip(ends).map(|(fault, end)| {
         let waits = stories.values().filter_map(|story| {
             let (sent, answered) = (story.sent?, story.answered?);
-            (sent < end).then(|| answered.saturating_sub(sent.max(fault.at)))
+            // A message that waits across the next fault waits for that one from then on.
+            (sent < end).then(|| answered.min(end).saturating_sub(sent.max(fault.at)))
         });
         (fault.name.clone(), waits.max().unwrap_or_default())
     });
@@ -266,6 +267,19 @@ mod tests {
         let waits: Vec<u128> = verdict.waits.iter().map(|(_, w)| w.as_millis()).collect();
         assert_eq!(waits, [4900, 0]);
         assert_eq!(verdict.longest_wait().as_millis(), 4900);
+    }
+
+    #[test]
+    fn a_wait_belongs_to_the_fault_that_it_follows() {
+        let mut history = sound();
+        for log in &mut history.logs[..2] {
+            log.entries[2].at = Duration::from_millis(5400);
+            log.entries[3].at = Duration::from_millis(9000);
+            log.entries.truncate(4);
+        }
+        let waits = judge(&history).waits;
+        let millis: Vec<u128> = waits.iter().map(|(_, w)| w.as_millis()).collect();
+        assert_eq!(millis, [100, 3500]);
     }
 
     #[test]
