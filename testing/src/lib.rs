@@ -19,6 +19,8 @@ pub mod knot;
 pub mod loopback;
 #[cfg(unix)]
 pub mod postfix;
+#[cfg(unix)]
+pub mod postgres;
 mod program;
 pub mod relay;
 pub mod tier;
