@@ -51,7 +51,9 @@ fn programs() -> PathBuf {
     versions.sort();
     let latest = versions.pop();
     let (_, folder) = latest.unwrap_or_else(|| {
-        panic!("PostgreSQL is not installed: `cargo xtask test` installs it (Debian package {PACKAGE})")
+        panic!(
+            "PostgreSQL is not installed: `cargo xtask test` installs it (Debian package {PACKAGE})"
+        )
     });
     folder
 }
@@ -68,7 +70,13 @@ fn program(name: &str) -> Command {
     }
     let mut command = Command::new("setpriv");
     command
-        .args(["--reuid", "postgres", "--regid", "postgres", "--clear-groups"])
+        .args([
+            "--reuid",
+            "postgres",
+            "--regid",
+            "postgres",
+            "--clear-groups",
+        ])
         .arg(file);
     command.current_dir("/");
     command
@@ -102,19 +110,30 @@ impl Postgres {
         }
         let data = folder.path().join("data");
         let mut init = program("initdb");
-        init.args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N", "-D"]);
+        init.args([
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "-N",
+            "-D",
+        ]);
         let shown = Program::new("initdb", PACKAGE);
         output(init.arg(&data), shown);
         let hba = format!(
-            "local all all trust\nhost all guest {host}/32 scram-sha-256\nhost all all {host}/32 trust\n\
-             local replication all trust\nhost replication all {host}/32 trust\n"
+            "local all all trust\nhost all guest 127.0.0.0/8 scram-sha-256\nhost all all 127.0.0.0/8 trust\n\
+             local replication all trust\nhost replication all 127.0.0.0/8 trust\n"
         );
         fs::write(data.join("pg_hba.conf"), hba).expect("the configuration of PostgreSQL");
         let config = format!(
             "listen_addresses = '{host}'\nport = {port}\nunix_socket_directories = '{place}'\nfsync = off\n\
              max_connections = 400\nshared_buffers = 64MB\nautovacuum_naptime = 10s\n{settings}\n"
         );
-        fs::write(data.join("postgresql.auto.conf"), config).expect("the configuration of PostgreSQL");
+        fs::write(data.join("postgresql.auto.conf"), config)
+            .expect("the configuration of PostgreSQL");
         let mut server = Self {
             host,
             port,
@@ -172,9 +191,25 @@ impl Postgres {
     /// Runs statements in a database as its superuser. The rows, with `|` between their columns.
     pub fn sql(&self, database: &str, statements: &str) -> String {
         let mut psql = Command::new(programs().join("psql"));
-        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres"])
-            .args(["-h", &self.host, "-p", &self.port.to_string(), "-d", database])
-            .args(["-c", statements]);
+        psql.args([
+            "-X",
+            "-q",
+            "-A",
+            "-t",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-U",
+            "postgres",
+        ])
+        .args([
+            "-h",
+            &self.host,
+            "-p",
+            &self.port.to_string(),
+            "-d",
+            database,
+        ])
+        .args(["-c", statements]);
         let text = output(&mut psql, Program::new("psql", "postgresql-client"));
         text.trim_end().to_owned()
     }
@@ -276,7 +311,16 @@ impl Drop for Database {
         let mut psql = Command::new(programs().join("psql"));
         let server = Self::server();
         let _ = psql
-            .args(["-X", "-q", "-U", "postgres", "-h", &server.host, "-d", "postgres"])
+            .args([
+                "-X",
+                "-q",
+                "-U",
+                "postgres",
+                "-h",
+                &server.host,
+                "-d",
+                "postgres",
+            ])
             .args(["-p", &server.port.to_string(), "-c"])
             .arg(format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
             .output();

@@ -16,6 +16,8 @@ const PROGRAMS: &[Program] = &[
     DOVECOT,
     ("swaks", &["swaks"]),
     ("postfix", &["postfix"]),
+    // Its own programs are in no search path.
+    ("pg_ctlcluster", &["postgresql"]),
     ("openssl", &["openssl"]),
     ("Xvfb", &["xvfb", "xauth"]),
     ("xclip", &["xclip"]),

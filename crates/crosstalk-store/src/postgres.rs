@@ -196,7 +196,9 @@ impl PostgresRelay {
         has_clock: bool,
     ) -> Result<Arc<Self>, StoreError> {
         // It waits for the server, which a thread of an asynchronous program must not do.
-        let opening = spawn("opening", move || Self::open_here(place, context, has_clock))?;
+        let opening = spawn("opening", move || {
+            Self::open_here(place, context, has_clock)
+        })?;
         opening.join().unwrap_or_else(|_| Err(panicked()))
     }
 
@@ -215,7 +217,11 @@ impl PostgresRelay {
             SslMode::Disable => None,
             _ => Some(tls::Tls::new(place.roots.as_deref()).map_err(|e| {
                 let what = format!("the certificates for {place} can't be used: {e}");
-                StoreError::new(StoreFault::Unavailable, what, "check sslrootcert in the URL of the store")
+                StoreError::new(
+                    StoreFault::Unavailable,
+                    what,
+                    "check sslrootcert in the URL of the store",
+                )
             })?),
         };
         let door = Door {
@@ -326,7 +332,9 @@ impl PostgresRelay {
         &self,
         change: impl FnMut(&Db) -> SqlResult<T> + Send + 'static,
     ) -> StoreFuture<'_, T> {
-        self.ask_writer(move |tell| Job::Change(Box::new(Change::new(change, tell)) as Box<dyn Unit>))
+        self.ask_writer(move |tell| {
+            Job::Change(Box::new(Change::new(change, tell)) as Box<dyn Unit>)
+        })
     }
 
     fn ask_writer<T: Send + 'static>(

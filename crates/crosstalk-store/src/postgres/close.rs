@@ -20,25 +20,16 @@ pub(super) fn key(conversation: &ConversationId) -> (i64, &str) {
 }
 
 /// Records that a conversation is closed; the first time counts.
-pub(super) fn close(
-    db: &Db,
-    what: &ConversationId,
-    at: Timestamp,
-    seq: i64,
-) -> SqlResult<()> {
+pub(super) fn close(db: &Db, what: &ConversationId, at: Timestamp, seq: i64) -> SqlResult<()> {
     let (kind, name) = key(what);
-    let sql = "INSERT INTO closing (kind, name, at, seq) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+    let sql =
+        "INSERT INTO closing (kind, name, at, seq) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
     db.run(sql, params![kind, name, at.as_millis(), seq])?;
     Ok(())
 }
 
 /// Records who a conversation is handed to.
-pub(super) fn hand_over(
-    db: &Db,
-    what: &ConversationId,
-    to: &str,
-    at: Timestamp,
-) -> SqlResult<()> {
+pub(super) fn hand_over(db: &Db, what: &ConversationId, to: &str, at: Timestamp) -> SqlResult<()> {
     let (kind, name) = key(what);
     let sql = "INSERT INTO steward (kind, name, address, at) VALUES ($1, $2, $3, $4) ON CONFLICT (kind, name) \
         DO UPDATE SET address = excluded.address, at = excluded.at";
@@ -47,10 +38,7 @@ pub(super) fn hand_over(
 }
 
 /// The parties of a conversation: those of its thread, and those of its messages that are not indexed yet.
-pub(super) fn parties(
-    db: &Db,
-    what: &ConversationId,
-) -> SqlResult<ConversationParties> {
+pub(super) fn parties(db: &Db, what: &ConversationId) -> SqlResult<ConversationParties> {
     let (thread, column) = match what {
         ConversationId::Thread(id) => (Some(id.clone()), "thread"),
         ConversationId::Session(name) => {
@@ -60,8 +48,9 @@ pub(super) fn parties(
     };
     let sql = "SELECT party FROM party WHERE thread = $1 AND counts";
     let indexed = db.all(sql, params![thread], value::<String>)?;
-    let sql =
-        format!("SELECT {INTAKE_ROW} FROM intake WHERE seq > (SELECT seq FROM progress WHERE name = 'indexed') AND {column} = $1 ORDER BY seq");
+    let sql = format!(
+        "SELECT {INTAKE_ROW} FROM intake WHERE seq > (SELECT seq FROM progress WHERE name = 'indexed') AND {column} = $1 ORDER BY seq"
+    );
     let pending = db.all(&sql, params![key(what).1], |row| {
         let IntakeRow { arrival, .. } = intake_row(row)?;
         Ok(PendingParties::of(&arrival, []))

@@ -144,11 +144,7 @@ pub(super) fn set_state(
 }
 
 /// The delivery of a message to a party.
-pub(super) fn delivery_to(
-    db: &Db,
-    seq: i64,
-    party: &str,
-) -> SqlResult<Option<DeliveryFacts>> {
+pub(super) fn delivery_to(db: &Db, seq: i64, party: &str) -> SqlResult<Option<DeliveryFacts>> {
     let sql = format!("{FACTS} AND party = $2");
     db.find(&sql, params![seq, party], facts)
 }

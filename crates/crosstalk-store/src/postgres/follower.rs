@@ -1,7 +1,7 @@
 //! The thread that hears of other relays: what they accepted and indexed is reported here as well.
 
-use crosstalk_protocol::relay::port::{Arrived, StoreEvent};
 use crosstalk_protocol::relay::Recipient;
+use crosstalk_protocol::relay::port::{Arrived, StoreEvent};
 use crosstalk_protocol::store::StoreError;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -7,18 +7,18 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::audit::{Event, EventDetail, EventKind};
 use crosstalk_protocol::consent::{Assurance, CoveredHeld, Proof, RevocationChanges};
+use crosstalk_protocol::relay::port::HeldQuery;
 use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, DisplacedMessage, HeldMessage, HoldChoice, HoldDecided, HoldDecision,
     HoldReason, NewHeld, Recipient, Ruling,
 };
-use crosstalk_protocol::relay::port::HeldQuery;
 use crosstalk_protocol::store::{Arrival, Record, Side, StoredMessage, Way};
 use tokio_postgres::Row;
 
-use super::{delivery, intake, keep, queue};
 use super::fault::SqlResult;
 use super::log;
 use super::sql::{Columns as _, Db, bytes, millis, number, params, time, value};
+use super::{delivery, intake, keep, queue};
 use crosstalk_protocol::VerdictWord;
 
 /// Messages that are or were held.
@@ -230,10 +230,7 @@ pub(super) fn lapse_before(
 }
 
 /// The messages that wait under a consent.
-pub(super) fn waiting_under(
-    db: &Db,
-    consent: &str,
-) -> SqlResult<Vec<CoveredHeld>> {
+pub(super) fn waiting_under(db: &Db, consent: &str) -> SqlResult<Vec<CoveredHeld>> {
     let sql = "SELECT h.* FROM held h WHERE h.choice IS NULL AND h.seq IN (SELECT seq FROM \
         held_consent WHERE consent = $1)";
     db.all(sql, params![consent], |row| {

@@ -30,7 +30,13 @@ pub(super) fn inbox_of(db: &Db, inbox: &InboxQuery) -> SqlResult<Vec<InboxEntry>
         let by = row.member("handler", &Handler::ALL)?;
         let state = row.member("state", &DeliveryState::ALL)?;
         let attempts = attempts(row)?;
-        Ok((row.try_get("seq")?, row.try_get("address")?, by, state, attempts))
+        Ok((
+            row.try_get("seq")?,
+            row.try_get("address")?,
+            by,
+            state,
+            attempts,
+        ))
     })?;
     let mut entries = Vec::with_capacity(rows.len());
     for (seq, to, by, state, attempts) in rows {
@@ -84,8 +90,7 @@ pub(super) fn handovers(
 
 /// The message at a position.
 pub(super) fn at(db: &Db, seq: i64) -> SqlResult<Option<Record>> {
-    let sql =
-        format!("{RECORD} FROM message m JOIN intake i ON i.seq = m.seq WHERE m.seq = $1");
+    let sql = format!("{RECORD} FROM message m JOIN intake i ON i.seq = m.seq WHERE m.seq = $1");
     let filed = db.find(&sql, params![seq], query::record)?;
     if filed.is_some() {
         return Ok(filed);

@@ -226,7 +226,9 @@ impl IndexFacts for Facts<'_> {
         }
         let ids = [id];
         let ids = ids.as_slice();
-        let asked = self.db.pipeline(&[(THREAD, params![ids]), (PARTIES, params![ids])])?;
+        let asked = self
+            .db
+            .pipeline(&[(THREAD, params![ids]), (PARTIES, params![ids])])?;
         let [found, parties] = asked.as_slice() else {
             return Err(SqlError::NoRow);
         };
@@ -368,7 +370,10 @@ fn write(db: &Db, changes: &IndexChanges, arrivals: &[(u64, Arrival)]) -> SqlRes
         write_thread(db, thread)?;
     }
     for seq in &changes.settled {
-        db.later("DELETE FROM expectation WHERE seq = $1", owned![number(*seq)]);
+        db.later(
+            "DELETE FROM expectation WHERE seq = $1",
+            owned![number(*seq)],
+        );
     }
     db.flush()
 }
@@ -384,7 +389,9 @@ fn insert_message(db: &Db, change: &ChangedMessage, a: &Arrival) -> SqlResult<()
         reopens, mine, asks, needs, answered, wait) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, \
         $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)";
     let targets = (!m.targets.is_empty()).then(|| m.targets.join("\n"));
-    db.later(sql, owned![
+    db.later(
+        sql,
+        owned![
             number(m.seq),
             m.id.clone(),
             m.thread.clone(),
@@ -443,10 +450,16 @@ fn write_answers(db: &Db, change: &ChangedMessage) -> SqlResult<()> {
 
 fn write_thread(db: &Db, change: &ChangedThread) -> SqlResult<()> {
     if change.forgets_parties {
-        db.later("DELETE FROM party WHERE thread = $1", owned![change.id.clone()]);
+        db.later(
+            "DELETE FROM party WHERE thread = $1",
+            owned![change.id.clone()],
+        );
     }
     let Some(t) = &change.thread else {
-        db.later("DELETE FROM thread WHERE id = $1", owned![change.id.clone()]);
+        db.later(
+            "DELETE FROM thread WHERE id = $1",
+            owned![change.id.clone()],
+        );
         return Ok(());
     };
     let sql = "INSERT INTO thread (id, messages, waiting, asked, first_at, first_seq, last_at, \
@@ -454,7 +467,9 @@ fn write_thread(db: &Db, change: &ChangedThread) -> SqlResult<()> {
         $10, $11) ON CONFLICT (id) DO UPDATE SET messages = $2, waiting = $3, asked = $4, \
         first_at = $5, first_seq = $6, last_at = $7, last_seq = $8, closed_at = $9, closed_seq = \
         $10, firm_seq = $11";
-    db.later(sql, owned![
+    db.later(
+        sql,
+        owned![
             change.id.clone(),
             number(t.messages),
             number(t.waiting),
@@ -472,7 +487,9 @@ fn write_thread(db: &Db, change: &ChangedThread) -> SqlResult<()> {
         let sql = "INSERT INTO party (thread, party, address, first_seq, place, counts, last_at, \
             last_seq) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (thread, party) DO \
             UPDATE SET counts = $6, last_at = $7, last_seq = $8";
-        db.later(sql, owned![
+        db.later(
+            sql,
+            owned![
                 change.id.clone(),
                 party.key.clone(),
                 party.address.clone(),

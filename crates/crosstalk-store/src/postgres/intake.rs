@@ -330,9 +330,7 @@ fn load(db: &Db, needs: &AcceptNeeds<'_>) -> SqlResult<(AcceptFacts, Ends)> {
         facts.ids.insert(id, found);
     }
     for row in next(1) {
-        facts
-            .contents
-            .insert(row.digest("digest")?, known(&row)?);
+        facts.contents.insert(row.digest("digest")?, known(&row)?);
     }
     for row in next(2) {
         let found = held(&row)?;
@@ -393,7 +391,8 @@ fn load(db: &Db, needs: &AcceptNeeds<'_>) -> SqlResult<(AcceptFacts, Ends)> {
 
 /// What is asked about a message whose id another one wants.
 fn add_rival(db: &Db, found: &mut KnownFacts) -> SqlResult<()> {
-    let sql = "SELECT text, EXISTS (SELECT 1 FROM intake o WHERE o.id = $2) FROM intake WHERE seq = $1";
+    let sql =
+        "SELECT text, EXISTS (SELECT 1 FROM intake o WHERE o.id = $2) FROM intake WHERE seq = $1";
     let asked = params![number(found.message.seq), found.message.generated.message];
     let (text, is_taken): (String, bool) = db.one(sql, asked, tuple)?;
     let document = Document::parse(&text, Reading::Strict);
@@ -522,9 +521,8 @@ fn apply(
     }
     let rows = MessageRows::new(&changes.messages, &numbers.seqs, &entry);
     let queued = QueueRows::new(&changes.messages, &numbers.seqs);
-    let takes = |place: crosstalk_protocol::relay::PlannedPlace| {
-        number(place.number(&numbers.seqs))
-    };
+    let takes =
+        |place: crosstalk_protocol::relay::PlannedPlace| number(place.number(&numbers.seqs));
     let entries = changes.events.iter();
     let entries: Vec<(&Event<'_>, Option<i64>)> =
         entries.map(|e| (&e.event, e.takes.map(takes))).collect();
@@ -690,10 +688,7 @@ impl<'m> MessageRows<'m> {
         rows
     }
 
-    fn given<'g>(
-        &'g self,
-        origin: &'g i64,
-    ) -> [&'g (dyn tokio_postgres::types::ToSql + Sync); 26] {
+    fn given<'g>(&'g self, origin: &'g i64) -> [&'g (dyn tokio_postgres::types::ToSql + Sync); 26] {
         [
             origin,
             &self.seqs,
@@ -822,4 +817,3 @@ fn improve(db: &Db, seq: i64, arrival: &Arrival, entry: Option<u64>) -> SqlResul
     }
     indexed::renew(db, now)
 }
-

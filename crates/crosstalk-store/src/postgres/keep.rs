@@ -84,11 +84,7 @@ pub(super) fn is_active(db: &Db, name: &str) -> SqlResult<bool> {
     db.has(sql, params![name])
 }
 
-pub(super) fn revoke_token(
-    db: &Db,
-    name: &str,
-    at: Timestamp,
-) -> SqlResult<bool> {
+pub(super) fn revoke_token(db: &Db, name: &str, at: Timestamp) -> SqlResult<bool> {
     let sql = "UPDATE token SET revoked_at = $2 WHERE name = $1 AND revoked_at IS NULL";
     let revoked = db.run(sql, params![name, at.as_millis()])?;
     Ok(revoked > 0)
@@ -182,13 +178,15 @@ pub(super) fn is_unused(db: &Db, digest: Digest, by: Option<&str>) -> SqlResult<
 
 /// Notes which attachments a message refers to, whether they have come or not, and whether that grants access to them.
 pub(super) fn use_blobs(db: &Db, blobs: &[(Digest, bool)], seq: i64) -> SqlResult<()> {
-    let sql = "INSERT INTO blob_use (digest, seq, grants) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    let sql =
+        "INSERT INTO blob_use (digest, seq, grants) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
     refer(db, blobs, seq, sql)
 }
 
 /// Notes which attachments a message which is held refers to: they are not removed while it waits.
 pub(super) fn hold_blobs(db: &Db, blobs: &[(Digest, bool)], seq: i64) -> SqlResult<()> {
-    let sql = "INSERT INTO held_blob (digest, seq, grants) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    let sql =
+        "INSERT INTO held_blob (digest, seq, grants) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
     refer(db, blobs, seq, sql)
 }
 
@@ -325,13 +323,13 @@ pub(super) fn referring_parties(
     Ok(parties)
 }
 
-pub(super) fn drop_blobs(
-    db: &Db,
-    before: Timestamp,
-    limit: usize,
-) -> SqlResult<Vec<Digest>> {
+pub(super) fn drop_blobs(db: &Db, before: Timestamp, limit: usize) -> SqlResult<Vec<Digest>> {
     let asked = params![before.as_millis(), number(limit)];
-    let dropped = db.all("SELECT digest FROM blob WHERE uses = 0 AND at < $1 ORDER BY at LIMIT $2", asked, digest_at)?;
+    let dropped = db.all(
+        "SELECT digest FROM blob WHERE uses = 0 AND at < $1 ORDER BY at LIMIT $2",
+        asked,
+        digest_at,
+    )?;
     for digest in &dropped {
         for sql in [
             "DELETE FROM blob WHERE digest = $1",

@@ -62,10 +62,7 @@ pub(super) fn named_sql() -> String {
 }
 
 /// The consents with these names, and those that they go back to.
-pub(super) fn named<'n>(
-    db: &Db,
-    names: impl Iterator<Item = &'n str>,
-) -> SqlResult<Vec<Grant>> {
+pub(super) fn named<'n>(db: &Db, names: impl Iterator<Item = &'n str>) -> SqlResult<Vec<Grant>> {
     let mut found: Vec<Grant> = Vec::new();
     for name in names {
         let Some(grant) = find(db, name)? else {
@@ -120,7 +117,8 @@ pub(super) fn record(db: &Db, g: &Grant) -> SqlResult<()> {
         ],
     )?;
     for original in &g.originals {
-        let sql = "INSERT INTO consent_origin (original, id) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+        let sql =
+            "INSERT INTO consent_origin (original, id) VALUES ($1, $2) ON CONFLICT DO NOTHING";
         db.run(sql, params![original, g.id])?;
     }
     Ok(())

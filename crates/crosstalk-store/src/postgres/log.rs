@@ -30,12 +30,7 @@ fn write(db: &Db, event: &Event<'_>, seq: Option<i64>) -> SqlResult<u64> {
 }
 
 /// Writes the entry at the next place; `seq` is the message whose text it took.
-pub(super) fn write_at(
-    db: &Db,
-    place: u64,
-    event: &Event<'_>,
-    seq: Option<i64>,
-) -> SqlResult<()> {
+pub(super) fn write_at(db: &Db, place: u64, event: &Event<'_>, seq: Option<i64>) -> SqlResult<()> {
     write_all(db, place, &[(event, seq)])
 }
 
@@ -135,11 +130,7 @@ pub(super) fn logged(db: &Db, seq: i64) -> SqlResult<Option<LoggedFacts>> {
 }
 
 /// Something that happened to a message that was accepted: its id and its digests are looked up.
-pub(super) fn append_about(
-    db: &Db,
-    seq: i64,
-    event: Event<'_>,
-) -> SqlResult<Option<u64>> {
+pub(super) fn append_about(db: &Db, seq: i64, event: Event<'_>) -> SqlResult<Option<u64>> {
     // What the person of this store accepted is none of the relay's.
     let Some(logged) = logged(db, seq)? else {
         return Ok(None);
@@ -253,7 +244,12 @@ fn keep_checkpoint(db: &Db, new: &SignedCheckpoint) -> SqlResult<()> {
     let sql = "INSERT INTO checkpoint (size, at, root, note) VALUES ($1, $2, $3, $4)";
     db.run(
         sql,
-        params![number(new.size), new.at.as_millis(), new.root.as_slice(), new.note],
+        params![
+            number(new.size),
+            new.at.as_millis(),
+            new.root.as_slice(),
+            new.note
+        ],
     )?;
     Ok(())
 }

@@ -53,7 +53,8 @@ fn wrong(what: impl Into<String>, help: &str) -> StoreError {
     StoreError::new(StoreFault::Unavailable, what, help)
 }
 
-const FORM: &str = "write it as postgres://ROLE@HOST:PORT,HOST:PORT/DATABASE?passfile=FILE&sslrootcert=FILE";
+const FORM: &str =
+    "write it as postgres://ROLE@HOST:PORT,HOST:PORT/DATABASE?passfile=FILE&sslrootcert=FILE";
 
 impl PostgresPlace {
     /// Whether a text is the URL of a PostgreSQL database.
@@ -90,7 +91,10 @@ impl PostgresPlace {
         let mut config = Config::from_str(&url).map_err(|e| {
             let reason = std::error::Error::source(&e).map(ToString::to_string);
             let reason = reason.unwrap_or_else(|| e.to_string());
-            wrong(format!("the URL of the store can't be read: {reason}"), FORM)
+            wrong(
+                format!("the URL of the store can't be read: {reason}"),
+                FORM,
+            )
         })?;
         if config.get_hosts().is_empty() {
             return Err(wrong("the URL of the store names no host", FORM));
@@ -169,7 +173,9 @@ fn hosts(config: &Config) -> Vec<(String, u16)> {
         Host::Unix(path) => path.display().to_string(),
     };
     let hosts = config.get_hosts().iter().enumerate();
-    hosts.map(|(place, host)| (name(host), port(place))).collect()
+    hosts
+        .map(|(place, host)| (name(host), port(place)))
+        .collect()
 }
 
 fn label(config: &Config) -> String {

@@ -44,14 +44,10 @@ pub(super) fn due(
 
 pub(super) fn next_end(db: &Db, within: Option<i64>) -> SqlResult<Option<Timestamp>> {
     let first = |sql: &str| -> SqlResult<Option<i64>> { db.one(sql, params![], value) };
-    let ends = first(
-        "SELECT min(ends) FROM poll WHERE closed IS NULL AND ends IS NOT NULL",
-    )?;
+    let ends = first("SELECT min(ends) FROM poll WHERE closed IS NULL AND ends IS NOT NULL")?;
     let endless = match within {
-        Some(within) => first(
-            "SELECT min(at) FROM poll WHERE closed IS NULL AND ends IS NULL",
-        )?
-        .map(|at| at.saturating_add(within)),
+        Some(within) => first("SELECT min(at) FROM poll WHERE closed IS NULL AND ends IS NULL")?
+            .map(|at| at.saturating_add(within)),
         None => None,
     };
     Ok(time([ends, endless].into_iter().flatten().min()))

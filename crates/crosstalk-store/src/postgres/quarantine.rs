@@ -38,4 +38,3 @@ pub(super) fn has(db: &Db, id: &str) -> SqlResult<bool> {
     let sql = "SELECT 1 FROM quarantine WHERE seq = (SELECT seq FROM intake WHERE id = $1)";
     db.has(sql, params![id])
 }
-

@@ -98,7 +98,9 @@ fn complete(db: &Db, thread: &mut Thread) -> SqlResult<()> {
     if thread.waiting > 0 || thread.asked > 0 {
         let sql = "SELECT seq, wait, receiver, targets FROM message WHERE thread = $1 AND wait \
             <> 0 ORDER BY wait, seq LIMIT $2";
-        thread.open = db.all(sql, params![thread.id, QUESTIONS], |row| open_question(db, row))?;
+        thread.open = db.all(sql, params![thread.id, QUESTIONS], |row| {
+            open_question(db, row)
+        })?;
     }
     let sql = "SELECT 1 FROM message WHERE thread = $1 AND settles";
     thread.has_answer = db.has(sql, params![thread.id])?;
@@ -175,11 +177,7 @@ pub(super) fn thread(db: &Db, id: &str) -> SqlResult<Option<Thread>> {
     Ok(found)
 }
 
-pub(super) fn threads(
-    db: &Db,
-    filter: &ThreadFilter,
-    page: Page,
-) -> SqlResult<Listing<Thread>> {
+pub(super) fn threads(db: &Db, filter: &ThreadFilter, page: Page) -> SqlResult<Listing<Thread>> {
     let open = if filter.open {
         "AND t.closed_at IS NULL"
     } else {
@@ -191,10 +189,7 @@ pub(super) fn threads(
         ""
     };
     let (from, order) = match (&filter.with, filter.waiting, filter.open) {
-        (Some(_), ..) => (
-            "party p JOIN thread t ON t.id = p.thread",
-            "p",
-        ),
+        (Some(_), ..) => ("party p JOIN thread t ON t.id = p.thread", "p"),
         (None, true, _) => ("thread t ", "t"),
         (None, false, true) => ("thread t ", "t"),
         (None, false, false) => ("thread t ", "t"),

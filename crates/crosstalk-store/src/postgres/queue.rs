@@ -1,13 +1,13 @@
 //! Queues of a relay: due deliveries, messages to carry, overdue questions, notices; and their lengths for the metrics.
 
-use super::{delivery, inbox};
 use super::fault::SqlResult;
 use super::sql::{Db, member, number, params, position, time, tuple, value};
+use super::{delivery, inbox};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::port::InboxEntry;
 use crosstalk_protocol::relay::{
-    DeliveryState, DueDelivery, Errand, Handler, MAX_COUNTED, Priority, QueueDepth,
-    StoreGauges, report,
+    DeliveryState, DueDelivery, Errand, Handler, MAX_COUNTED, Priority, QueueDepth, StoreGauges,
+    report,
 };
 
 /// How many deliveries that wait for a person are looked at for those of one person.
@@ -146,10 +146,7 @@ pub(super) fn next_deadline(db: &Db) -> SqlResult<Option<Timestamp>> {
 
 /// Records what the relay has to say by itself, with the change that it follows from. It is kept until it is said. Only
 /// inside a transaction.
-pub(super) fn enqueue_notices(
-    db: &Db,
-    texts: impl IntoIterator<Item = String>,
-) -> SqlResult<()> {
+pub(super) fn enqueue_notices(db: &Db, texts: impl IntoIterator<Item = String>) -> SqlResult<()> {
     texts.into_iter().try_for_each(|text| {
         db.run("INSERT INTO owed (text) VALUES ($1)", params![text])
             .map(drop)

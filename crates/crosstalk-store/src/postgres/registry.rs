@@ -1,17 +1,14 @@
 //! Tokens and agents, with a version that every relay on the store sees.
 
-use crosstalk_protocol::relay::port::{PAIRED, RegistryChange, RegistrySnapshot, RegistryVersion};
 use crosstalk_protocol::relay::TokenRecord;
+use crosstalk_protocol::relay::port::{PAIRED, RegistryChange, RegistrySnapshot, RegistryVersion};
 
 use super::fault::SqlResult;
 use super::sql::{Db, params, value};
 use super::{keep, log};
 
 /// All tokens and agents, unless they are those of a version.
-pub(super) fn read(
-    db: &Db,
-    known: Option<RegistryVersion>,
-) -> SqlResult<Option<RegistrySnapshot>> {
+pub(super) fn read(db: &Db, known: Option<RegistryVersion>) -> SqlResult<Option<RegistrySnapshot>> {
     let sql = "SELECT number FROM registry_version";
     // Read before the rest: a change in between makes a later version.
     let version: i64 = db.one(sql, params![], value)?;

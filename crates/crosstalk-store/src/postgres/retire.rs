@@ -71,12 +71,17 @@ const AGED_ROWS: i64 = 1000;
 /// Messages that came before a time, in the order in which they came, up to the first that did not; whether there are
 /// more. Those that the person of this store accepted are theirs.
 fn aged(db: &Db, before: i64, room: usize, chosen: &mut Vec<i64>) -> SqlResult<bool> {
-    let sql = "SELECT seq, at, text <> '' FROM intake WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3";
+    let sql =
+        "SELECT seq, at, text <> '' FROM intake WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3";
     let mut last = index::progress(db, index::RETIRED)?;
     let indexed = index::progress(db, index::INDEXED)?;
     let (mut found, mut more) = (0, false);
     'rows: loop {
-        let rows = db.all(sql, params![last, indexed, AGED_ROWS], tuple::<(i64, i64, bool)>)?;
+        let rows = db.all(
+            sql,
+            params![last, indexed, AGED_ROWS],
+            tuple::<(i64, i64, bool)>,
+        )?;
         let count = number(rows.len());
         for (seq, at, is_there) in rows {
             if at >= before {

@@ -5,9 +5,9 @@ use crosstalk_protocol::store::{Arrival, Field, Listing, Record, Search, Term, s
 use std::collections::BTreeSet;
 
 use super::fault::SqlResult;
+use super::inbox;
 use super::index::{INDEXED, progress};
 use super::intake::{INTAKE_ROW, intake_row};
-use super::inbox;
 use super::sql::{Db, params, value};
 
 /// How long a word of the index is at most, and how many bytes the words of a message take at most: PostgreSQL has such
@@ -76,7 +76,9 @@ fn lexemes(term: &Term) -> Vec<String> {
         } else {
             ""
         };
-        let quoted = format!("{part}{word}").replace('\\', "\\\\").replace('\'', "''");
+        let quoted = format!("{part}{word}")
+            .replace('\\', "\\\\")
+            .replace('\'', "''");
         format!("'{quoted}'{more}")
     };
     all.into_iter().enumerate().map(lexeme).collect()
@@ -95,7 +97,9 @@ pub(super) fn find(db: &Db, query: &SearchQuery) -> SqlResult<FilledSearch> {
             let candidates = db.all(sql, asked, value::<i64>)?;
             let Some(last) = candidates.last() else { break };
             before = *last;
-            let of = format!("SELECT {INTAKE_ROW} FROM intake WHERE seq = ANY ($1) AND text <> '' ORDER BY seq DESC");
+            let of = format!(
+                "SELECT {INTAKE_ROW} FROM intake WHERE seq = ANY ($1) AND text <> '' ORDER BY seq DESC"
+            );
             for row in db.all(&of, params![candidates], intake_row)? {
                 if !query.search.finds(&row.arrival) {
                     continue;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio_postgres::error::{SqlState, Severity};
+use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::{AsyncMessage, Client, Socket};
 
 use super::fault::{SqlError, SqlResult};
@@ -50,7 +50,8 @@ impl Door {
         let client = client.map_err(|e| self.refused(&e))?;
         let trips = Arc::clone(&self.trips);
         let db = Db::new(client, self.runtime.clone(), warnings, trips);
-        db.batch(LIMITS).map_err(|e| e.at(&self.place.to_string()))?;
+        db.batch(LIMITS)
+            .map_err(|e| e.at(&self.place.to_string()))?;
         Ok(db)
     }
 
@@ -96,9 +97,8 @@ impl Door {
         let place = &self.place;
         let role = place.config.get_user().unwrap_or("the role");
         let role = crosstalk_envelope::unicode::escape(role);
-        let unavailable = |what: String, help: &str| {
-            StoreError::new(StoreFault::Unavailable, what, help)
-        };
+        let unavailable =
+            |what: String, help: &str| StoreError::new(StoreFault::Unavailable, what, help);
         match error.code() {
             Some(code)
                 if *code == SqlState::INVALID_PASSWORD

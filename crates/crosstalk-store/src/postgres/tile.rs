@@ -4,9 +4,8 @@
 use crosstalk_protocol::audit::{Hash, Hashes, Tree};
 use std::collections::HashMap;
 
-
-use super::fault::{SqlError, SqlResult};
 use super::entry;
+use super::fault::{SqlError, SqlResult};
 use super::sql::{Columns as _, Db, number, params, to_u64, value};
 
 /// How many levels of the tree a tile spans.
@@ -85,7 +84,9 @@ fn roots(db: &Db, level: u32, first: u64) -> SqlResult<Vec<Hash>> {
     let sql = "SELECT place, root FROM tile WHERE level = $1 AND place >= $2 AND place < $3 ORDER BY place";
     let asked = params![i64::from(level), number(first), number(first + WIDTH)];
     let rows = db.all(sql, asked, |row| Ok((row.seq("place")?, row.hash("root")?)))?;
-    let without_gap = (first..).zip(rows).take_while(|(wanted, (place, _))| wanted == place);
+    let without_gap = (first..)
+        .zip(rows)
+        .take_while(|(wanted, (place, _))| wanted == place);
     Ok(without_gap.map(|(_, (_, root))| root).collect())
 }
 
@@ -113,7 +114,12 @@ pub(super) fn store(db: &Db, size: u64, limit: usize) -> SqlResult<bool> {
             let sql = "INSERT INTO tile (level, place, root, hashes) VALUES ($1, $2, $3, $4)";
             db.run(
                 sql,
-                params![i64::from(level), number(place), root.as_slice(), hashes.as_flattened()],
+                params![
+                    i64::from(level),
+                    number(place),
+                    root.as_slice(),
+                    hashes.as_flattened()
+                ],
             )?;
         }
         if full == 0 {
@@ -122,4 +128,3 @@ pub(super) fn store(db: &Db, size: u64, limit: usize) -> SqlResult<bool> {
     }
     Ok(false)
 }
-

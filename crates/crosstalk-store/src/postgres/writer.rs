@@ -165,7 +165,11 @@ impl Writer {
             }
         };
         let is_idle = first.is_none();
-        if is_idle && self.end.is_some_and(|end| self.progress.left == 0 || Instant::now() >= end) {
+        if is_idle
+            && self
+                .end
+                .is_some_and(|end| self.progress.left == 0 || Instant::now() >= end)
+        {
             let parts = self.noted_parts();
             self.commit(parts);
             return false;
@@ -458,9 +462,11 @@ fn in_turn<T>(db: &Db, act: &mut dyn FnMut(&Db) -> SqlResult<T>) -> SqlResult<T>
 fn run(db: &Db, origin: i64, label: &str, parts: &mut [Part]) -> SqlResult<()> {
     db.put_off("BEGIN");
     db.put_off(TURN);
-    if let [Part::Accept {
-        batch, outcomes, ..
-    }] = parts
+    if let [
+        Part::Accept {
+            batch, outcomes, ..
+        },
+    ] = parts
     {
         let (accepted, is_committed) = intake::accept_all(db, origin, batch, Then::Commit)?;
         *outcomes = Ok(accepted);
