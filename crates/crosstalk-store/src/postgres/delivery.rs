@@ -329,8 +329,8 @@ pub(super) fn requeue(db: &Db, id: &str, at: Timestamp) -> SqlResult<u64> {
     let Some(seq) = seq_of(db, id)? else {
         return Ok(0);
     };
-    let sql = "UPDATE delivery SET state = 0, attempts = 0, queued_at = $2, next_at = \
-        CASE WHEN handler > 1 THEN $2 END, leased_at = NULL, delivered_at = NULL, failed_at = NULL, \
+    let sql = "UPDATE delivery SET state = 0, attempts = 0, queued_at = $2::bigint, next_at = \
+        CASE WHEN handler > 1 THEN $2::bigint END, leased_at = NULL, delivered_at = NULL, failed_at = NULL, \
         reason = NULL WHERE seq = $1 AND state = 4 AND EXISTS (SELECT 1 FROM intake i WHERE \
         i.seq = $1 AND i.text <> '')";
     let count = db.run(sql, params![seq, at.as_millis()])?;

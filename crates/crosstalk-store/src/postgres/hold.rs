@@ -125,7 +125,7 @@ fn arrival(row: &Row) -> SqlResult<Arrival> {
 
 /// Gives a message that is held the id that was generated for it.
 pub(super) fn displace(db: &Db, displaced: &DisplacedMessage) -> SqlResult<()> {
-    let sql = "UPDATE held SET id = $2, NOT carried WHERE seq = $1";
+    let sql = "UPDATE held SET id = $2, carried = FALSE WHERE seq = $1";
     db.run(sql, params![number(displaced.seq), displaced.id])?;
     Ok(())
 }

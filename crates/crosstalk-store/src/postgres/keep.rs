@@ -294,8 +294,7 @@ pub(super) fn let_go(db: &Db, seq: i64) -> SqlResult<()> {
 /// Where the latest messages are whose reference to an attachment grants access, the newest first.
 pub(super) fn referring(db: &Db, digest: Digest, limit: usize) -> SqlResult<Vec<u64>> {
     let asked = params![bytes(&digest), number(limit)];
-    let sql = "SELECT seq FROM blob_use WHERE digest = $1 AND grants \
-        = 1 ORDER BY seq DESC LIMIT $2";
+    let sql = "SELECT seq FROM blob_use WHERE digest = $1 AND grants ORDER BY seq DESC LIMIT $2";
     db.all(sql, asked, |row| value::<i64>(row).map(i64::unsigned_abs))
 }
 

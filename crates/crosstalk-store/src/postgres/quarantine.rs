@@ -1,7 +1,7 @@
 //! Messages that could not be indexed. They are kept, and those behind them go on; `fsck --repair` tries them again.
 
 use super::fault::SqlResult;
-use super::sql::{Db, params, value};
+use super::sql::{Db, params};
 
 /// Does something with one message in a savepoint of its own. If the message can't be indexed, nothing of that stays, and
 /// the message is quarantined.

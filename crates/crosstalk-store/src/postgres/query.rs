@@ -116,7 +116,7 @@ fn complete(db: &Db, thread: &mut Thread) -> SqlResult<()> {
 fn answered_questions(db: &Db, thread: &str) -> SqlResult<Vec<AnsweredQuestion>> {
     let sql = "SELECT CASE WHEN q.seq IS NULL OR q.meaning = 'POLL' THEN a.sender ELSE q.receiver END, a.meaning, \
         i.text FROM message a JOIN intake i ON i.seq = a.seq LEFT JOIN message q ON q.id = \
-        a.parent WHERE a.thread = $1 AND a.settles AND a.NOT mine ORDER BY a.seq";
+        a.parent WHERE a.thread = $1 AND a.settles AND NOT a.mine ORDER BY a.seq";
     db.all(sql, params![thread], |row| {
         let (of, meaning): (String, String) = (row.try_get(0)?, row.try_get(1)?);
         let failure = match [Intent::Error, Intent::Nack]

@@ -93,7 +93,7 @@ fn roots(db: &Db, level: u32, first: u64) -> SqlResult<Vec<Hash>> {
 /// How many tiles of a level are stored.
 fn count(db: &Db, level: u32) -> SqlResult<u64> {
     let sql = "SELECT max(place) FROM tile WHERE level = $1";
-    let last: Option<i64> = db.one(sql, params![level], value)?;
+    let last: Option<i64> = db.one(sql, params![i64::from(level)], value)?;
     Ok(last.map_or(0, |place| place.unsigned_abs() + 1))
 }
 
