@@ -23,6 +23,8 @@ pub mod loopback;
 pub mod namespace;
 #[cfg(unix)]
 pub mod postfix;
+#[cfg(unix)]
+pub mod postgres;
 mod program;
 pub mod relay;
 pub mod tier;

@@ -10,6 +10,7 @@ type Program = (&'static str, &'static [&'static str]);
 
 const DOVECOT: Program = ("dovecot", &["dovecot-imapd", "dovecot-lmtpd"]);
 
+/// Its own programs are in no search path.
 const POSTGRESQL: Program = ("pg_ctlcluster", &["postgresql"]);
 const PYTHON: Program = ("python3", &["python3", "python3-venv"]);
 const ETCD: Program = ("etcd", &["etcd-server"]);

@@ -8,7 +8,7 @@ mod manifest;
 mod relays;
 mod sql;
 
-use crosstalk_testing::cluster::{Cluster, Replication};
+use crosstalk_testing::cluster::{Cluster, DATABASE_PORT, PASSWORD, Replication};
 use crosstalk_testing::namespace;
 use crosstalk_testing::tier;
 use crosstalk_testing::wait::{wait_for_ok, wait_until};
@@ -159,8 +159,12 @@ fn wanted(variable: &str, full: usize) -> usize {
 
 /// So many faults, in turns.
 fn in_turns(faults: &[Breakage], count: usize) -> impl Iterator<Item = Breakage> {
-    let possible = faults.iter().filter(|fault| fault.is_about_database());
-    possible.cycle().copied().take(count)
+    faults.iter().cycle().copied().take(count)
+}
+
+/// The database as relays reach it.
+fn store() -> String {
+    format!("postgres://crosstalk:{PASSWORD}@127.0.0.1:{DATABASE_PORT}/crosstalk")
 }
 
 #[test]
@@ -170,8 +174,8 @@ fn fail_overs_and_partitions_lose_nothing() {
         let partitions = in_turns(&Breakage::PARTITIONS, wanted(PARTITIONS, 4));
         let plan: Vec<Breakage> = fail_overs.chain(partitions).collect();
         let mut cluster = start(Replication::Quorum);
-        let table = Table::make(&cluster);
-        let verdict = campaign(&mut cluster, &table, &plan);
+        let relays = Relays::start(&mut cluster, 3, &["--store", &store()]);
+        let verdict = campaign(&mut cluster, &relays, &plan);
         tell(&told(&verdict));
         assert_eq!(verdict.breaches, []);
     });

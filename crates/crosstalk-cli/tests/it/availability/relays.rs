@@ -2,7 +2,6 @@
 
 use super::history::{Entry, Event, Log};
 use super::load::{Answer, Door, Load, Service};
-use super::tell;
 use crate::durability::load::{INBOXES, inbox, letter};
 use crate::durability::{inbox_page, listed};
 use crosstalk_testing::cluster::{BALANCER, Cluster, RELAY_PORT, RELAYS};
@@ -49,7 +48,17 @@ impl Relays {
         let talk = String::from_utf8_lossy(&made.stderr);
         assert!(made.status.success(), "{talk}");
         relays.token = String::from_utf8_lossy(&made.stdout).trim().to_owned();
-        for number in 0..count {
+        relays.restart(cluster, 0);
+        for number in 1..count {
+            // The log of the store has one key.
+            let home = cluster.home(RELAYS[number]).join("data");
+            fs::create_dir(&home).unwrap();
+            let copied = Command::new("cp")
+                .arg("-a")
+                .arg(data.join("keys"))
+                .arg(&home)
+                .status();
+            assert!(copied.unwrap().success());
             relays.restart(cluster, number);
         }
         wait_for_ok(|| {
@@ -190,7 +199,17 @@ impl Service for Relays {
             .arg(file)
             .args(&self.store)
             .env("CROSSTALK_HOME", home);
+        let proxies = cluster.network.processes(host, Some("haproxy"));
+        if proxies.is_empty() && !self.store.is_empty() {
+            cluster.start_proxy(host, "database.cfg");
+        }
         cluster.spawn(host, "relay", command);
-        tell(&format!("          {host} started"));
+        let address = cluster.address(host, RELAY_PORT);
+        wait_for_ok(|| {
+            let answer = Connection::open(address).and_then(|mut c| c.get("/readyz"));
+            let is_ready = answer.is_ok_and(|answer| answer.status == 200);
+            let wanted = || format!("{host} to be ready:\n{}", cluster.logs());
+            is_ready.then_some(()).ok_or_else(wanted)
+        });
     }
 }
