@@ -84,6 +84,9 @@ fn break_and_repair(
     if breakage.deposes() {
         cluster.wait_for_primary(primary);
     }
+    if breakage == Breakage::StandbyAlone {
+        wait_until("a standby to be missed", || !cluster.is_whole());
+    }
     if breakage.stops_everything() {
         wait_until("a sender without an answer", || load.is_in_trouble());
     } else {
