@@ -234,7 +234,8 @@ impl Cluster {
 
     /// Whether there is a primary, and two standbys follow it.
     pub fn is_whole(&self) -> bool {
-        self.primary().is_some_and(|primary| self.standbys(primary) == 2)
+        self.primary()
+            .is_some_and(|primary| self.standbys(primary) == 2)
     }
 
     /// Waits until there is a primary, and two standbys follow it.
