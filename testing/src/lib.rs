@@ -12,6 +12,8 @@
 #[cfg(unix)]
 mod certificate;
 #[cfg(target_os = "linux")]
+pub mod cluster;
+#[cfg(target_os = "linux")]
 pub mod disk;
 #[cfg(unix)]
 pub mod dovecot;
@@ -19,8 +21,12 @@ pub mod folder;
 pub mod http;
 pub mod knot;
 pub mod loopback;
+#[cfg(target_os = "linux")]
+pub mod namespace;
 #[cfg(unix)]
 pub mod postfix;
+#[cfg(unix)]
+pub mod postgres;
 mod program;
 pub mod relay;
 pub mod tier;

@@ -7,7 +7,7 @@ use crate::tree::{self, target};
 use crate::{js, npm};
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The browsers that a folder is built for.
 const BROWSERS: [&str; 2] = ["chromium", "firefox"];

@@ -126,6 +126,19 @@ fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
             .env("CROSSTALK_POWER_CUTS", &cuts.to_string())
             .run(root)
         }
+        Task::Ha {
+            failovers,
+            partitions,
+        } => {
+            package::install_cluster(root)?;
+            python::install_cluster(root)?;
+            let tests = ["fail_overs", "without", "relays"].map(|t| format!("availability::{t}"));
+            Invocation::new("cargo test -p crosstalk-cli --test it -- --nocapture --test-threads=1")
+                .args(&tests.join(" "))
+                .env("CROSSTALK_FAILOVERS", &failovers.to_string())
+                .env("CROSSTALK_PARTITIONS", &partitions.to_string())
+                .run(root)
+        }
         Task::Transcripts => Invocation::new("cargo test -p crosstalk-cli")
             .env("TRYCMD", "overwrite")
             .run(root),

@@ -10,6 +10,13 @@ type Program = (&'static str, &'static [&'static str]);
 
 const DOVECOT: Program = ("dovecot", &["dovecot-imapd", "dovecot-lmtpd"]);
 
+/// Its own programs are in no search path.
+const POSTGRESQL: Program = ("pg_ctlcluster", &["postgresql"]);
+const PYTHON: Program = ("python3", &["python3", "python3-venv"]);
+const ETCD: Program = ("etcd", &["etcd-server"]);
+const HAPROXY: Program = ("haproxy", &["haproxy"]);
+const IP: Program = ("ip", &["iproute2"]);
+
 const PROGRAMS: &[Program] = &[
     ("vi", &["vim-tiny"]),
     ("knotd", &["knot", "knot-dnsutils"]),
@@ -25,7 +32,11 @@ const PROGRAMS: &[Program] = &[
     ("mkfs.ext4", &["e2fsprogs"]),
     ("systemd-analyze", &["systemd"]),
     ("promtool", &["prometheus"]),
-    ("python3", &["python3", "python3-venv"]),
+    PYTHON,
+    POSTGRESQL,
+    ETCD,
+    HAPROXY,
+    IP,
     ("curl", &["curl"]),
     ("node", &["nodejs"]),
     ("npm", &["npm"]),
@@ -38,9 +49,12 @@ const PEERS: &[Program] = &[
     DOVECOT,
     ("redis-server", &["redis-server"]),
     ("postfix", &["postfix"]),
-    ("pg_ctlcluster", &["postgresql"]),
-    ("python3", &["python3", "python3-venv"]),
+    POSTGRESQL,
+    PYTHON,
 ];
+
+/// The servers of a highly available cluster, and what makes its networks.
+const CLUSTER: &[Program] = &[POSTGRESQL, PYTHON, ETCD, HAPROXY, IP];
 
 /// Installs what tests need and the machine does not have.
 pub fn step(root: &Path) -> Result<Ending, Failure> {
@@ -50,6 +64,11 @@ pub fn step(root: &Path) -> Result<Ending, Failure> {
 /// Installs the servers that benches measure the relay beside.
 pub fn install_peers(root: &Path) -> Result<Ending, Failure> {
     install_missing(root, PEERS)
+}
+
+/// Installs the servers of a highly available cluster.
+pub fn install_cluster(root: &Path) -> Result<Ending, Failure> {
+    install_missing(root, CLUSTER)
 }
 
 fn install_missing(root: &Path, programs: &[Program]) -> Result<Ending, Failure> {

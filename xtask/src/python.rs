@@ -14,7 +14,19 @@ struct Program {
     requirement: &'static str,
 }
 
+/// Decides which PostgreSQL of a cluster is the primary. Debian's own can't wait for any one of several standbys.
+const PATRONI: Program = Program {
+    name: "patroni",
+    requirement: "patroni[etcd3]>=4.1,<5 psycopg[binary]>=3.2,<4",
+};
+
 const PROGRAMS: &[Program] = &[
+    PATRONI,
+    // Checks the manifests in deploy/ha, for Kubernetes and for Compose.
+    Program {
+        name: "kubernetes-validate",
+        requirement: "kubernetes-validate>=1.37,<2 compose-spec>=0.2,<1",
+    },
     Program {
         name: "schemathesis",
         requirement: "schemathesis>=4.32,<5",
@@ -52,6 +64,11 @@ pub fn step(root: &Path) -> Result<Ending, Failure> {
 /// Installs the servers that the bench of the peers needs.
 pub fn install_peers(root: &Path) -> Result<Ending, Failure> {
     install_missing(root, PEERS)
+}
+
+/// Installs what a highly available cluster needs.
+pub fn install_cluster(root: &Path) -> Result<Ending, Failure> {
+    install_missing(root, &[PATRONI])
 }
 
 fn install_missing(root: &Path, programs: &[Program]) -> Result<Ending, Failure> {

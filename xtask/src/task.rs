@@ -90,6 +90,10 @@ const TASKS: &[(&str, &str)] = &[
         "cut the power of a relay under full load, 100 times, and check the same",
     ),
     (
+        "ha [--failovers N] [--partitions N]",
+        "start a cluster of deploy/ha, kill and cut off parts of it under load, check that nothing is lost, and end it",
+    ),
+    (
         "transcripts",
         "write what the command line prints now into its transcripts",
     ),
@@ -174,6 +178,13 @@ pub enum Task {
         /// How many.
         cuts: u32,
     },
+    /// A cluster that is broken under load.
+    Ha {
+        /// How many fail-overs.
+        failovers: u32,
+        /// How many partitions.
+        partitions: u32,
+    },
     /// The transcripts, written anew.
     Transcripts,
 }
@@ -252,10 +263,35 @@ impl Task {
                     "`{cuts}` is not a number of power cuts; try `cargo xtask relay-power 100`"
                 )),
             },
+            ["ha", options @ ..] => parse_ha(options),
             ["transcripts"] => Ok(Self::Transcripts),
             [task, rest @ ..] => Err(refusal(task, rest)),
         }
     }
+}
+
+/// The options of `ha`: one of each fault unless they say otherwise.
+fn parse_ha(options: &[&str]) -> Result<Task, String> {
+    let (mut failovers, mut partitions) = (1, 1);
+    let mut rest = options;
+    while let [option, after @ ..] = rest {
+        let count = match *option {
+            "--failovers" => &mut failovers,
+            "--partitions" => &mut partitions,
+            _ => return Err(refusal("ha", rest)),
+        };
+        let [number, after @ ..] = after else {
+            return Err(format!("`{option}` needs a number: `{option} 20`"));
+        };
+        *count = number.parse().map_err(|_| {
+            format!("`{number}` is not a number of faults; try `cargo xtask ha {option} 20`")
+        })?;
+        rest = after;
+    }
+    Ok(Task::Ha {
+        failovers,
+        partitions,
+    })
 }
 
 /// Whether a bench measures beside other servers, which have to be installed for it.
@@ -347,6 +383,26 @@ mod tests {
         }
         for line in ["trust", "relay load", "import --quick"] {
             assert!(!needs(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_campaign_has_a_number_of_each_fault() {
+        let ha = |failovers, partitions| Task::Ha {
+            failovers,
+            partitions,
+        };
+        assert_eq!(parse("ha"), Ok(ha(1, 1)));
+        assert_eq!(parse("ha --partitions 20"), Ok(ha(1, 20)));
+        let both = parse("ha --failovers 50 --partitions 0");
+        assert_eq!(both, Ok(ha(50, 0)));
+        for (bad, hint) in [
+            ("ha 5", "does not take `5`"),
+            ("ha --failovers", "needs a number"),
+            ("ha --partitions some", "not a number of faults"),
+        ] {
+            let refusal = parse(bad).unwrap_err();
+            assert!(refusal.contains(hint), "{bad}: {refusal}");
         }
     }
 

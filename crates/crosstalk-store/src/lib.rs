@@ -6,6 +6,7 @@
 //!   TrustFile           trusted keys, changed by one process at a time
 //!   ConfigFile          the settings, as text
 //!   SqliteStore         messages, threads, inboxes and deliveries
+//! PostgresRelay         the store of many relays in one PostgreSQL database
 //! MemoryRelay           the store of a relay in memory, the model of the port
 //! import(text)          a key out of a backup, or out of another program
 //! ```
@@ -26,6 +27,7 @@ mod memory;
 mod name;
 mod pem;
 mod permission;
+mod postgres;
 mod sqlite;
 mod trust;
 
@@ -38,5 +40,6 @@ pub use home::{Home, HomeError};
 pub use keys::{KeyHandover, KeyListing, KeyStore, StoredKey};
 pub use memory::MemoryRelay;
 pub use permission::require_own;
+pub use postgres::{PostgresPlace, PostgresRelay};
 pub use sqlite::{Owned, SearchProgress, SqliteRelay, SqliteStore, StoreOpening};
 pub use trust::{TrustFile, TrustStoreError};

@@ -10,7 +10,10 @@ use crate::service::relay::console::sign_in_url;
 use crate::service::relay::data::{DataArgument, DataFolder, command};
 use crate::service::relay::last_start::{self, FailedStart, LastStart};
 use crate::service::relay::log::{self, LogFormat};
-use crate::service::relay::start::{NARROW_TOKEN, count_active_tokens, runtime, start};
+use crate::service::relay::start::{
+    NARROW_TOKEN, count_active_tokens, count_tokens_of, hand_over_tokens, runtime, start,
+    start_shared,
+};
 use crate::shell;
 use clap::Args;
 use crosstalk_console::ConsoleCredential;
@@ -19,6 +22,7 @@ use crosstalk_gateway::gateway::{GatewayError, MailGateway, MailListeners};
 use crosstalk_protocol::dns::host_fault;
 use crosstalk_relay::config::Config;
 use crosstalk_relay::{delivery, server};
+use crosstalk_store::{PostgresPlace, SqliteStore};
 use run::{FileDigests, ProcessSignals, Reloader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -47,6 +51,9 @@ pub(crate) struct Serve {
     /// The name of the relay: its domain
     #[arg(long, value_name = "DOMAIN", value_parser = name)]
     name: Option<String>,
+    /// The PostgreSQL database that this relay shares with others, as postgres://ROLE@HOST:PORT,HOST:PORT/DATABASE?passfile=FILE; the data folder keeps its key, its trusted keys and attachments
+    #[arg(long, value_name = "URL", conflicts_with_all = ["check", "health"])]
+    store: Option<String>,
     /// The form of the log; text on a terminal, else json
     #[arg(long, value_enum, value_name = "FORM")]
     log_format: Option<LogFormat>,
@@ -192,16 +199,39 @@ impl Serve {
                 false => console.warning(&change)?,
             }
         }
-        let store = data.open()?;
-        let tokens = count_active_tokens(&store)?;
-        require_credentials(&config, tokens, &self.data.command(NARROW_TOKEN))?;
+        let place = self
+            .store
+            .as_deref()
+            .map(PostgresPlace::parse)
+            .transpose()?;
+        let create = self.data.command(NARROW_TOKEN);
+        let store = match place {
+            Some(place) => ChosenStore::Shared(place),
+            None => {
+                let store = data.open()?;
+                let tokens = count_active_tokens(&store)?;
+                require_credentials(&config, tokens, &create)?;
+                ChosenStore::Own(Box::new(store), tokens)
+            }
+        };
         let tls = config.tls.as_ref().map(server::tls).transpose();
         let tls = tls.map_err(|e| Failure::failed(format!("TLS: {e}")))?;
         let listener = bind(config.listen)?;
         let mail = MailListeners::bind(&config).map_err(mail_failure)?;
         drop_privileges();
         let runtime = runtime(None)?;
-        let relay = runtime.block_on(start(data, config, store))?;
+        let (relay, tokens) = match store {
+            ChosenStore::Own(store, tokens) => {
+                (runtime.block_on(start(data, config, *store))?, tokens)
+            }
+            ChosenStore::Shared(place) => runtime.block_on(async {
+                let relay = start_shared(data, config, place).await?;
+                hand_over_tokens(data, &relay).await?;
+                let tokens = count_tokens_of(&relay).await?;
+                require_credentials(&relay.config(), tokens, &create)?;
+                Ok::<_, Failure>((relay, tokens))
+            })?,
+        };
         let result: Result<(), Failure> = runtime.block_on(async {
             // A program that reads that the relay listens may stop it at once.
             let signals = ProcessSignals::new()?;
@@ -254,6 +284,14 @@ impl Serve {
         drop(running);
         result.map(|()| Exit::SUCCESS)
     }
+}
+
+/// The store that a relay is started on.
+enum ChosenStore {
+    /// The file in its data folder, which was opened to be looked at, and its active tokens.
+    Own(Box<SqliteStore>, usize),
+    /// A database of several relays.
+    Shared(PostgresPlace),
 }
 
 fn mail_failure(fault: GatewayError) -> Failure {

@@ -2,7 +2,7 @@
 
 mod check;
 mod kill;
-mod load;
+pub(crate) mod load;
 mod mail;
 #[cfg(target_os = "linux")]
 mod power;
@@ -103,7 +103,7 @@ fn check_store(relay: &Relay) {
 }
 
 /// Asks for a page of an inbox.
-fn inbox_page(
+pub(crate) fn inbox_page(
     connection: &mut Connection,
     address: &str,
     parameters: &str,

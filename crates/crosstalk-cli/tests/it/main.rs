@@ -9,6 +9,8 @@
 )]
 
 #[cfg(target_os = "linux")]
+mod availability;
+#[cfg(target_os = "linux")]
 mod clipboard;
 mod config;
 mod conform;

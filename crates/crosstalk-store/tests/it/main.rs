@@ -25,6 +25,8 @@ mod openssl;
 mod parcel;
 #[cfg(unix)]
 mod permission;
+#[cfg(unix)]
+mod postgres;
 mod rotation;
 mod sqlite;
 mod trust;

@@ -8,12 +8,14 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{PrivateKey, Timestamp, base64};
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
-use crosstalk_protocol::relay::port::RelayStore;
+use crosstalk_protocol::relay::port::{RegistryChange, RelayStore};
 use crosstalk_protocol::relay::{Role, TokenRecord};
 use crosstalk_relay::config::Config;
-use crosstalk_relay::core::{Relay, Setup};
+use crosstalk_relay::core::{OpenStore, Relay, Setup};
 use crosstalk_relay::port::{Keyring, Later, Resolver};
-use crosstalk_store::{SqliteRelay, SqliteStore, TrustFile, TrustStoreError};
+use crosstalk_store::{
+    PostgresPlace, PostgresRelay, SqliteRelay, SqliteStore, TrustFile, TrustStoreError,
+};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -36,6 +38,31 @@ pub(crate) async fn start_core(
     key: Option<PrivateKey>,
 ) -> Result<Relay, Failure> {
     let path = data.store();
+    let open: OpenStore = Box::new(move |context| {
+        Box::pin(async move { Ok(SqliteRelay::open(path, context)? as Arc<dyn RelayStore>) })
+    });
+    start_on(data, config, key, open).await
+}
+
+/// Starts the part of the relay that has no network, on a database that other relays use as well.
+pub(crate) async fn start_shared(
+    data: &DataFolder,
+    config: Config,
+    place: PostgresPlace,
+) -> Result<Relay, Failure> {
+    let key = data.find_or_make_key(&config.name)?;
+    let open: OpenStore = Box::new(move |context| {
+        Box::pin(async move { Ok(PostgresRelay::open(place, context)? as Arc<dyn RelayStore>) })
+    });
+    start_on(data, config, Some(key), open).await
+}
+
+async fn start_on(
+    data: &DataFolder,
+    config: Config,
+    key: Option<PrivateKey>,
+    open: OpenStore,
+) -> Result<Relay, Failure> {
     let resolver = resolver(&config)?;
     let has_replies = config.email.is_some() || config.sms.is_some();
     let reply_key = has_replies
@@ -45,9 +72,7 @@ pub(crate) async fn start_core(
         key,
         reply_key,
         keyring: Box::new(TrustRing::new(data.trust())),
-        open: Box::new(move |context| {
-            Box::pin(async move { Ok(SqliteRelay::open(path, context)? as Arc<dyn RelayStore>) })
-        }),
+        open,
         resolver,
         clock: Arc::new(clock::exact),
         command: {
@@ -85,6 +110,35 @@ pub(crate) fn runtime(threads: Option<usize>) -> Result<Runtime, Failure> {
 /// Whether a token was neither revoked nor has expired.
 pub(crate) fn is_active(token: &TokenRecord, now: Timestamp) -> bool {
     token.revoked_at.is_none() && token.expires_at.is_none_or(|end| end > now)
+}
+
+/// Takes the tokens of the data folder over into the database of several relays: those that it does not know, and those that
+/// were revoked here.
+pub(crate) async fn hand_over_tokens(data: &DataFolder, relay: &Relay) -> Result<(), Failure> {
+    if !data.store().is_file() {
+        return Ok(());
+    }
+    for token in data.open()?.tokens()? {
+        let by = "operator".to_owned();
+        let change = match token.revoked_at {
+            Some(at) => RegistryChange::RevokeToken {
+                name: token.name,
+                by,
+                at,
+            },
+            None => RegistryChange::AddToken { token, by },
+        };
+        relay.store().change_registry(change).await?;
+    }
+    Ok(())
+}
+
+/// The number of tokens that callers can use, on the store of a relay that is started.
+pub(crate) async fn count_tokens_of(relay: &Relay) -> Result<usize, Failure> {
+    let now = clock::exact();
+    let registry = relay.store().registry(None).await?;
+    let tokens = registry.map(|known| known.tokens).unwrap_or_default();
+    Ok(tokens.iter().filter(|t| is_active(t, now)).count())
 }
 
 pub(crate) fn count_active_tokens(store: &SqliteStore) -> Result<usize, Failure> {

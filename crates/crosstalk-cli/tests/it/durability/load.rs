@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 /// Senders at once, to inboxes.
 const SENDERS: usize = 24;
 /// Inboxes that they send to.
-pub(super) const INBOXES: usize = 3;
+pub(crate) const INBOXES: usize = 3;
 /// Senders that ask a program and wait for its answer.
 const ASKERS: usize = 2;
 /// A program answers under this address.
@@ -49,7 +49,7 @@ pub(super) fn prepare(setup: Setup, data: &Path) -> Setup {
 }
 
 /// The address of an inbox.
-pub(super) fn inbox(number: usize) -> String {
+pub(crate) fn inbox(number: usize) -> String {
     format!("claude://durable/inbox-{}", number % INBOXES)
 }
 
@@ -83,7 +83,7 @@ fn address_of(sender: usize) -> String {
 }
 
 /// A message of the load: the same text whenever it is sent.
-pub(super) fn letter(id: &str) -> String {
+pub(crate) fn letter(id: &str) -> String {
     let sender = sender_of(id);
     let to = match is_question(id) {
         true => PROGRAM.to_owned(),

@@ -1,0 +1,255 @@
+//! The log of a relay: one row an entry, which nothing changes and nothing takes away.
+//!
+//! ```text
+//! append ──> log ──> tile, 256 hashes each      written later, in the background
+//!                └─> checkpoint                 what the relay signed
+//! ```
+
+use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::audit::{self, Event, EventDetail, EventKind, Hash, SignedCheckpoint};
+use crosstalk_protocol::relay::LoggedFacts;
+use crosstalk_protocol::relay::port::{LogHead, LogProof, LogRoot};
+use tokio_postgres::Row;
+
+use super::fault::{SqlError, SqlResult};
+use super::sql::{Columns as _, Db, bytes, number, params, position, tuple, value};
+use super::tile::{self, Tiles};
+
+/// How many bytes of chance hide a detail.
+const SALT_BYTES: usize = 16;
+
+/// Writes an entry, as a part of the change that it is about. Its index. Only inside a transaction.
+pub(super) fn append(db: &Db, event: &Event<'_>) -> SqlResult<u64> {
+    write(db, event, None)
+}
+
+fn write(db: &Db, event: &Event<'_>, seq: Option<i64>) -> SqlResult<u64> {
+    let place = size(db)?;
+    write_at(db, place, event, seq)?;
+    Ok(place)
+}
+
+/// Writes the entry at the next place; `seq` is the message whose text it took.
+pub(super) fn write_at(db: &Db, place: u64, event: &Event<'_>, seq: Option<i64>) -> SqlResult<()> {
+    write_all(db, place, &[(event, seq)])
+}
+
+/// Writes entries from the next place on, in one statement.
+pub(super) fn write_all(
+    db: &Db,
+    first: u64,
+    entries: &[(&Event<'_>, Option<i64>)],
+) -> SqlResult<()> {
+    let rows = LogRows::new(first, entries)?;
+    db.run(LogRows::INSERT, &rows.given())?;
+    Ok(())
+}
+
+/// Entries of the log in columns.
+pub(super) struct LogRows<'e> {
+    places: Vec<i64>,
+    kinds: Vec<i64>,
+    times: Vec<i64>,
+    ids: Vec<Option<&'e str>>,
+    canonicals: Vec<Option<&'e [u8]>>,
+    raws: Vec<Option<&'e [u8]>>,
+    sealed: Vec<Option<Vec<u8>>>,
+    salts: Vec<Option<Vec<u8>>>,
+    details: Vec<Option<String>>,
+    seqs: Vec<Option<i64>>,
+}
+
+impl<'e> LogRows<'e> {
+    pub(super) const INSERT: &'static str = "INSERT INTO log (place, kind, at, id, canonical, raw, sealed, salt, detail, seq) \
+        SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bytea[], $6::bytea[], \
+        $7::bytea[], $8::bytea[], $9::text[], $10::bigint[])";
+
+    pub(super) fn new(first: u64, entries: &[(&'e Event<'_>, Option<i64>)]) -> SqlResult<Self> {
+        let mut rows = Self {
+            places: Vec::new(),
+            kinds: Vec::new(),
+            times: Vec::new(),
+            ids: Vec::new(),
+            canonicals: Vec::new(),
+            raws: Vec::new(),
+            sealed: Vec::new(),
+            salts: Vec::new(),
+            details: Vec::new(),
+            seqs: Vec::new(),
+        };
+        for (place, (event, seq)) in (first..).zip(entries) {
+            let (mut salt, mut sealed) = (None, None);
+            if let Some(detail) = &event.detail {
+                let mut drawn = vec![0; SALT_BYTES];
+                let filled = getrandom::fill(&mut drawn);
+                filled.map_err(|e| SqlError::Row(format!("there are no random numbers: {e}")))?;
+                sealed = Some(detail.digest(&drawn).0.to_vec());
+                salt = Some(drawn);
+            }
+            rows.places.push(number(place));
+            rows.kinds.push(position(&EventKind::ALL, event.kind));
+            rows.times.push(event.at.as_millis());
+            rows.ids.push(event.id);
+            rows.canonicals.push(event.canonical.as_ref().map(bytes));
+            rows.raws.push(event.raw.as_ref().map(bytes));
+            rows.sealed.push(sealed);
+            rows.salts.push(salt);
+            let detail = event.detail.as_ref().map(ToString::to_string);
+            rows.details.push(detail);
+            rows.seqs.push(*seq);
+        }
+        Ok(rows)
+    }
+
+    pub(super) fn given(&self) -> [&(dyn tokio_postgres::types::ToSql + Sync); 10] {
+        [
+            &self.places,
+            &self.kinds,
+            &self.times,
+            &self.ids,
+            &self.canonicals,
+            &self.raws,
+            &self.sealed,
+            &self.salts,
+            &self.details,
+            &self.seqs,
+        ]
+    }
+}
+
+/// The current log entry of a message; nothing if it is not in the log.
+pub(super) fn logged(db: &Db, seq: i64) -> SqlResult<Option<LoggedFacts>> {
+    let sql = "SELECT i.digest, l.raw FROM intake i JOIN log l ON l.place = coalesce(i.renewed, \
+        i.entry) WHERE i.seq = $1";
+    db.find(sql, params![seq], |row| {
+        Ok(LoggedFacts {
+            canonical: row.digest("digest")?,
+            raw: row.opt_digest("raw")?,
+        })
+    })
+}
+
+/// Something that happened to a message that was accepted: its id and its digests are looked up.
+pub(super) fn append_about(db: &Db, seq: i64, event: Event<'_>) -> SqlResult<Option<u64>> {
+    // What the person of this store accepted is none of the relay's.
+    let Some(logged) = logged(db, seq)? else {
+        return Ok(None);
+    };
+    let id: String = db.one("SELECT id FROM intake WHERE seq = $1", params![seq], value)?;
+    let event = Event {
+        id: Some(&id),
+        canonical: Some(logged.canonical),
+        raw: logged.raw,
+        kind: event.kind,
+        at: event.at,
+        detail: event.detail,
+    };
+    append(db, &event).map(Some)
+}
+
+/// Writes that the text of a message is erased, before it is. Only inside a transaction.
+pub(super) fn erased(db: &Db, seq: i64, at: Timestamp, why: &str) -> SqlResult<()> {
+    let event = Event {
+        detail: Some(EventDetail::default().with("why", why)),
+        ..Event::new(EventKind::Erased, at)
+    };
+    append_about(db, seq, event)?;
+    Ok(())
+}
+
+/// How many entries there are.
+pub(super) fn size(db: &Db) -> SqlResult<u64> {
+    let last: Option<i64> = db.one("SELECT max(place) FROM log", params![], value)?;
+    Ok(last.map_or(0, |place| place.unsigned_abs() + 1))
+}
+
+/// A proof; nothing if the log has fewer entries.
+pub(super) fn proof(db: &Db, proof: LogProof) -> SqlResult<Option<Vec<Hash>>> {
+    let entries = size(db)?;
+    match proof {
+        LogProof::Inclusion { index, size } if index < size && size <= entries => {
+            audit::inclusion(&mut Tiles::new(db), index, size).map(Some)
+        }
+        LogProof::Consistency { from, to } if from <= to && to <= entries => {
+            audit::consistency(&mut Tiles::new(db), from, to).map(Some)
+        }
+        LogProof::Inclusion { .. } | LogProof::Consistency { .. } => Ok(None),
+    }
+}
+
+/// Writes entries that are about no change of the store.
+pub(super) fn append_all(db: &Db, events: &[Event<'_>]) -> SqlResult<()> {
+    let entries: Vec<(&Event<'_>, Option<i64>)> = events.iter().map(|e| (e, None)).collect();
+    write_all(db, size(db)?, &entries)
+}
+
+/// Stores hashes of entries that have none yet, so many groups of 256 at most. Whether there are more. Only inside a
+/// transaction.
+pub(super) fn store_hashes(db: &Db, limit: usize) -> SqlResult<bool> {
+    tile::store(db, size(db)?, limit)
+}
+
+/// Keeps a checkpoint, unless there is a later one. The latest.
+pub(super) fn keep_latest_checkpoint(
+    db: &Db,
+    new: &SignedCheckpoint,
+) -> SqlResult<SignedCheckpoint> {
+    match latest_checkpoint(db)? {
+        Some(latest) if latest.size >= new.size => Ok(latest),
+        _ => keep_checkpoint(db, new).map(|()| new.clone()),
+    }
+}
+
+/// How many entries the log has, and the latest checkpoint.
+pub(super) fn head(db: &Db) -> SqlResult<LogHead> {
+    Ok(LogHead {
+        size: size(db)?,
+        checkpoint: latest_checkpoint(db)?,
+    })
+}
+
+/// The root of the whole log.
+pub(super) fn whole_root(db: &Db) -> SqlResult<LogRoot> {
+    let size = size(db)?;
+    let root = audit::root(&mut Tiles::new(db), size)?;
+    Ok(LogRoot { size, root })
+}
+
+const HOUR_MILLIS: i64 = 3_600_000;
+
+fn sealed(row: &Row) -> SqlResult<SignedCheckpoint> {
+    let size: i64 = row.try_get("size")?;
+    Ok(SignedCheckpoint {
+        size: size.unsigned_abs(),
+        at: row.time("at")?,
+        root: row.hash("root")?,
+        note: row.try_get("note")?,
+    })
+}
+
+fn latest_checkpoint(db: &Db) -> SqlResult<Option<SignedCheckpoint>> {
+    let sql = "SELECT size, at, root, note FROM checkpoint ORDER BY size DESC LIMIT 1";
+    db.find(sql, params![], sealed)
+}
+
+/// Keeps a checkpoint that is the latest. The one before goes, unless it is the first of its hour. Only inside a transaction.
+fn keep_checkpoint(db: &Db, new: &SignedCheckpoint) -> SqlResult<()> {
+    let sql = "SELECT size, at FROM checkpoint ORDER BY size DESC LIMIT 2";
+    let last = db.all(sql, params![], tuple::<(i64, i64)>)?;
+    if let [(size, at), (_, before)] = last.as_slice()
+        && at.div_euclid(HOUR_MILLIS) == before.div_euclid(HOUR_MILLIS)
+    {
+        db.run("DELETE FROM checkpoint WHERE size = $1", params![size])?;
+    }
+    let sql = "INSERT INTO checkpoint (size, at, root, note) VALUES ($1, $2, $3, $4)";
+    db.run(
+        sql,
+        params![
+            number(new.size),
+            new.at.as_millis(),
+            new.root.as_slice(),
+            new.note
+        ],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Hashes of the tree, 256 neighbours to a tile. Only full tiles are stored, with their own hashes; what is at the right edge
+//! is made from the tiles below it, and from entries.
+
+use crosstalk_protocol::audit::{Hash, Hashes, Tree};
+use std::collections::HashMap;
+
+use super::entry;
+use super::fault::{SqlError, SqlResult};
+use super::sql::{Columns as _, Db, number, params, to_u64, value};
+
+/// How many levels of the tree a tile spans.
+const HEIGHT: u32 = 8;
+/// How many hashes a tile has.
+const WIDTH: u64 = 1 << HEIGHT;
+
+/// The hashes of a log, as they are asked for.
+pub(super) struct Tiles<'d> {
+    db: &'d Db,
+    /// The tiles read so far, by level and position.
+    read: HashMap<(u32, u64), Vec<Hash>>,
+}
+
+impl<'d> Tiles<'d> {
+    pub(super) fn new(db: &'d Db) -> Self {
+        let read = HashMap::new();
+        Self { db, read }
+    }
+
+    /// The hashes of a tile, as far as there are some.
+    fn tile(&mut self, level: u32, place: u64) -> SqlResult<&[Hash]> {
+        if !self.read.contains_key(&(level, place)) {
+            let hashes = match stored(self.db, level, place)? {
+                Some(hashes) => hashes,
+                None => self.edge(level, place)?,
+            };
+            self.read.insert((level, place), hashes);
+        }
+        Ok(self.read.get(&(level, place)).map_or(&[], Vec::as_slice))
+    }
+
+    /// The hashes of a tile that is not stored.
+    fn edge(&mut self, level: u32, place: u64) -> SqlResult<Vec<Hash>> {
+        let first = place << HEIGHT;
+        let Some(below) = level.checked_sub(1) else {
+            return entry::hashes(self.db, first, WIDTH);
+        };
+        let mut hashes = roots(self.db, below, first)?;
+        // Those whose tiles are full and not stored yet.
+        while to_u64(hashes.len()) < WIDTH {
+            let tile = self.tile(below, first + to_u64(hashes.len()))?;
+            if to_u64(tile.len()) < WIDTH {
+                break;
+            }
+            let root = Tree::of(tile.iter().copied()).root(WIDTH);
+            hashes.extend(root);
+        }
+        Ok(hashes)
+    }
+}
+
+impl Hashes for Tiles<'_> {
+    type Error = SqlError;
+
+    fn at(&mut self, level: u32, place: u64) -> SqlResult<Hash> {
+        let (tiles, rest) = (level / HEIGHT, level % HEIGHT);
+        let first = place << rest;
+        let skip = usize::try_from(first % WIDTH).unwrap_or(usize::MAX);
+        let count = 1_u64 << rest;
+        let tile = self.tile(tiles, first / WIDTH)?;
+        let taken = tile.iter().copied().skip(skip);
+        let part = Tree::of(taken.take(usize::try_from(count).unwrap_or(usize::MAX)));
+        part.root(count).ok_or(SqlError::NoRow)
+    }
+}
+
+fn stored(db: &Db, level: u32, place: u64) -> SqlResult<Option<Vec<Hash>>> {
+    let sql = "SELECT hashes FROM tile WHERE level = $1 AND place = $2";
+    let bytes: Option<Vec<u8>> = db.find(sql, params![i64::from(level), number(place)], value)?;
+    Ok(bytes.map(|bytes| bytes.as_chunks::<32>().0.to_vec()))
+}
+
+/// The hashes of tiles from a position on, without a gap, as many as the tile above has room for.
+fn roots(db: &Db, level: u32, first: u64) -> SqlResult<Vec<Hash>> {
+    let sql = "SELECT place, root FROM tile WHERE level = $1 AND place >= $2 AND place < $3 ORDER BY place";
+    let asked = params![i64::from(level), number(first), number(first + WIDTH)];
+    let rows = db.all(sql, asked, |row| Ok((row.seq("place")?, row.hash("root")?)))?;
+    let without_gap = (first..)
+        .zip(rows)
+        .take_while(|(wanted, (place, _))| wanted == place);
+    Ok(without_gap.map(|(_, (_, root))| root).collect())
+}
+
+/// How many tiles of a level are stored.
+fn count(db: &Db, level: u32) -> SqlResult<u64> {
+    let sql = "SELECT max(place) FROM tile WHERE level = $1";
+    let last: Option<i64> = db.one(sql, params![i64::from(level)], value)?;
+    Ok(last.map_or(0, |place| place.unsigned_abs() + 1))
+}
+
+/// Stores tiles that are full and not stored. Whether there are more. Only inside a transaction.
+pub(super) fn store(db: &Db, size: u64, limit: usize) -> SqlResult<bool> {
+    let mut left = limit;
+    for level in 0..u64::BITS / HEIGHT {
+        let full = size.checked_shr(HEIGHT * (level + 1)).unwrap_or(0);
+        for place in count(db, level)?..full {
+            if left == 0 {
+                return Ok(true);
+            }
+            left -= 1;
+            let mut tiles = Tiles::new(db);
+            let hashes = tiles.tile(level, place)?;
+            let root = Tree::of(hashes.iter().copied()).root(WIDTH);
+            let root = root.ok_or(SqlError::NoRow)?;
+            let sql = "INSERT INTO tile (level, place, root, hashes) VALUES ($1, $2, $3, $4)";
+            db.run(
+                sql,
+                params![
+                    i64::from(level),
+                    number(place),
+                    root.as_slice(),
+                    hashes.as_flattened()
+                ],
+            )?;
+        }
+        if full == 0 {
+            break;
+        }
+    }
+    Ok(false)
+}
