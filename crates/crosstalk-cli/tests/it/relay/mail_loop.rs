@@ -113,7 +113,7 @@ fn swaks(server: SocketAddr, from: &str, mail: &str, (id, body): (&str, &str), m
         .args(["--add-header", &format!("References: {answered}")])
         .args(more)
         .output()
-        .expect("swaks: `cargo xtask test` installs it (Debian package swaks)");
+        .unwrap_or_else(|e| panic!("swaks, of the Debian package swaks: {e}"));
     let talk = String::from_utf8_lossy(&sent.stdout).into_owned();
     assert!(sent.status.success(), "{talk}");
 }
