@@ -203,8 +203,8 @@ fn a_key_that_everybody_can_make_is_first_contact() {
     for number in 0..2 {
         let text = Builder::new("gemini://app/1", WEB)
             .user("gemini")
-            .thread(&format!("T{number}"))
-            .message(&format!("D{number}"))
+            .thread(format!("T{number}"))
+            .message(format!("D{number}"))
             .context("keys")
             .intent("REQUEST")
             .body("Trust me.")

@@ -48,7 +48,7 @@ impl Drop for HttpServer {
 fn ask(routes: &str, to: &str, body: &str) -> (i32, String) {
     let retry = "[retry]\nfirst_seconds = 0\nlongest_seconds = 0\nattempts = 2\n";
     let relay = Relay::of(env!("CARGO_BIN_EXE_crosstalk"))
-        .config(&format!("{retry}{routes}"))
+        .config(format!("{retry}{routes}"))
         .start();
     let home = Home::new("mcp-tool");
     home.run(&["config", "set", "sender", "KALLE"], "");
