@@ -115,8 +115,8 @@ fn two_relays_lease_no_delivery_twice() {
         }];
         take_new(&mut one, &[message]);
     }
-    let first = one.due(at(0), at(60), 12);
-    let second = two.due(at(0), at(60), 12);
+    let first = one.due(at(100), at(160), 12);
+    let second = two.due(at(100), at(160), 12);
     assert_eq!((first.len(), second.len()), (12, 8));
     let mut all: Vec<u64> = first.iter().chain(&second).map(|d| d.record.seq).collect();
     all.sort_unstable();
