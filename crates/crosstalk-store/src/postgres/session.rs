@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const LIMITS: &str = "SET statement_timeout = '20s'; SET lock_timeout = '15s'; \
     SET idle_in_transaction_session_timeout = '10s'; SET client_min_messages = warning; \
     SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2; \
-    SET default_transaction_isolation = 'read committed'; SET search_path = \"$user\", public";
+    SET default_transaction_isolation = 'read committed'";
 
 /// Who is woken when another relay than the one with this number says that something is new.
 pub(super) type Listener = (i64, SyncSender<()>);
