@@ -49,9 +49,9 @@ impl Relays {
         assert!(made.status.success(), "{talk}");
         relays.token = String::from_utf8_lossy(&made.stdout).trim().to_owned();
         relays.restart(cluster, 0);
-        for number in 1..count {
+        for (number, host) in RELAYS.iter().enumerate().take(count).skip(1) {
             // The log of the store has one key.
-            let home = cluster.home(RELAYS[number]).join("data");
+            let home = cluster.home(host).join("data");
             fs::create_dir(&home).unwrap();
             let copied = Command::new("cp")
                 .arg("-a")
