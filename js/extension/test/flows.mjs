@@ -344,7 +344,7 @@ export function flows(name) {
         assert.equal(await popup.text("#site"), `Not in use on ${site.origin.replace("127.0.0.1", "localhost")}.`);
         await popup.press("#once");
         await until("badges on this page", isRead);
-        assert.equal(await popup.text("#status"), "Messages on this page have badges now.");
+        assert.equal(await popup.text("#status"), "Messages on this page get badges now.");
         await page.reload();
         await page.bringToFront();
         popup = await openPopup(browser, page);
