@@ -135,6 +135,12 @@ export function flows(name) {
       await pick(page, first, "Save to file");
       assert.equal(await until("the file", () => browser.saved("message.crosstalk")), signed);
       await says(panel, "Saved.");
+      const seen = await panel.evaluate(() => {
+        const notice = document.querySelector("#status");
+        for (const animation of notice.getAnimations()) animation.finish();
+        return getComputedStyle(notice).visibility;
+      });
+      assert.equal(seen, "hidden", "a notice leaves after a while");
     });
 
     test("the popover copies a message as verified, and replies to it", async () => {
