@@ -41,8 +41,10 @@ export function flows(name) {
       const isLoaded = async () => (await browser.fetchedByBackground(panel)).some((url) => url.endsWith(".wasm"));
       assert.equal(await isLoaded(), false);
       const page = await browser.page(`${gpt.origin}/textarea`);
+      const slices = () => stats(panel, "CHATGPT chat").then((all) => all?.slices ?? 0);
+      const first = await until("a read page", slices);
       await page.evaluate(() => window.addMessage("Some [words] of a page, and [ [ no message → here v1 ]]."));
-      await until("a read page", async () => (await stats(panel, "CHATGPT chat"))?.slices > 1);
+      await until("a read message", async () => (await slices()) > first);
       assert.equal(await isLoaded(), false);
       await page.evaluate((text) => window.addMessage(text), message("A message."));
       await badges(panel, "CHATGPT chat", ["Unsigned"]);
