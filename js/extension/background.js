@@ -1,7 +1,7 @@
 // Answers the scripts beside pages. They may have texts read, and open the panel; nothing else. Tokens and keys never go there.
 
 import { admit } from "./lib/core.js";
-import { register, siteOf } from "./lib/sites.js";
+import { addAsked, register, siteOf } from "./lib/sites.js";
 import { browser, load } from "./lib/storage.js";
 
 const MAX_TEXTS = 32;
@@ -78,6 +78,7 @@ browser.runtime.onConnect.addListener((port) => {
 
 browser.runtime.onInstalled.addListener(() => void register());
 browser.runtime.onStartup.addListener(() => void register());
+browser.permissions.onAdded.addListener((permissions) => void addAsked(permissions));
 browser.permissions.onRemoved.addListener(() => void register());
 
 // Scripts beside pages follow changes of the shortcuts and of the trust in keys.

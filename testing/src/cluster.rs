@@ -3,7 +3,7 @@
 
 use crate::namespace::{Network, OWN};
 use crate::program::{Program, output};
-use crate::wait::wait_for_ok;
+use crate::wait::{wait_for_ok, wait_until};
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -29,6 +29,7 @@ pub const PASSWORD: &str = "test-database";
 /// Everything is below this folder, which is gone with the namespaces.
 const FOLDER: &str = "/run/cluster";
 const PATRONI_PORT: u16 = 8008;
+const ETCD_PORT: u16 = 2379;
 /// How long a question to Patroni waits for its answer. It is asked again then.
 const ANSWER: Duration = Duration::from_secs(1);
 
@@ -238,6 +239,12 @@ impl Cluster {
             .is_some_and(|primary| self.standbys(primary) == 2)
     }
 
+    /// Whether the member of etcd on a node is one of a majority.
+    fn is_member(&self, node: &str) -> bool {
+        let answer = ask(self.address(node, ETCD_PORT), "/health");
+        answer.is_ok_and(|answer| answer.contains("\"health\":\"true\""))
+    }
+
     /// Waits until there is a primary, and two standbys follow it.
     ///
     /// # Panics
@@ -246,9 +253,13 @@ impl Cluster {
         wait_for_ok(|| {
             let primary = self.primary();
             let standbys = primary.map_or(0, |primary| self.standbys(primary));
-            let missing =
-                || format!("a primary with two standbys, not {primary:?} with {standbys}");
-            (standbys == 2)
+            let missing = || {
+                format!(
+                    "a primary with two standbys and a whole etcd, not {primary:?} with {standbys}"
+                )
+            };
+            let members = NODES.iter().filter(|node| self.is_member(node)).count();
+            (standbys == 2 && members == 3)
                 .then_some(())
                 .ok_or_else(|| format!("{}:\n{}", missing(), self.logs()))
         });
@@ -266,9 +277,16 @@ impl Cluster {
     }
 
     /// Starts on this node again what [`Network::kill`] has ended.
+    ///
+    /// # Panics
+    /// What ran there does not end.
     pub fn restart_node(&mut self, node: &str) {
         self.network.kill_any(node, None);
-        self.reap();
+        // A process that ends still has its port for a moment.
+        wait_until("the end of a node", || {
+            self.reap();
+            self.network.processes(node, None).is_empty()
+        });
         self.start_node(node);
     }
 

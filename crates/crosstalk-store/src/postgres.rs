@@ -54,11 +54,11 @@ use tokio_postgres::config::SslMode;
 
 pub use place::PostgresPlace;
 
-use fault::SqlResult;
-use follower::Follower;
-use session::{Door, Session};
+use fault::PgResult;
+use follower::PgFollower;
+use session::{Door, PgSession};
 use sql::{Db, params, value};
-use writer::{Change, Job, Rest, Unit, Writer};
+use writer::{PgChange, PgJob, PgRest, PgWriter, Unit};
 
 /// How many commands wait for the writer at most, and how many queries for the readers.
 const MAX_WAITING: usize = 16_384;
@@ -67,10 +67,10 @@ const READERS: usize = 6;
 
 /// A PostgreSQL database as the store of a relay, which other relays use as well.
 pub struct PostgresRelay {
-    jobs: SyncSender<Job>,
-    queries: SyncSender<Query>,
-    shared: Arc<Shared>,
-    threads: Mutex<Option<Threads>>,
+    jobs: SyncSender<PgJob>,
+    queries: SyncSender<ReaderTask>,
+    shared: Arc<PgShared>,
+    threads: Mutex<Option<PgThreads>>,
     is_closed: Arc<watch::Sender<bool>>,
     runtime: Option<Runtime>,
 }
@@ -82,7 +82,7 @@ impl std::fmt::Debug for PostgresRelay {
 }
 
 /// What the threads share.
-struct Shared {
+struct PgShared {
     context: StoreContext,
     door: Door,
     /// The number of this relay among all that ever used the database.
@@ -97,7 +97,7 @@ struct Shared {
     has_news: AtomicBool,
 }
 
-impl Shared {
+impl PgShared {
     fn notify(&self, event: StoreEvent<'_>) {
         self.context.events.notify(event);
     }
@@ -124,7 +124,7 @@ impl Shared {
     }
 
     /// The time that leases go by.
-    fn now(&self, db: &Db) -> SqlResult<Timestamp> {
+    fn now(&self, db: &Db) -> PgResult<Timestamp> {
         if self.has_clock {
             return Ok((self.context.clock)());
         }
@@ -135,25 +135,31 @@ impl Shared {
 }
 
 /// A task of a reader.
-enum Query {
-    Answer(Box<dyn FnOnce(&mut Session) + Send>),
+enum ReaderTask {
+    Answer(Box<dyn FnOnce(&mut PgSession) + Send>),
     Stop,
 }
 
-struct Threads {
+struct PgThreads {
     writer: JoinHandle<()>,
     readers: Vec<JoinHandle<()>>,
     follower: JoinHandle<()>,
 }
 
-impl Threads {
+impl PgThreads {
     /// Ends all threads, the writer first.
-    fn end(self, shared: &Shared, jobs: &SyncSender<Job>, queries: &SyncSender<Query>, rest: Rest) {
+    fn end(
+        self,
+        shared: &PgShared,
+        jobs: &SyncSender<PgJob>,
+        queries: &SyncSender<ReaderTask>,
+        rest: PgRest,
+    ) {
         // A full queue is waited for. If a thread is gone, there is nothing to stop.
-        let _ = jobs.send(Job::Stop(rest));
+        let _ = jobs.send(PgJob::Stop(rest));
         join(self.writer);
         for _ in &self.readers {
-            let _ = queries.send(Query::Stop);
+            let _ = queries.send(ReaderTask::Stop);
         }
         self.readers.into_iter().for_each(join);
         let _ = shared.follower.try_send(());
@@ -215,7 +221,7 @@ impl PostgresRelay {
         })?;
         let tls = match place.config.get_ssl_mode() {
             SslMode::Disable => None,
-            _ => Some(tls::Tls::new(place.roots.as_deref()).map_err(|e| {
+            _ => Some(tls::PgTls::new(place.roots.as_deref()).map_err(|e| {
                 let what = format!("the certificates for {place} can't be used: {e}");
                 StoreError::new(
                     StoreFault::Unavailable,
@@ -230,14 +236,14 @@ impl PostgresRelay {
             runtime: runtime.handle().clone(),
             trips: Arc::new(AtomicU64::new(0)),
         };
-        let mut session = Session::new(door.clone());
+        let mut session = PgSession::new(door.clone());
         session.read(schema::migrate)?;
         let origin = session.read(|db| {
             let sql = "SELECT nextval('origin_seq')";
             db.one(sql, params![], value::<i64>)
         })?;
         let (wake, woken) = sync_channel(1);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PgShared {
             context,
             door: door.clone(),
             origin,
@@ -248,9 +254,9 @@ impl PostgresRelay {
             has_news: AtomicBool::new(false),
         });
         let (jobs, todo) = sync_channel(MAX_WAITING);
-        let listening = Session::listening(door.clone(), (origin, wake));
-        let follower = Follower::new(listening, Arc::clone(&shared), jobs.clone())?;
-        let writer = Writer::new(session, Arc::clone(&shared))?;
+        let listening = PgSession::listening(door.clone(), (origin, wake));
+        let follower = PgFollower::new(listening, Arc::clone(&shared), jobs.clone())?;
+        let writer = PgWriter::new(session, Arc::clone(&shared))?;
         let (queries, readers) = start_readers(&door)?;
         let told = Arc::clone(&shared);
         let write = move || {
@@ -270,7 +276,7 @@ impl PostgresRelay {
             jobs,
             queries,
             shared,
-            threads: Mutex::new(Some(Threads {
+            threads: Mutex::new(Some(PgThreads {
                 writer: spawn("writer", write)?,
                 readers,
                 follower: spawn("follower", move || follower.follow(&woken))?,
@@ -288,17 +294,17 @@ impl PostgresRelay {
     /// Asks the store something, on a thread that reads.
     fn with_session<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&mut Session) -> Result<T, StoreError> + Send + 'static,
+        ask: impl FnOnce(&mut PgSession) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         Box::pin(async move {
             let (tell, told) = oneshot::channel();
-            let answer = move |session: &mut Session| {
+            let answer = move |session: &mut PgSession| {
                 // If the caller is gone, nobody wants to know.
                 if !tell.is_closed() {
                     let _ = tell.send(ask(session));
                 }
             };
-            self.enqueue(&self.queries, Query::Answer(Box::new(answer)))?;
+            self.enqueue(&self.queries, ReaderTask::Answer(Box::new(answer)))?;
             told.await.map_err(|_| self.shared.gone())?
         })
     }
@@ -306,7 +312,7 @@ impl PostgresRelay {
     /// Asks the store something that is one statement, or does not depend on one state.
     fn read<T: Send + 'static>(
         &self,
-        ask: impl FnMut(&Db) -> SqlResult<T> + Send + 'static,
+        ask: impl FnMut(&Db) -> PgResult<T> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         self.with_session(move |session| session.read(ask))
     }
@@ -314,7 +320,7 @@ impl PostgresRelay {
     /// Asks the store something about one state of it.
     fn read_state<T: Send + 'static>(
         &self,
-        ask: impl FnMut(&Db) -> SqlResult<T> + Send + 'static,
+        ask: impl FnMut(&Db) -> PgResult<T> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         self.with_session(move |session| session.read_state(ask))
     }
@@ -322,7 +328,7 @@ impl PostgresRelay {
     /// Changes rows that are locked, without a turn.
     fn change<T: Send + 'static>(
         &self,
-        change: impl FnMut(&Db) -> SqlResult<T> + Send + 'static,
+        change: impl FnMut(&Db) -> PgResult<T> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         self.with_session(move |session| session.change(change))
     }
@@ -330,16 +336,16 @@ impl PostgresRelay {
     /// Changes something, with the turn.
     fn write<T: Send + 'static>(
         &self,
-        change: impl FnMut(&Db) -> SqlResult<T> + Send + 'static,
+        change: impl FnMut(&Db) -> PgResult<T> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         self.ask_writer(move |tell| {
-            Job::Change(Box::new(Change::new(change, tell)) as Box<dyn Unit>)
+            PgJob::PgChange(Box::new(PgChange::new(change, tell)) as Box<dyn Unit>)
         })
     }
 
     fn ask_writer<T: Send + 'static>(
         &self,
-        job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job + Send + 'static,
+        job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> PgJob + Send + 'static,
     ) -> StoreFuture<'_, T> {
         Box::pin(async move {
             let (tell, told) = oneshot::channel();
@@ -374,7 +380,7 @@ impl PostgresRelay {
                 let shared = Arc::clone(&self.shared);
                 let is_closed = Arc::clone(&self.is_closed);
                 spawn("closing", move || {
-                    threads.end(&shared, &jobs, &queries, Rest::Index);
+                    threads.end(&shared, &jobs, &queries, PgRest::Index);
                     is_closed.send_replace(true);
                 })?;
             }
@@ -388,7 +394,7 @@ impl PostgresRelay {
 impl Drop for PostgresRelay {
     fn drop(&mut self) {
         if let Some(threads) = lock(&self.threads).take() {
-            threads.end(&self.shared, &self.jobs, &self.queries, Rest::Leave);
+            threads.end(&self.shared, &self.jobs, &self.queries, PgRest::Leave);
         }
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -420,23 +426,23 @@ fn panicked() -> StoreError {
     )
 }
 
-fn start_readers(door: &Door) -> Result<(SyncSender<Query>, Vec<JoinHandle<()>>), StoreError> {
+fn start_readers(door: &Door) -> Result<(SyncSender<ReaderTask>, Vec<JoinHandle<()>>), StoreError> {
     let (queries, waiting) = sync_channel(MAX_WAITING);
     let waiting = Arc::new(Mutex::new(waiting));
     let mut readers = Vec::with_capacity(READERS);
     for _ in 0..READERS {
-        let (session, waiting) = (Session::new(door.clone()), Arc::clone(&waiting));
+        let (session, waiting) = (PgSession::new(door.clone()), Arc::clone(&waiting));
         readers.push(spawn("reader", move || answer(session, &waiting))?);
     }
     Ok((queries, readers))
 }
 
 /// Answers queries until it is told to stop.
-fn answer(mut session: Session, waiting: &Mutex<Receiver<Query>>) {
+fn answer(mut session: PgSession, waiting: &Mutex<Receiver<ReaderTask>>) {
     loop {
         // One reader waits for the next query, the others wait for their turn to do so.
         let next = lock(waiting).recv();
-        let Ok(Query::Answer(answer)) = next else {
+        let Ok(ReaderTask::Answer(answer)) = next else {
             return;
         };
         // The caller of a query that panics gets an error. Its session is not used again.

@@ -40,17 +40,35 @@ export function patternOf(origin) {
   return `${protocol}//${hostname}/*`;
 }
 
-/** Adds a site. It has to be called from a click: the browser asks for the permission. */
-export async function addSite(origin) {
-  const origins = [patternOf(origin)];
-  const isGranted = await browser.permissions.request({ origins });
-  if (!isGranted) return false;
+/**
+ * Adds a site. It has to be called from a click: the browser asks for the permission. The question closes a popup, which never hears
+ * the answer; so what was asked for is noted, and the background adds the site, too, when the permission comes.
+ */
+export async function addSite(origin, tab = null) {
+  // Nothing may be awaited before the request: the browser would forget the click.
+  const noted = browser.storage.session.set({ asked: { origin, tab } });
+  const isGranted = await browser.permissions.request({ origins: [patternOf(origin)] });
+  if (isGranted) await keep(origin);
+  await noted;
+  await browser.storage.session.remove("asked");
+  return isGranted;
+}
+
+/** Adds the site that a popup asked for, if the permission is for it. */
+export async function addAsked({ origins = [] }) {
+  const { asked } = await browser.storage.session.get("asked");
+  if (asked === undefined || !origins.includes(patternOf(asked.origin))) return;
+  await browser.storage.session.remove("asked");
+  await keep(asked.origin);
+  if (asked.tab !== null) await runIn(asked.tab);
+}
+
+async function keep(origin) {
   await update("sites", (sites) => {
     if (sites.some((site) => site.origin === origin)) return sites;
     return [...sites, { origin, name: nameOf(origin, sites) }];
   });
   await register();
-  return true;
 }
 
 export async function removeSite(origin) {

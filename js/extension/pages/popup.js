@@ -12,15 +12,15 @@ byId("site").textContent = origin === null ? "This page can't be read." : isAdde
 for (const id of ["always", "once"]) byId(id).hidden = origin === null || isAdded;
 
 byId("always").addEventListener("click", guarded(async () => {
-  if (!(await addSite(origin))) return say("The browser did not give the permission.", true);
+  if (!(await addSite(origin, tab.id))) return say("The browser did not give the permission.", true);
   await runIn(tab.id);
   byId("site").textContent = `In use on ${origin}.`;
   for (const id of ["always", "once"]) byId(id).hidden = true;
-  say("Messages on this page have badges now.");
+  say("Messages on this page get badges now.");
 }));
 byId("once").addEventListener("click", guarded(async () => {
   await runIn(tab.id, { isAllowedOnce: true });
-  say("Messages on this page have badges now.");
+  say("Messages on this page get badges now.");
 }));
 byId("options").addEventListener("click", () => void browser.runtime.openOptionsPage());
 byId("panel").addEventListener("click", guarded(async () => {

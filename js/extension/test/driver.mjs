@@ -128,6 +128,19 @@ export async function undo(browser, page) {
   await page.keyboard.up("Control");
 }
 
+/** Replaces the text of a field by the text that was copied, with real keys. */
+export async function paste(browser, page, selector) {
+  await page.bringToFront();
+  await page.evaluate((at) => {
+    const field = document.querySelector(at);
+    field.focus();
+    field.select();
+  }, selector);
+  await page.keyboard.down("Control");
+  await page.keyboard.press("KeyV", browser.name === "chromium" ? { commands: ["Paste"] } : {});
+  await page.keyboard.up("Control");
+}
+
 /** Keys as a person presses them, such as `Alt+Shift+KeyC`. */
 export async function keys(page, text) {
   const all = text.split("+");

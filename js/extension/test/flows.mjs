@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
 import { startChat } from "./chats.mjs";
-import { badges, choose, clickAt, keys, pick, press, pressInPopover, says, setUp, stats, type, undo } from "./driver.mjs";
+import { badges, choose, clickAt, keys, paste, pick, press, pressInPopover, says, setUp, stats, type, undo } from "./driver.mjs";
 import { RelayServer } from "../../test/relay-server.mjs";
 import { hostilePage, slowPage } from "./hostile.mjs";
 import { openPopup } from "./toolbar.mjs";
@@ -36,6 +36,20 @@ export function flows(name) {
 
     // A test that failed leaves no page for the next one.
     afterEach(() => browser.closePages());
+
+    test("the core is not loaded for a page without messages", async () => {
+      const isLoaded = async () => (await browser.fetchedByBackground(panel)).some((url) => url.endsWith(".wasm"));
+      assert.equal(await isLoaded(), false);
+      const page = await browser.page(`${gpt.origin}/textarea`);
+      const slices = () => stats(panel, "CHATGPT chat").then((all) => all?.slices ?? 0);
+      const first = await until("a read page", slices);
+      await page.evaluate(() => window.addMessage("Some [words] of a page, and [ [ no message → here v1 ]]."));
+      await until("a read message", async () => (await slices()) > first);
+      assert.equal(await isLoaded(), false);
+      await page.evaluate((text) => window.addMessage(text), message("A message."));
+      await badges(panel, "CHATGPT chat", ["Unsigned"]);
+      assert.equal(await isLoaded(), true, "the background loads nothing, or this test does not see it");
+    });
 
     test("badges say what a message is, and trust changes them", async () => {
       const page = await browser.page(claude.origin);
@@ -123,6 +137,77 @@ export function flows(name) {
       await pick(page, first, "Save to file");
       assert.equal(await until("the file", () => browser.saved("message.crosstalk")), signed);
       await says(panel, "Saved.");
+      const seen = await panel.evaluate(() => {
+        const notice = document.querySelector("#status");
+        for (const animation of notice.getAnimations()) animation.finish();
+        return getComputedStyle(notice).visibility;
+      });
+      assert.equal(seen, "hidden", "a notice leaves after a while");
+    });
+
+    test("the popover copies a message as verified, and replies to it", async () => {
+      const page = await browser.page(claude.origin);
+      const [first] = await badges(panel, "CLAUDE chat", ["Verified", "Damaged", "Unsigned"]);
+      await pick(page, first, "Copy");
+      const other = await browser.page(`${gpt.origin}/textarea`);
+      const pasted = await until("the copied text", async () => {
+        await paste(browser, other, "#input");
+        return other.evaluate(() => document.querySelector("#input").value);
+      });
+      assert.equal(pasted, signed);
+      await pick(page, first, "Reply");
+      await until("the reply in the panel", () => panel.evaluate(() => document.querySelector("#compose-title").textContent === "Reply"));
+      await type(panel, "#body", "Thank you.");
+      await press(panel, "Put into chat");
+      await says(panel, "is in the input of CLAUDE");
+      const [envelope] = parse(await page.evaluate(() => window.readEditor())).envelopes.slice(-1);
+      assert.deepEqual([envelope.receiver, envelope.parent, envelope.body], ["CLAUDE", parse(signed).envelopes[0].message, "Thank you."]);
+    });
+
+    test("a page does nothing that is for a page of another origin", async () => {
+      const page = await browser.page(`${gpt.origin}/textarea`);
+      await page.evaluate((text) => window.addMessage(text), message("Here."));
+      await badges(panel, "CHATGPT chat", ["Unsigned"]);
+      const tell = (message) =>
+        panel.evaluate(async (sent) => {
+          const api = globalThis.browser ?? globalThis.chrome;
+          const { id } = (await api.tabs.query({})).find(({ title }) => title === "CHATGPT chat");
+          return (await api.tabs.sendMessage(id, sent).catch(() => null)) ?? null;
+        }, message);
+      for (const origin of ["https://elsewhere.example", claude.origin, "null"]) {
+        assert.equal(await tell({ type: "insert", text: "Not for you.", origin }), null, origin);
+        assert.equal(await tell({ type: "latest", count: 5, origin }), null, origin);
+      }
+      assert.equal(await page.evaluate(() => window.readEditor()), "");
+      assert.equal((await tell({ type: "latest", count: 5, origin: gpt.origin })).length, 1);
+      assert.equal((await tell({ type: "insert", text: "For you.", origin: gpt.origin })).ok, true);
+      assert.equal(await page.evaluate(() => window.readEditor()), "For you.");
+    });
+
+    test("a site is added by the background when the question of the browser closed the popup", async () => {
+      const site = await startChat("LATER", { messages: [message("Here.")] });
+      try {
+        await browser.page(site.origin);
+        const answer = (permission) =>
+          panel.evaluate(
+            async (origin, pattern) => {
+              const api = globalThis.browser ?? globalThis.chrome;
+              const { addAsked } = await import("../lib/sites.js");
+              const { id } = (await api.tabs.query({})).find(({ title }) => title === "LATER chat");
+              await api.storage.session.set({ asked: { origin, tab: id } });
+              await addAsked({ origins: [pattern] });
+              const { sites } = await api.storage.local.get("sites");
+              return sites.some((each) => each.origin === origin);
+            },
+            site.origin,
+            permission,
+          );
+        assert.equal(await answer("https://elsewhere.example/*"), false, "a permission for another site");
+        assert.equal(await answer("http://127.0.0.1/*"), true);
+        await badges(panel, "LATER chat", ["Unsigned"]);
+      } finally {
+        site.close();
+      }
     });
 
     test("badges follow the rows of a virtual list", async () => {
@@ -344,7 +429,7 @@ export function flows(name) {
         assert.equal(await popup.text("#site"), `Not in use on ${site.origin.replace("127.0.0.1", "localhost")}.`);
         await popup.press("#once");
         await until("badges on this page", isRead);
-        assert.equal(await popup.text("#status"), "Messages on this page have badges now.");
+        assert.equal(await popup.text("#status"), "Messages on this page get badges now.");
         await page.reload();
         await page.bringToFront();
         popup = await openPopup(browser, page);

@@ -111,6 +111,24 @@ export class Browser {
     return page;
   }
 
+  /** The addresses that the background has fetched since the first call. `own` is a page of the extension. */
+  async fetchedByBackground(own) {
+    const record = (background) => {
+      if (background.fetched === undefined) {
+        const { fetch } = background;
+        background.fetched = [];
+        background.fetch = (from, ...rest) => {
+          background.fetched.push(String(from?.url ?? from));
+          return fetch.call(background, from, ...rest);
+        };
+      }
+      return [...background.fetched];
+    };
+    if (this.name === "firefox") return own.evaluate(`browser.runtime.getBackgroundPage().then(${record})`);
+    const target = await this.browser.waitForTarget((each) => each.type() === "service_worker" && each.url().startsWith(this.origin));
+    return (await target.worker()).evaluate(`(${record})(globalThis)`);
+  }
+
   /** Closes the pages of sites that are still open. */
   async closePages() {
     for (const page of this.pages.splice(0)) if (!page.isClosed()) await page.close();

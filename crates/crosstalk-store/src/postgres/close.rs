@@ -3,8 +3,8 @@
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{ConversationId, ConversationParties, PendingParties};
 
-use super::fault::SqlResult;
-use super::intake::{INTAKE_ROW, IntakeRow, intake_row};
+use super::fault::PgResult;
+use super::intake::{INTAKE_ROW, PgIntakeRow, intake_row};
 use super::sql::{Db, params, value};
 
 /// The latest thread of a session.
@@ -20,7 +20,7 @@ pub(super) fn key(conversation: &ConversationId) -> (i64, &str) {
 }
 
 /// Records that a conversation is closed; the first time counts.
-pub(super) fn close(db: &Db, what: &ConversationId, at: Timestamp, seq: i64) -> SqlResult<()> {
+pub(super) fn close(db: &Db, what: &ConversationId, at: Timestamp, seq: i64) -> PgResult<()> {
     let (kind, name) = key(what);
     let sql =
         "INSERT INTO closing (kind, name, at, seq) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
@@ -29,7 +29,7 @@ pub(super) fn close(db: &Db, what: &ConversationId, at: Timestamp, seq: i64) -> 
 }
 
 /// Records who a conversation is handed to.
-pub(super) fn hand_over(db: &Db, what: &ConversationId, to: &str, at: Timestamp) -> SqlResult<()> {
+pub(super) fn hand_over(db: &Db, what: &ConversationId, to: &str, at: Timestamp) -> PgResult<()> {
     let (kind, name) = key(what);
     let sql = "INSERT INTO steward (kind, name, address, at) VALUES ($1, $2, $3, $4) ON CONFLICT (kind, name) \
         DO UPDATE SET address = excluded.address, at = excluded.at";
@@ -38,7 +38,7 @@ pub(super) fn hand_over(db: &Db, what: &ConversationId, to: &str, at: Timestamp)
 }
 
 /// The parties of a conversation: those of its thread, and those of its messages that are not indexed yet.
-pub(super) fn parties(db: &Db, what: &ConversationId) -> SqlResult<ConversationParties> {
+pub(super) fn parties(db: &Db, what: &ConversationId) -> PgResult<ConversationParties> {
     let (thread, column) = match what {
         ConversationId::Thread(id) => (Some(id.clone()), "thread"),
         ConversationId::Session(name) => {
@@ -52,7 +52,7 @@ pub(super) fn parties(db: &Db, what: &ConversationId) -> SqlResult<ConversationP
         "SELECT {INTAKE_ROW} FROM intake WHERE seq > (SELECT seq FROM progress WHERE name = 'indexed') AND {column} = $1 ORDER BY seq"
     );
     let pending = db.all(&sql, params![key(what).1], |row| {
-        let IntakeRow { arrival, .. } = intake_row(row)?;
+        let PgIntakeRow { arrival, .. } = intake_row(row)?;
         Ok(PendingParties::of(&arrival, []))
     })?;
     Ok(ConversationParties {

@@ -1,8 +1,8 @@
 //! Deliveries: recipients in columns, and states, which only go forward.
 
-use super::fault::SqlResult;
-use super::intake::{INTAKE_ROW, IntakeRow, intake_row};
-use super::sql::{Columns as _, Db, member, number, params, position, tuple, unknown, value};
+use super::fault::PgResult;
+use super::intake::{INTAKE_ROW, PgIntakeRow, intake_row};
+use super::sql::{Db, PgColumns as _, member, number, params, position, tuple, unknown, value};
 use super::{log, quarantine};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::audit::{Event, EventDetail};
@@ -17,17 +17,17 @@ const DELIVERY: &str = "d.address, d.handler, d.state, d.attempts, d.queued_at, 
                         d.acknowledged_at, d.failed_at, d.reason, d.next_at, d.leased_at";
 
 /// The position of the message with an id.
-pub(super) fn seq_of(db: &Db, id: &str) -> SqlResult<Option<i64>> {
+pub(super) fn seq_of(db: &Db, id: &str) -> PgResult<Option<i64>> {
     db.find("SELECT seq FROM intake WHERE id = $1", params![id], value)
 }
 
 /// How often a delivery was tried.
-pub(super) fn attempts(row: &Row) -> SqlResult<u32> {
+pub(super) fn attempts(row: &Row) -> PgResult<u32> {
     let attempts: i64 = row.try_get("attempts")?;
     Ok(u32::try_from(attempts).unwrap_or(u32::MAX))
 }
 
-fn delivery(row: &Row) -> SqlResult<Delivery> {
+fn delivery(row: &Row) -> PgResult<Delivery> {
     Ok(Delivery {
         to: row.try_get("address")?,
         by: row.member("handler", &Handler::ALL)?,
@@ -44,7 +44,7 @@ fn delivery(row: &Row) -> SqlResult<Delivery> {
     })
 }
 
-pub(super) fn deliveries(db: &Db, id: &str) -> SqlResult<Vec<Delivery>> {
+pub(super) fn deliveries(db: &Db, id: &str) -> PgResult<Vec<Delivery>> {
     let sql = format!(
         "SELECT {DELIVERY} FROM intake i JOIN delivery d ON d.seq = i.seq WHERE i.id = $1 ORDER BY d.party"
     );
@@ -66,7 +66,7 @@ pub(super) fn queue(
     to: &str,
     by: Handler,
     priority: i64,
-) -> SqlResult<()> {
+) -> PgResult<()> {
     let sql = "INSERT INTO delivery (seq, party, address, handler, state, priority, \
         attempts, next_at, queued_at) VALUES ($1, $2, $3, $4, 0, $5, 0, $6, $7) ON CONFLICT DO NOTHING";
     let (at, handler) = (at.as_millis(), position(&Handler::ALL, by));
@@ -83,7 +83,7 @@ pub(super) fn mark(
     ids: &[String],
     state: DeliveryState,
     at: Timestamp,
-) -> SqlResult<Vec<String>> {
+) -> PgResult<Vec<String>> {
     let party = party(address);
     let mut found = Vec::new();
     for id in ids {
@@ -104,7 +104,7 @@ pub(super) fn advance(
     state: DeliveryState,
     at: Timestamp,
     reason: Option<&str>,
-) -> SqlResult<bool> {
+) -> PgResult<bool> {
     let sql = "SELECT state FROM delivery WHERE seq = $1 AND party = $2";
     let read = |row: &Row| row.member("state", &DeliveryState::ALL);
     let Some(now) = db.find(sql, params![seq, party], read)? else {
@@ -125,7 +125,7 @@ pub(super) fn set_state(
     state: DeliveryState,
     at: Timestamp,
     reason: Option<&str>,
-) -> SqlResult<()> {
+) -> PgResult<()> {
     let times = match state {
         DeliveryState::Queued | DeliveryState::Held | DeliveryState::Quarantined => return Ok(()),
         DeliveryState::Delivered => "delivered_at = coalesce(delivered_at, $4)",
@@ -144,20 +144,20 @@ pub(super) fn set_state(
 }
 
 /// The delivery of a message to a party.
-pub(super) fn delivery_to(db: &Db, seq: i64, party: &str) -> SqlResult<Option<DeliveryFacts>> {
+pub(super) fn delivery_to(db: &Db, seq: i64, party: &str) -> PgResult<Option<DeliveryFacts>> {
     let sql = format!("{FACTS} AND party = $2");
     db.find(&sql, params![seq, party], facts)
 }
 
 /// All deliveries of a message.
-pub(super) fn deliveries_of(db: &Db, seq: i64) -> SqlResult<Vec<DeliveryFacts>> {
+pub(super) fn deliveries_of(db: &Db, seq: i64) -> PgResult<Vec<DeliveryFacts>> {
     let sql = format!("{FACTS} ORDER BY party");
     db.all(&sql, params![seq], facts)
 }
 
 const FACTS: &str = "SELECT party, address, handler, state FROM delivery WHERE seq = $1";
 
-fn facts(row: &Row) -> SqlResult<DeliveryFacts> {
+fn facts(row: &Row) -> PgResult<DeliveryFacts> {
     Ok(DeliveryFacts {
         party: row.try_get("party")?,
         address: row.try_get("address")?,
@@ -167,11 +167,11 @@ fn facts(row: &Row) -> SqlResult<DeliveryFacts> {
 }
 
 /// Everybody whom a message names, and who got it.
-pub(super) fn parts(db: &Db, seq: i64) -> SqlResult<Vec<String>> {
+pub(super) fn parts(db: &Db, seq: i64) -> PgResult<Vec<String>> {
     let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE seq = $1");
     db.one(&sql, params![seq], |row| {
         let routes: String = row.try_get("routes")?;
-        let IntakeRow { arrival, .. } = intake_row(row)?;
+        let PgIntakeRow { arrival, .. } = intake_row(row)?;
         let got = read_recipients(&routes, &arrival.receiver)?;
         let got: Vec<String> = got.into_iter().map(|(to, _)| to.to_owned()).collect();
         let named = [arrival.sender, arrival.receiver].into_iter();
@@ -186,7 +186,7 @@ fn note(
     party: &str,
     (before, now): (DeliveryState, DeliveryState),
     at: Timestamp,
-) -> SqlResult<()> {
+) -> PgResult<()> {
     let Some(kind) = now.event_after(before) else {
         return Ok(());
     };
@@ -211,7 +211,7 @@ pub(super) fn attempted(
     (id, to, leased_at): (&str, &str, Option<Timestamp>),
     attempt: &Attempt,
     at: Timestamp,
-) -> SqlResult<bool> {
+) -> PgResult<bool> {
     let Some(seq) = seq_of(db, id)? else {
         return Ok(false);
     };
@@ -244,7 +244,7 @@ pub(super) fn note_failure(
     ids: &[String],
     is_final: bool,
     at: Timestamp,
-) -> SqlResult<Vec<String>> {
+) -> PgResult<Vec<String>> {
     let party = party(address);
     let state = match is_final {
         true => DeliveryState::Failed,
@@ -273,7 +273,7 @@ const RECENT_THREADS: i64 = 64;
 const RECENT_MESSAGES: i64 = 1000;
 
 /// Whether something was handed out to an address in the latest threads of a name.
-pub(super) fn was_handed_out(db: &Db, address: &str, name: &str) -> SqlResult<bool> {
+pub(super) fn was_handed_out(db: &Db, address: &str, name: &str) -> PgResult<bool> {
     let sql = "SELECT 1 FROM (SELECT m.seq FROM (SELECT thread FROM party WHERE party = $4 ORDER \
         BY last_at DESC, last_seq DESC LIMIT $2) p JOIN message m ON m.thread = p.thread \
         LIMIT $3) s JOIN delivery d ON d.seq = s.seq AND d.party = $1 WHERE d.delivered_at \
@@ -285,21 +285,21 @@ pub(super) fn was_handed_out(db: &Db, address: &str, name: &str) -> SqlResult<bo
 }
 
 /// Moves the end of leases. Only inside a transaction.
-pub(super) fn renew(db: &Db, leases: &[Lease], until: Timestamp) -> SqlResult<u64> {
+pub(super) fn renew(db: &Db, leases: &[Lease], until: Timestamp) -> PgResult<u64> {
     let sql = "UPDATE delivery SET next_at = $4 WHERE seq = $1 AND party = $2 AND state = 0 AND \
         leased_at = $3";
     change_leases(db, sql, leases, until)
 }
 
 /// Ends leases. Only inside a transaction.
-pub(super) fn release(db: &Db, leases: &[Lease], at: Timestamp) -> SqlResult<u64> {
+pub(super) fn release(db: &Db, leases: &[Lease], at: Timestamp) -> PgResult<u64> {
     let sql = "UPDATE delivery SET next_at = $4, leased_at = NULL WHERE seq = $1 AND party = $2 \
         AND state = 0 AND leased_at = $3";
     change_leases(db, sql, leases, at)
 }
 
 /// Changes deliveries as long as their leases hold.
-fn change_leases(db: &Db, sql: &str, leases: &[Lease], at: Timestamp) -> SqlResult<u64> {
+fn change_leases(db: &Db, sql: &str, leases: &[Lease], at: Timestamp) -> PgResult<u64> {
     let mut changed = 0;
     for lease in leases {
         let seq = seq_of(db, &lease.id)?;
@@ -310,7 +310,7 @@ fn change_leases(db: &Db, sql: &str, leases: &[Lease], at: Timestamp) -> SqlResu
 }
 
 /// Dead letters. A message whose text was erased can't be queued again, and is none of them.
-pub(super) fn dead(db: &Db, limit: usize) -> SqlResult<Vec<DeadLetter>> {
+pub(super) fn dead(db: &Db, limit: usize) -> PgResult<Vec<DeadLetter>> {
     let sql = format!(
         "SELECT i.id, coalesce(m.sender, '') AS sender, {DELIVERY} FROM delivery d JOIN intake i ON i.seq = d.seq LEFT JOIN message m ON m.seq = d.seq \
          WHERE d.state = 4 AND i.text <> '' ORDER BY d.failed_at DESC, d.seq DESC LIMIT $1"
@@ -325,7 +325,7 @@ pub(super) fn dead(db: &Db, limit: usize) -> SqlResult<Vec<DeadLetter>> {
 }
 
 /// Queues dead letters again. Only inside a transaction.
-pub(super) fn requeue(db: &Db, id: &str, at: Timestamp) -> SqlResult<u64> {
+pub(super) fn requeue(db: &Db, id: &str, at: Timestamp) -> PgResult<u64> {
     let Some(seq) = seq_of(db, id)? else {
         return Ok(0);
     };
@@ -359,7 +359,7 @@ pub(super) fn recipient_lines(recipients: &[Recipient]) -> String {
 pub(super) fn read_recipients<'r>(
     routes: &'r str,
     receiver: &'r str,
-) -> SqlResult<Vec<(&'r str, Handler)>> {
+) -> PgResult<Vec<(&'r str, Handler)>> {
     if routes.is_empty() {
         return Ok(vec![(receiver, Handler::Inbox)]);
     }

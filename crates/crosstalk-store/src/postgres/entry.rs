@@ -7,8 +7,8 @@ use crosstalk_protocol::audit::{
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::fault::SqlResult;
-use super::sql::{Columns as _, Db, member, number, params, position, tuple, unknown, value};
+use super::fault::PgResult;
+use super::sql::{Db, PgColumns as _, member, number, params, position, tuple, unknown, value};
 
 const ENTRY: &str = "l.place, l.kind, l.at, l.id, l.canonical, l.raw, l.sealed, l.salt, l.detail";
 
@@ -24,7 +24,7 @@ const THREAD_MESSAGES: &str = "SELECT seq FROM message WHERE thread = ? UNION AL
     ON i.seq = quarantine.seq WHERE i.thread = ? UNION ALL SELECT seq FROM intake WHERE thread = ? \
     AND seq > (SELECT seq FROM progress WHERE name = 'indexed')";
 
-pub(super) fn leaf(row: &Row) -> SqlResult<Leaf> {
+pub(super) fn leaf(row: &Row) -> PgResult<Leaf> {
     Ok(Leaf {
         kind: member("kind of entry", &EventKind::ALL, row.try_get("kind")?)?,
         at: row.time("at")?,
@@ -35,7 +35,7 @@ pub(super) fn leaf(row: &Row) -> SqlResult<Leaf> {
     })
 }
 
-fn entry(row: &Row) -> SqlResult<LogEntry> {
+fn entry(row: &Row) -> PgResult<LogEntry> {
     let place: i64 = row.try_get("place")?;
     let salt: Option<Vec<u8>> = row.try_get("salt")?;
     let detail: Option<String> = row.try_get("detail")?;
@@ -53,7 +53,7 @@ fn entry(row: &Row) -> SqlResult<LogEntry> {
 }
 
 /// The hashes of entries from a position on.
-pub(super) fn hashes(db: &Db, from: u64, limit: u64) -> SqlResult<Vec<Hash>> {
+pub(super) fn hashes(db: &Db, from: u64, limit: u64) -> PgResult<Vec<Hash>> {
     let sql = format!("SELECT {ENTRY} FROM log l WHERE place >= $1 AND place < $2 ORDER BY place");
     let asked = params![number(from), number(from.saturating_add(limit))];
     db.all(&sql, asked, |row| {
@@ -61,7 +61,7 @@ pub(super) fn hashes(db: &Db, from: u64, limit: u64) -> SqlResult<Vec<Hash>> {
     })
 }
 
-pub(super) fn entries(db: &Db, asked: &LogQuery) -> SqlResult<Vec<LogEntry>> {
+pub(super) fn entries(db: &Db, asked: &LogQuery) -> PgResult<Vec<LogEntry>> {
     let mut given: Vec<Box<dyn ToSql + Sync>> = vec![Box::new(number(asked.from))];
     let mut wanted = vec!["l.place >= $1".to_owned()];
     let mut want = |text: &str, value: Box<dyn ToSql + Sync>| {
@@ -123,14 +123,14 @@ pub(super) fn entries(db: &Db, asked: &LogQuery) -> SqlResult<Vec<LogEntry>> {
 }
 
 /// Who sent the message that an entry took, and to whom, if its text is kept.
-fn parties(db: &Db, index: u64) -> SqlResult<Option<(String, String)>> {
+fn parties(db: &Db, index: u64) -> PgResult<Option<(String, String)>> {
     let sql = "SELECT m.sender, m.receiver FROM log l JOIN message m ON m.seq = l.seq WHERE \
         l.place = $1";
     db.find(sql, params![number(index)], tuple)
 }
 
 /// The text of the message that an entry took, if it is kept and its time is not over.
-fn text(db: &Db, index: u64, now: Timestamp) -> SqlResult<Option<String>> {
+fn text(db: &Db, index: u64, now: Timestamp) -> PgResult<Option<String>> {
     let sql = "SELECT coalesce(i.received, i.text) FROM log l JOIN intake i ON i.seq = l.seq \
         WHERE l.place = $1 AND i.text <> '' AND coalesce(i.renewed, i.entry) = l.place AND \
         (i.expires IS NULL OR i.expires > $2)";

@@ -5,7 +5,7 @@ use std::fmt;
 use tokio_postgres::error::SqlState;
 
 /// What a step inside the store gives back; the name of the database is added on the way out.
-pub(super) type SqlResult<T> = Result<T, SqlError>;
+pub(super) type PgResult<T> = Result<T, SqlError>;
 
 /// Why a statement, or what was made of its rows, failed.
 #[derive(Debug)]

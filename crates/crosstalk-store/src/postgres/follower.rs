@@ -8,32 +8,32 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-use super::intake::{INTAKE_ROW, IntakeRow, intake_row};
-use super::session::Session;
+use super::intake::{INTAKE_ROW, PgIntakeRow, intake_row};
+use super::session::PgSession;
 use super::sql::{number, params, value};
-use super::writer::Job;
-use super::{Shared, delivery, index};
+use super::writer::PgJob;
+use super::{PgShared, delivery, index};
 
 /// A notification may be lost: so often it is looked anyway.
 const LOOK: Duration = Duration::from_secs(1);
 /// How many messages are read together.
 const ROWS: i64 = 256;
 
-pub(super) struct Follower {
-    session: Session,
-    shared: Arc<Shared>,
-    jobs: SyncSender<Job>,
+pub(super) struct PgFollower {
+    session: PgSession,
+    shared: Arc<PgShared>,
+    jobs: SyncSender<PgJob>,
     /// The last message that was looked at.
     last: u64,
     /// How far indexing was, and how much was left, when it was last looked at.
     indexed: (u64, u64),
 }
 
-impl Follower {
+impl PgFollower {
     pub(super) fn new(
-        mut session: Session,
-        shared: Arc<Shared>,
-        jobs: SyncSender<Job>,
+        mut session: PgSession,
+        shared: Arc<PgShared>,
+        jobs: SyncSender<PgJob>,
     ) -> Result<Self, StoreError> {
         let last = session.read(|db| db.one("SELECT seq FROM turn", params![], value::<i64>))?;
         Ok(Self {
@@ -103,7 +103,7 @@ impl Follower {
             self.shared.notify(StoreEvent::Searchable(through));
         } else if progress.left > 0 && !is_woken {
             // Nobody has indexed it for a while: the relay that accepted it may be gone.
-            let _ = self.jobs.try_send(Job::Index);
+            let _ = self.jobs.try_send(PgJob::Index);
         }
         self.indexed = now;
         self.shared.notify(StoreEvent::Work);
@@ -111,7 +111,7 @@ impl Follower {
     }
 
     /// Reports a message that another relay accepted.
-    fn report(&self, speaker: &str, routes: &str, row: &IntakeRow) {
+    fn report(&self, speaker: &str, routes: &str, row: &PgIntakeRow) {
         let arrival = &row.arrival;
         let to = delivery::read_recipients(routes, &arrival.receiver).unwrap_or_default();
         let to = to.into_iter().map(|(address, by)| Recipient {

@@ -15,14 +15,14 @@ use crosstalk_protocol::relay::{
 use crosstalk_protocol::store::{Arrival, Record, Side, StoredMessage, Way};
 use tokio_postgres::Row;
 
-use super::fault::SqlResult;
+use super::fault::PgResult;
 use super::log;
-use super::sql::{Columns as _, Db, bytes, millis, number, params, time, value};
+use super::sql::{Db, PgColumns as _, bytes, millis, number, params, time, value};
 use super::{delivery, intake, keep, queue};
 use crosstalk_protocol::VerdictWord;
 
 /// Messages that are or were held.
-pub(super) fn held(db: &Db, query: &HeldQuery) -> SqlResult<Vec<HeldMessage>> {
+pub(super) fn held(db: &Db, query: &HeldQuery) -> PgResult<Vec<HeldMessage>> {
     match query {
         HeldQuery::Waiting { limit } => {
             let sql = format!("{HELD} WHERE choice IS NULL ORDER BY at, seq LIMIT $1");
@@ -49,7 +49,7 @@ pub(super) fn held(db: &Db, query: &HeldQuery) -> SqlResult<Vec<HeldMessage>> {
     }
 }
 
-pub(super) fn next_lapse(db: &Db) -> SqlResult<Option<Timestamp>> {
+pub(super) fn next_lapse(db: &Db) -> PgResult<Option<Timestamp>> {
     let sql = "SELECT min(ends) FROM held WHERE choice IS NULL AND ends IS \
         NOT NULL";
     let next = db.one(sql, params![], value)?;
@@ -58,12 +58,12 @@ pub(super) fn next_lapse(db: &Db) -> SqlResult<Option<Timestamp>> {
 
 const HELD: &str = "SELECT * FROM held";
 
-fn by_id(db: &Db, id: &str) -> SqlResult<Option<HeldMessage>> {
+fn by_id(db: &Db, id: &str) -> PgResult<Option<HeldMessage>> {
     db.find(&format!("{HELD} WHERE id = $1"), params![id], message)
 }
 
 /// What a row says.
-fn message(row: &Row) -> SqlResult<HeldMessage> {
+fn message(row: &Row) -> PgResult<HeldMessage> {
     let routes: String = row.try_get("routes")?;
     let recipient = |(address, by): (&str, _)| Recipient {
         address: address.to_owned(),
@@ -101,7 +101,7 @@ fn message(row: &Row) -> SqlResult<HeldMessage> {
     })
 }
 
-fn arrival(row: &Row) -> SqlResult<Arrival> {
+fn arrival(row: &Row) -> PgResult<Arrival> {
     Ok(Arrival::recall(StoredMessage {
         text: row.try_get("text")?,
         received: None,
@@ -124,14 +124,14 @@ fn arrival(row: &Row) -> SqlResult<Arrival> {
 }
 
 /// Gives a message that is held the id that was generated for it.
-pub(super) fn displace(db: &Db, displaced: &DisplacedMessage) -> SqlResult<()> {
+pub(super) fn displace(db: &Db, displaced: &DisplacedMessage) -> PgResult<()> {
     let sql = "UPDATE held SET id = $2, carried = FALSE WHERE seq = $1";
     db.run(sql, params![number(displaced.seq), displaced.id])?;
     Ok(())
 }
 
 /// Holds a message, whose entry in the log is at a place.
-pub(super) fn insert(db: &Db, held: &NewHeld<'_>, entry: u64) -> SqlResult<()> {
+pub(super) fn insert(db: &Db, held: &NewHeld<'_>, entry: u64) -> PgResult<()> {
     let (admission, a) = (held.admission, &held.admission.arrival);
     let why = admission.held.clone().unwrap_or_default();
     let sql = "INSERT INTO held (id, carried, pkid, digest, raw, at, verdict, spare_thread, \
@@ -178,7 +178,7 @@ pub(super) fn insert(db: &Db, held: &NewHeld<'_>, entry: u64) -> SqlResult<()> {
 }
 
 /// Carries a decision out. Only inside a transaction.
-pub(super) fn decide(db: &Db, origin: i64, decision: &HoldDecision) -> SqlResult<Ruling> {
+pub(super) fn decide(db: &Db, origin: i64, decision: &HoldDecision) -> PgResult<Ruling> {
     let Some(found) = by_id(db, &decision.id)? else {
         return Ok(Ruling::Unknown);
     };
@@ -210,7 +210,7 @@ pub(super) fn lapse_before(
     db: &Db,
     before: Timestamp,
     (reason, at): (&str, Timestamp),
-) -> SqlResult<Vec<HeldMessage>> {
+) -> PgResult<Vec<HeldMessage>> {
     let sql = format!("{HELD} WHERE choice IS NULL AND at < $1");
     let chosen = db.all(&sql, params![before.as_millis()], message)?;
     for found in &chosen {
@@ -230,7 +230,7 @@ pub(super) fn lapse_before(
 }
 
 /// The messages that wait under a consent.
-pub(super) fn waiting_under(db: &Db, consent: &str) -> SqlResult<Vec<CoveredHeld>> {
+pub(super) fn waiting_under(db: &Db, consent: &str) -> PgResult<Vec<CoveredHeld>> {
     let sql = "SELECT h.* FROM held h WHERE h.choice IS NULL AND h.seq IN (SELECT seq FROM \
         held_consent WHERE consent = $1)";
     db.all(sql, params![consent], |row| {
@@ -248,7 +248,7 @@ pub(super) fn waiting_under(db: &Db, consent: &str) -> SqlResult<Vec<CoveredHeld
 }
 
 /// Lapses a message because its consent was revoked.
-pub(super) fn lapse_revoked(db: &Db, seq: u64, at: Timestamp) -> SqlResult<()> {
+pub(super) fn lapse_revoked(db: &Db, seq: u64, at: Timestamp) -> PgResult<()> {
     let decided = HoldDecided {
         choice: HoldChoice::Lapse,
         by: RevocationChanges::LAPSED_BY.to_owned(),
@@ -259,7 +259,7 @@ pub(super) fn lapse_revoked(db: &Db, seq: u64, at: Timestamp) -> SqlResult<()> {
 }
 
 /// Puts a decision on record and into the log; the text is not kept.
-fn settle(db: &Db, found: &HeldMessage, decision: &HoldDecision) -> SqlResult<()> {
+fn settle(db: &Db, found: &HeldMessage, decision: &HoldDecision) -> PgResult<()> {
     let reason = decision.reason.as_deref();
     let detail = EventDetail::default().with("by", &decision.by);
     let event = Event {
@@ -288,7 +288,7 @@ fn settle(db: &Db, found: &HeldMessage, decision: &HoldDecision) -> SqlResult<()
 }
 
 /// Puts a decision on record; the text is not kept.
-fn record(db: &Db, seq: i64, decided: &HoldDecided) -> SqlResult<()> {
+fn record(db: &Db, seq: i64, decided: &HoldDecided) -> PgResult<()> {
     match decided.choice {
         // The accepted message refers to them from now on.
         HoldChoice::Approve => keep::release_held(db, seq)?,
@@ -310,7 +310,7 @@ fn record(db: &Db, seq: i64, decided: &HoldDecided) -> SqlResult<()> {
 }
 
 /// The message as the store accepts it after approval.
-fn released(db: &Db, found: &HeldMessage) -> SqlResult<Admission> {
+fn released(db: &Db, found: &HeldMessage) -> PgResult<Admission> {
     let seq = number(found.record.seq);
     let sql = format!("{HELD} WHERE seq = $1");
     let (arrival, proof, is_authority) = db.one(&sql, params![seq], |row| {

@@ -6,12 +6,12 @@ use crosstalk_protocol::store::{Record, party};
 use tokio_postgres::Row;
 
 use super::delivery::attempts;
-use super::fault::SqlResult;
+use super::fault::PgResult;
 use super::intake::{INTAKE_ROW, intake_row};
 use super::query::{self, RECORD};
-use super::sql::{Columns as _, Db, number, params, position, tuple, value};
+use super::sql::{Db, PgColumns as _, number, params, position, tuple, value};
 
-pub(super) fn inbox_of(db: &Db, inbox: &InboxQuery) -> SqlResult<Vec<InboxEntry>> {
+pub(super) fn inbox_of(db: &Db, inbox: &InboxQuery) -> PgResult<Vec<InboxEntry>> {
     let sql = "SELECT d.seq, d.address, d.handler, d.state, d.attempts FROM delivery d JOIN intake i ON i.seq = d.seq WHERE d.party = $1 AND d.state < 3 AND d.seq > $2 AND \
         (d.handler <> $4 OR d.state = 0) AND i.text <> '' AND d.seq NOT IN (SELECT seq \
         FROM quarantine) ORDER BY d.seq LIMIT $3";
@@ -54,7 +54,7 @@ pub(super) fn inbox_of(db: &Db, inbox: &InboxQuery) -> SqlResult<Vec<InboxEntry>
     Ok(entries)
 }
 
-pub(super) fn taken(db: &Db, places: &[u64]) -> SqlResult<Vec<Record>> {
+pub(super) fn taken(db: &Db, places: &[u64]) -> PgResult<Vec<Record>> {
     let mut records = Vec::with_capacity(places.len());
     for place in places {
         records.extend(at(db, number(*place))?);
@@ -62,7 +62,7 @@ pub(super) fn taken(db: &Db, places: &[u64]) -> SqlResult<Vec<Record>> {
     Ok(records)
 }
 
-pub(super) fn taken_as(db: &Db, id: &str) -> SqlResult<Option<Record>> {
+pub(super) fn taken_as(db: &Db, id: &str) -> PgResult<Option<Record>> {
     let seq: Option<i64> = db.find("SELECT seq FROM intake WHERE id = $1", params![id], value)?;
     match seq {
         Some(seq) => at(db, seq),
@@ -76,7 +76,7 @@ pub(super) fn handovers(
     thread: &str,
     after: i64,
     limit: usize,
-) -> SqlResult<Vec<(u64, Vec<String>)>> {
+) -> PgResult<Vec<(u64, Vec<String>)>> {
     let sql = "SELECT m.seq, m.receiver, coalesce(string_agg(d.address, chr(10) ORDER BY d.party), '') FROM message m \
         LEFT JOIN delivery d ON d.seq = m.seq WHERE m.thread = $1 AND m.seq > $2 AND m.meaning IN \
         ('ESCALATE', 'HANDOFF') GROUP BY m.seq ORDER BY m.seq LIMIT $3";
@@ -89,7 +89,7 @@ pub(super) fn handovers(
 }
 
 /// The message at a position.
-pub(super) fn at(db: &Db, seq: i64) -> SqlResult<Option<Record>> {
+pub(super) fn at(db: &Db, seq: i64) -> PgResult<Option<Record>> {
     let sql = format!("{RECORD} FROM message m JOIN intake i ON i.seq = m.seq WHERE m.seq = $1");
     let filed = db.find(&sql, params![seq], query::record)?;
     if filed.is_some() {
@@ -102,7 +102,7 @@ pub(super) fn at(db: &Db, seq: i64) -> SqlResult<Option<Record>> {
 }
 
 /// A message that is not indexed yet: what its text says.
-fn pending(row: &Row) -> SqlResult<Record> {
+fn pending(row: &Row) -> PgResult<Record> {
     let filed = intake_row(row)?;
     Ok(Record {
         expires: row.opt_time("expires")?,
@@ -127,7 +127,7 @@ pub(super) fn position_of(cursor: &Cursor) -> Option<u64> {
 }
 
 /// Whether there was ever a message at the position that a cursor stands for.
-pub(super) fn has_cursor(db: &Db, cursor: &Cursor) -> SqlResult<bool> {
+pub(super) fn has_cursor(db: &Db, cursor: &Cursor) -> PgResult<bool> {
     let Some(seq) = position_of(cursor) else {
         return Ok(false);
     };

@@ -4,9 +4,9 @@
 use crosstalk_protocol::relay::{ConversationId, IndexProgress};
 use crosstalk_protocol::store::Arrival;
 
-use super::fault::SqlResult;
-use super::indexed::Batch;
-use super::intake::{INTAKE_ROW, IntakeRow, intake_row};
+use super::fault::PgResult;
+use super::indexed::PgBatch;
+use super::intake::{INTAKE_ROW, PgIntakeRow, intake_row};
 use super::sql::{Db, number, params, tuple, value};
 use super::{close, quarantine, search};
 
@@ -18,7 +18,7 @@ pub(super) const RETIRED: &str = "retired";
 
 /// Indexes the oldest messages that are not indexed, at most so many. One that can't be indexed is quarantined. How many were
 /// looked at. Only inside a transaction that has the turn.
-pub(super) fn index_some(db: &Db, limit: usize) -> SqlResult<usize> {
+pub(super) fn index_some(db: &Db, limit: usize) -> PgResult<usize> {
     let sql = format!(
         "SELECT {INTAKE_ROW} FROM intake WHERE seq > (SELECT seq FROM progress WHERE name = 'indexed') ORDER BY seq LIMIT $1"
     );
@@ -28,7 +28,7 @@ pub(super) fn index_some(db: &Db, limit: usize) -> SqlResult<usize> {
     };
     let count = rows.len();
     // Messages that were erased before they were indexed have nothing to index.
-    let rows: Vec<IntakeRow> = rows
+    let rows: Vec<PgIntakeRow> = rows
         .into_iter()
         .filter(|row| !row.arrival.text.is_empty())
         .collect();
@@ -51,12 +51,28 @@ pub(super) fn index_some(db: &Db, limit: usize) -> SqlResult<usize> {
     Ok(count)
 }
 
+/// Indexes messages again that could not be indexed. How many are indexed now. Only inside a transaction that has the turn.
+pub(super) fn retry_quarantined(db: &Db) -> PgResult<u64> {
+    let mut count = 0;
+    for quarantined in quarantine::list(db, usize::MAX)? {
+        let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE seq = $1");
+        let seq = number(quarantined.seq);
+        let row = db.one(&sql, params![seq], intake_row)?;
+        let indexed = quarantine::alone(db, seq, || {
+            quarantine::release(db, seq)?;
+            index_together(db, std::slice::from_ref(&row))
+        })?;
+        count += u64::from(indexed.is_some());
+    }
+    Ok(count)
+}
+
 /// Indexes messages.
-fn index_together(db: &Db, rows: &[IntakeRow]) -> SqlResult<()> {
-    let (mut batch, mut closed) = (Batch::new(db, rows)?, Vec::new());
+fn index_together(db: &Db, rows: &[PgIntakeRow]) -> PgResult<()> {
+    let (mut batch, mut closed) = (PgBatch::new(db, rows)?, Vec::new());
     let words: Vec<(i64, &Arrival)> = rows.iter().map(|row| (row.seq, &row.arrival)).collect();
     search::fill(db, &words)?;
-    for IntakeRow {
+    for PgIntakeRow {
         seq,
         thread,
         arrival,
@@ -82,25 +98,25 @@ fn index_together(db: &Db, rows: &[IntakeRow]) -> SqlResult<()> {
 }
 
 /// Indexes everything that is left. Only inside a transaction that has the turn.
-pub(super) fn index_rest(db: &Db) -> SqlResult<()> {
+pub(super) fn index_rest(db: &Db) -> PgResult<()> {
     while index_some(db, PORTION)? > 0 {}
     Ok(())
 }
 
 /// The position of the last message that something was done with.
-pub(super) fn progress(db: &Db, name: &str) -> SqlResult<i64> {
+pub(super) fn progress(db: &Db, name: &str) -> PgResult<i64> {
     let sql = "SELECT seq FROM progress WHERE name = $1";
     db.one(sql, params![name], value)
 }
 
-pub(super) fn set_progress(db: &Db, name: &str, seq: i64) -> SqlResult<()> {
+pub(super) fn set_progress(db: &Db, name: &str, seq: i64) -> PgResult<()> {
     let sql = "UPDATE progress SET seq = $2 WHERE name = $1";
     db.run(sql, params![name, seq])?;
     Ok(())
 }
 
 /// How far indexing is, and how much is left.
-pub(super) fn indexing(db: &Db, filed: usize) -> SqlResult<IndexProgress> {
+pub(super) fn indexing(db: &Db, filed: usize) -> PgResult<IndexProgress> {
     let sql = "SELECT (SELECT seq FROM progress WHERE name = 'indexed'), (SELECT coalesce(max(seq), 0) FROM intake), \
         (SELECT count(*) FROM (SELECT 1 FROM quarantine LIMIT 1000) q)";
     let (through, last, quarantined): (i64, i64, i64) = db.one(sql, params![], tuple)?;

@@ -9,13 +9,13 @@ use crosstalk_protocol::store::{
 use std::collections::{BTreeSet, HashMap};
 use tokio_postgres::Row;
 
-use super::fault::{SqlError, SqlResult};
-use super::intake::IntakeRow;
+use super::fault::{PgResult, SqlError};
+use super::intake::PgIntakeRow;
 use super::quarantine;
 use super::sql::{Db, Given, member, number, owned, params, position, time, unknown, value};
 
 /// Reads what is indexed. Much of what a batch asks for was read together before.
-pub(super) struct Facts<'c> {
+pub(super) struct PgFacts<'c> {
     db: &'c Db,
     messages: HashMap<String, Option<IndexedMessage>>,
     threads: HashMap<String, Option<IndexedThread>>,
@@ -35,14 +35,14 @@ macro_rules! messages {
 }
 
 /// A count or a position in a column.
-fn count(row: &Row, place: usize) -> SqlResult<u64> {
+fn count(row: &Row, place: usize) -> PgResult<u64> {
     let count: i64 = row.try_get(place)?;
     Ok(count.unsigned_abs())
 }
 
 /// Reads the columns of `messages!`, by their positions: to look for names takes longer than to read.
-fn message(row: &Row) -> SqlResult<IndexedMessage> {
-    let text = |place: usize| SqlResult::Ok(row.try_get::<_, Option<&str>>(place)?);
+fn message(row: &Row) -> PgResult<IndexedMessage> {
+    let text = |place: usize| PgResult::Ok(row.try_get::<_, Option<&str>>(place)?);
     let count = |place: usize| count(row, place);
     let wait = |place: usize| member("wait", &Wait::ALL, row.try_get(place)?);
     let meaning = text(9)?;
@@ -82,13 +82,13 @@ const THREAD: &str = "SELECT messages, waiting, asked, first_at, first_seq, last
 const PARTIES: &str = "SELECT party, address, first_seq, place, counts, thread FROM party WHERE thread = ANY ($1) ORDER BY \
     first_seq, place";
 
-fn thread(row: &Row) -> SqlResult<IndexedThread> {
+fn thread(row: &Row) -> PgResult<IndexedThread> {
     let count = |place: usize| count(row, place);
     let position = |place: usize| {
         let seq: Option<i64> = row.try_get(place)?;
-        SqlResult::Ok(seq.map(i64::unsigned_abs))
+        PgResult::Ok(seq.map(i64::unsigned_abs))
     };
-    let at = |place: usize| SqlResult::Ok(Timestamp::from_millis(row.try_get(place)?));
+    let at = |place: usize| PgResult::Ok(Timestamp::from_millis(row.try_get(place)?));
     Ok(IndexedThread {
         messages: count(0)?,
         waiting: count(1)?,
@@ -103,7 +103,7 @@ fn thread(row: &Row) -> SqlResult<IndexedThread> {
 }
 
 /// Threads by id, with their parties.
-fn threads(rows: &[Row], parties: &[Row]) -> SqlResult<HashMap<String, IndexedThread>> {
+fn threads(rows: &[Row], parties: &[Row]) -> PgResult<HashMap<String, IndexedThread>> {
     let mut found = HashMap::new();
     for row in rows {
         found.insert(row.try_get::<_, String>(10)?, thread(row)?);
@@ -122,7 +122,7 @@ fn threads(rows: &[Row], parties: &[Row]) -> SqlResult<HashMap<String, IndexedTh
     Ok(found)
 }
 
-impl<'c> Facts<'c> {
+impl<'c> PgFacts<'c> {
     pub(super) fn new(db: &'c Db) -> Self {
         Self {
             db,
@@ -134,10 +134,10 @@ impl<'c> Facts<'c> {
     }
 
     /// Reads what messages will ask for, in one trip. An index knows what it changes itself.
-    fn load(db: &'c Db, rows: &[IntakeRow]) -> SqlResult<Self> {
+    fn load(db: &'c Db, rows: &[PgIntakeRow]) -> PgResult<Self> {
         let (mut ids, mut own, mut of) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let mut sessions = BTreeSet::new();
-        for IntakeRow {
+        for PgIntakeRow {
             thread, arrival, ..
         } in rows
         {
@@ -204,15 +204,15 @@ impl<'c> Facts<'c> {
         Ok(facts)
     }
 
-    fn all(&self, sql: &str, given: Given<'_>) -> SqlResult<Vec<IndexedMessage>> {
+    fn all(&self, sql: &str, given: Given<'_>) -> PgResult<Vec<IndexedMessage>> {
         self.db.all(sql, given, message)
     }
 }
 
-impl IndexFacts for Facts<'_> {
+impl IndexFacts for PgFacts<'_> {
     type Error = SqlError;
 
-    fn message(&self, id: &str) -> SqlResult<Option<IndexedMessage>> {
+    fn message(&self, id: &str) -> PgResult<Option<IndexedMessage>> {
         if let Some(known) = self.messages.get(id) {
             return Ok(known.clone());
         }
@@ -220,7 +220,7 @@ impl IndexFacts for Facts<'_> {
         self.db.find(sql, params![id], message)
     }
 
-    fn thread(&self, id: &str) -> SqlResult<Option<IndexedThread>> {
+    fn thread(&self, id: &str) -> PgResult<Option<IndexedThread>> {
         if let Some(known) = self.threads.get(id) {
             return Ok(known.clone());
         }
@@ -235,19 +235,19 @@ impl IndexFacts for Facts<'_> {
         Ok(threads(found, parties)?.remove(id))
     }
 
-    fn messages_of(&self, thread: &str) -> SqlResult<Vec<IndexedMessage>> {
+    fn messages_of(&self, thread: &str) -> PgResult<Vec<IndexedMessage>> {
         let sql = messages!("JOIN intake i ON i.seq = m.seq WHERE m.thread = $1");
         self.all(sql, params![thread])
     }
 
-    fn waiting_in(&self, thread: &str, limit: usize) -> SqlResult<Vec<IndexedMessage>> {
+    fn waiting_in(&self, thread: &str, limit: usize) -> PgResult<Vec<IndexedMessage>> {
         let sql = messages!(
             "JOIN intake i ON i.seq = m.seq WHERE m.thread = $1 AND m.wait <> 0 LIMIT $2"
         );
         self.all(sql, params![thread, number(limit)])
     }
 
-    fn waiting_anywhere(&self, limit: usize) -> SqlResult<Vec<IndexedMessage>> {
+    fn waiting_anywhere(&self, limit: usize) -> PgResult<Vec<IndexedMessage>> {
         let sql = messages!(
             " JOIN intake i ON i.seq = m.seq WHERE m.wait IN (2, 3) \
              ORDER BY m.seq DESC LIMIT $1"
@@ -255,7 +255,7 @@ impl IndexFacts for Facts<'_> {
         self.all(sql, params![number(limit)])
     }
 
-    fn answers_to(&self, id: &str) -> SqlResult<Vec<IndexedMessage>> {
+    fn answers_to(&self, id: &str) -> PgResult<Vec<IndexedMessage>> {
         if let Some(known) = self.answers.get(id) {
             return Ok(known.clone());
         }
@@ -263,7 +263,7 @@ impl IndexFacts for Facts<'_> {
         self.all(sql, params![id])
     }
 
-    fn latest_of_session(&self, session: &str) -> SqlResult<Option<IndexedMessage>> {
+    fn latest_of_session(&self, session: &str) -> PgResult<Option<IndexedMessage>> {
         if let Some(known) = self.sessions.get(session) {
             return Ok(known.clone());
         }
@@ -274,22 +274,22 @@ impl IndexFacts for Facts<'_> {
         self.db.find(sql, params![session], message)
     }
 
-    fn thread_asks(&self, thread: &str) -> SqlResult<bool> {
+    fn thread_asks(&self, thread: &str) -> PgResult<bool> {
         let sql = "SELECT 1 FROM message WHERE thread = $1 AND asks <> 0";
         self.db.has(sql, params![thread])
     }
 
-    fn session_asks(&self, session: &str) -> SqlResult<bool> {
+    fn session_asks(&self, session: &str) -> PgResult<bool> {
         let sql = "SELECT 1 FROM message WHERE session = $1 AND asks <> 0";
         self.db.has(sql, params![session])
     }
 
-    fn answered_by(&self, seq: u64) -> SqlResult<Vec<String>> {
+    fn answered_by(&self, seq: u64) -> PgResult<Vec<String>> {
         let sql = "SELECT party FROM answer WHERE question = $1";
         self.db.all(sql, params![number(seq)], value)
     }
 
-    fn recipients(&self, seq: u64) -> SqlResult<Vec<String>> {
+    fn recipients(&self, seq: u64) -> PgResult<Vec<String>> {
         let sql = "SELECT address FROM delivery WHERE seq = $1";
         self.db.all(sql, params![number(seq)], value)
     }
@@ -298,27 +298,27 @@ impl IndexFacts for Facts<'_> {
 /// Changes what is indexed by the rules. Only inside a transaction.
 pub(super) fn change<T>(
     db: &Db,
-    decide: impl FnOnce(&mut Index<Facts<'_>>) -> SqlResult<T>,
-) -> SqlResult<T> {
-    let mut index = Index::new(Facts::new(db));
+    decide: impl FnOnce(&mut Index<PgFacts<'_>>) -> PgResult<T>,
+) -> PgResult<T> {
+    let mut index = Index::new(PgFacts::new(db));
     let decided = decide(&mut index)?;
     write(db, &index.finish()?, &[])?;
     Ok(decided)
 }
 
 /// Messages that are indexed together, and written at once.
-pub(super) struct Batch<'c> {
+pub(super) struct PgBatch<'c> {
     db: &'c Db,
-    pub(super) index: Index<Facts<'c>>,
+    pub(super) index: Index<PgFacts<'c>>,
     /// The messages of the batch, by ascending seq.
     arrivals: Vec<(u64, Arrival)>,
 }
 
-impl<'c> Batch<'c> {
-    pub(super) fn new(db: &'c Db, rows: &[IntakeRow]) -> SqlResult<Self> {
+impl<'c> PgBatch<'c> {
+    pub(super) fn new(db: &'c Db, rows: &[PgIntakeRow]) -> PgResult<Self> {
         Ok(Self {
             db,
-            index: Index::new(Facts::load(db, rows)?),
+            index: Index::new(PgFacts::load(db, rows)?),
             arrivals: Vec::new(),
         })
     }
@@ -329,15 +329,15 @@ impl<'c> Batch<'c> {
         seq: u64,
         arrival: Arrival,
         thread: String,
-    ) -> SqlResult<Option<String>> {
+    ) -> PgResult<Option<String>> {
         let settled = self.index.add(seq, &arrival, thread)?;
         self.arrivals.push((seq, arrival));
         Ok(settled)
     }
 
     /// Writes what was indexed so far, so that queries find it.
-    pub(super) fn write(&mut self) -> SqlResult<()> {
-        let index = std::mem::replace(&mut self.index, Index::new(Facts::new(self.db)));
+    pub(super) fn write(&mut self) -> PgResult<()> {
+        let index = std::mem::replace(&mut self.index, Index::new(PgFacts::new(self.db)));
         write(self.db, &index.finish()?, &self.arrivals)?;
         self.arrivals.clear();
         Ok(())
@@ -345,14 +345,14 @@ impl<'c> Batch<'c> {
 }
 
 /// Indexes a message again of which more is known now. Only inside a transaction.
-pub(super) fn renew(db: &Db, row: IntakeRow) -> SqlResult<()> {
-    let mut index = Index::new(Facts::new(db));
+pub(super) fn renew(db: &Db, row: PgIntakeRow) -> PgResult<()> {
+    let mut index = Index::new(PgFacts::new(db));
     let seq = row.seq.unsigned_abs();
     index.renew(seq, &row.arrival, row.thread)?;
     write(db, &index.finish()?, &[(seq, row.arrival)])
 }
 
-fn write(db: &Db, changes: &IndexChanges, arrivals: &[(u64, Arrival)]) -> SqlResult<()> {
+fn write(db: &Db, changes: &IndexChanges, arrivals: &[(u64, Arrival)]) -> PgResult<()> {
     for change in &changes.messages {
         let seq = change.message.seq;
         let found = arrivals.binary_search_by_key(&seq, |(seq, _)| *seq);
@@ -379,7 +379,7 @@ fn write(db: &Db, changes: &IndexChanges, arrivals: &[(u64, Arrival)]) -> SqlRes
 }
 
 /// What the text says, and what follows from it, in columns.
-fn insert_message(db: &Db, change: &ChangedMessage, a: &Arrival) -> SqlResult<()> {
+fn insert_message(db: &Db, change: &ChangedMessage, a: &Arrival) -> PgResult<()> {
     let m = &change.message;
     if change.forgets_answers {
         db.later("DELETE FROM message WHERE seq = $1", owned![number(m.seq)]);
@@ -423,7 +423,7 @@ fn insert_message(db: &Db, change: &ChangedMessage, a: &Arrival) -> SqlResult<()
 }
 
 /// Updates the parts of an indexed message that can change: its thread, its answers, and the party that has to act.
-fn update_message(db: &Db, change: &ChangedMessage) -> SqlResult<()> {
+fn update_message(db: &Db, change: &ChangedMessage) -> PgResult<()> {
     let m = &change.message;
     let seq = number(m.seq);
     let sql = "UPDATE message SET thread = $2, answered = $3, wait = $4 WHERE seq = $1";
@@ -432,7 +432,7 @@ fn update_message(db: &Db, change: &ChangedMessage) -> SqlResult<()> {
     Ok(())
 }
 
-fn write_answers(db: &Db, change: &ChangedMessage) -> SqlResult<()> {
+fn write_answers(db: &Db, change: &ChangedMessage) -> PgResult<()> {
     let seq = number(change.message.seq);
     if change.forgets_answers {
         db.later("DELETE FROM answer WHERE question = $1", owned![seq]);
@@ -448,7 +448,7 @@ fn write_answers(db: &Db, change: &ChangedMessage) -> SqlResult<()> {
     Ok(())
 }
 
-fn write_thread(db: &Db, change: &ChangedThread) -> SqlResult<()> {
+fn write_thread(db: &Db, change: &ChangedThread) -> PgResult<()> {
     if change.forgets_parties {
         db.later(
             "DELETE FROM party WHERE thread = $1",
@@ -505,12 +505,12 @@ fn write_thread(db: &Db, change: &ChangedThread) -> SqlResult<()> {
 }
 
 /// Whether a message is indexed: not if it still waits for that, or is quarantined.
-pub(super) fn is_indexed(db: &Db, seq: i64) -> SqlResult<bool> {
+pub(super) fn is_indexed(db: &Db, seq: i64) -> PgResult<bool> {
     db.has("SELECT 1 FROM message WHERE seq = $1", params![seq])
 }
 
 /// Removes a message from the index, or out of quarantine; its thread and parties are left as they are.
-pub(super) fn unindex(db: &Db, seq: i64) -> SqlResult<()> {
+pub(super) fn unindex(db: &Db, seq: i64) -> PgResult<()> {
     if quarantine::release(db, seq)? {
         return Ok(());
     }

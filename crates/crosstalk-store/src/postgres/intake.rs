@@ -21,17 +21,17 @@ use crosstalk_protocol::store::{
 use std::collections::BTreeSet;
 use tokio_postgres::Row;
 
-use super::fault::{SqlError, SqlResult};
+use super::fault::{PgResult, SqlError};
 use super::log::LogRows;
 use super::sql::{
-    Columns as _, Db, bytes, millis, number, params, position, time, to_u64, tuple, value,
+    Db, PgColumns as _, bytes, millis, number, params, position, time, to_u64, tuple, value,
 };
 use super::{close, delivery, hold, indexed, keep, ledger, log, queue, search};
 use crosstalk_protocol::relay::Handler;
 
 /// A row of the intake as an arrival.
 #[derive(Clone, Debug)]
-pub(super) struct IntakeRow {
+pub(super) struct PgIntakeRow {
     pub(super) seq: i64,
     pub(super) thread: String,
     pub(super) arrival: Arrival,
@@ -41,9 +41,9 @@ pub(super) const INTAKE_ROW: &str = "seq, id, thread, inferred, carried, text, r
                                 spare_thread, spare_message, routes, truncated";
 
 /// Reads the columns of [`INTAKE_ROW`].
-pub(super) fn intake_row(row: &Row) -> SqlResult<IntakeRow> {
+pub(super) fn intake_row(row: &Row) -> PgResult<PgIntakeRow> {
     let routes: &str = row.try_get("routes")?;
-    let mut filed = IntakeRow {
+    let mut filed = PgIntakeRow {
         seq: row.try_get("seq")?,
         thread: row.try_get("thread")?,
         arrival: Arrival::recall(StoredMessage {
@@ -87,7 +87,7 @@ pub(super) fn accept_all(
     origin: i64,
     batch: &[Admission],
     then: Then,
-) -> SqlResult<(Vec<AcceptOutcome>, bool)> {
+) -> PgResult<(Vec<AcceptOutcome>, bool)> {
     let mut outcomes = Vec::with_capacity(batch.len());
     let mut is_committed = false;
     while let Some(rest) = batch.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
@@ -118,7 +118,7 @@ pub(super) fn accept_approved(
     db: &Db,
     origin: i64,
     admission: &Admission,
-) -> SqlResult<AcceptOutcome> {
+) -> PgResult<AcceptOutcome> {
     let needs = AcceptNeeds::of_approved(admission);
     let batch = std::slice::from_ref(admission);
     let (mut outcomes, _) = accept_some(db, origin, batch, &needs, Then::GoOn)?;
@@ -132,7 +132,7 @@ fn accept_some(
     batch: &[Admission],
     needs: &AcceptNeeds<'_>,
     then: Then,
-) -> SqlResult<(Vec<AcceptOutcome>, bool)> {
+) -> PgResult<(Vec<AcceptOutcome>, bool)> {
     let (facts, ends) = load(db, needs)?;
     let plan = plan_accept(batch, &facts);
     let count = plan.outcomes.len();
@@ -168,7 +168,7 @@ struct Ends {
 const KNOWN: &str = "SELECT seq, id, spare_message, spare_thread, digest, verdict, side, thread, at, text = '' AS gone, \
                      truncated, entry FROM intake";
 
-fn known(row: &Row) -> SqlResult<KnownFacts> {
+fn known(row: &Row) -> PgResult<KnownFacts> {
     Ok(KnownFacts {
         message: KnownMessage {
             seq: row.seq("seq")?,
@@ -192,7 +192,7 @@ fn known(row: &Row) -> SqlResult<KnownFacts> {
     })
 }
 
-fn held(row: &Row) -> SqlResult<HeldFacts> {
+fn held(row: &Row) -> PgResult<HeldFacts> {
     Ok(HeldFacts {
         seq: row.seq("seq")?,
         id: row.try_get("id")?,
@@ -214,7 +214,7 @@ fn keys<'c>(all: impl IntoIterator<Item = &'c ConversationId>) -> (Vec<i64>, Vec
     all.into_iter().map(close::key).unzip()
 }
 
-fn conversation(row: &Row) -> SqlResult<ConversationId> {
+fn conversation(row: &Row) -> PgResult<ConversationId> {
     let (kind, name): (i64, String) = tuple(row)?;
     Ok(match kind {
         0 => ConversationId::Thread(name),
@@ -234,7 +234,7 @@ const UPLOADS: &str = "SELECT u.peer, u.digest FROM upload u JOIN unnest($1::tex
                        u.peer = w.peer AND u.digest = w.digest";
 
 /// Looks up what a batch asks for.
-fn load(db: &Db, needs: &AcceptNeeds<'_>) -> SqlResult<(AcceptFacts, Ends)> {
+fn load(db: &Db, needs: &AcceptNeeds<'_>) -> PgResult<(AcceptFacts, Ends)> {
     let ids: BTreeSet<&str> = needs.ids.iter().map(|(id, _)| *id).collect();
     let ids: Vec<&str> = ids.into_iter().collect();
     let contents: Vec<&[u8]> = needs.contents.iter().map(bytes).collect();
@@ -305,7 +305,7 @@ fn load(db: &Db, needs: &AcceptNeeds<'_>) -> SqlResult<(AcceptFacts, Ends)> {
             .map(|(sql, _, given)| (*sql, *given)),
     );
     let mut answers = db.pipeline(&asked)?.into_iter();
-    let mut number_of = || -> SqlResult<u64> {
+    let mut number_of = || -> PgResult<u64> {
         let rows = answers.next().unwrap_or_default();
         let found: i64 = value(rows.first().ok_or(SqlError::NoRow)?)?;
         Ok(found.unsigned_abs())
@@ -390,7 +390,7 @@ fn load(db: &Db, needs: &AcceptNeeds<'_>) -> SqlResult<(AcceptFacts, Ends)> {
 }
 
 /// What is asked about a message whose id another one wants.
-fn add_rival(db: &Db, found: &mut KnownFacts) -> SqlResult<()> {
+fn add_rival(db: &Db, found: &mut KnownFacts) -> PgResult<()> {
     let sql =
         "SELECT text, EXISTS (SELECT 1 FROM intake o WHERE o.id = $2) FROM intake WHERE seq = $1";
     let asked = params![number(found.message.seq), found.message.generated.message];
@@ -401,7 +401,7 @@ fn add_rival(db: &Db, found: &mut KnownFacts) -> SqlResult<()> {
     Ok(())
 }
 
-fn load_closings(db: &Db, what: &[ConversationId], facts: &mut AcceptFacts) -> SqlResult<()> {
+fn load_closings(db: &Db, what: &[ConversationId], facts: &mut AcceptFacts) -> PgResult<()> {
     let (kinds, names) = keys(what);
     let found = db.all(CLOSINGS, params![kinds, names], |row| {
         Ok((conversation(row)?, row.time("at")?))
@@ -410,7 +410,7 @@ fn load_closings(db: &Db, what: &[ConversationId], facts: &mut AcceptFacts) -> S
     Ok(())
 }
 
-fn load_parties(db: &Db, what: &ConversationId, facts: &mut AcceptFacts) -> SqlResult<()> {
+fn load_parties(db: &Db, what: &ConversationId, facts: &mut AcceptFacts) -> PgResult<()> {
     if !facts.parties.contains_key(what) {
         facts
             .parties
@@ -425,7 +425,7 @@ fn load_parents(
     rows: &[Row],
     needs: &AcceptNeeds<'_>,
     facts: &mut AcceptFacts,
-) -> SqlResult<()> {
+) -> PgResult<()> {
     let mut closings = Vec::new();
     for row in rows {
         let (seq, id, thread, meaning): (i64, String, String, Option<String>) = tuple(row)?;
@@ -475,7 +475,7 @@ fn load_parents(
     }
 }
 
-fn poll(row: &Row) -> SqlResult<PollFacts> {
+fn poll(row: &Row) -> PgResult<PollFacts> {
     Ok(PollFacts {
         seq: row.seq("seq")?,
         closed: time(row.try_get("closed")?),
@@ -505,7 +505,7 @@ fn apply(
     changes: &AcceptChanges<'_>,
     ends: Ends,
     then: Then,
-) -> SqlResult<AcceptNumbers> {
+) -> PgResult<AcceptNumbers> {
     let last = ends.seq.saturating_add(to_u64(changes.messages.len()));
     let log_end = ends.log.saturating_add(to_u64(changes.events.len()));
     let numbers = AcceptNumbers {
@@ -603,7 +603,7 @@ fn is_simple(changes: &AcceptChanges<'_>) -> bool {
 }
 
 /// Writes the rarer things that come with a message.
-fn insert_rest(db: &Db, message: &NewMessage<'_>, seq: i64) -> SqlResult<()> {
+fn insert_rest(db: &Db, message: &NewMessage<'_>, seq: i64) -> PgResult<()> {
     let (admission, a) = (message.admission, message.arrival());
     if let Some(conversation) = &message.closes {
         close::close(db, conversation, a.at, seq)?;
@@ -765,7 +765,7 @@ impl<'m> QueueRows<'m> {
 }
 
 /// Gives a message an id of its own, since another one takes the id that it has. What answers that id stays with it.
-fn displace(db: &Db, seq: i64, spare: &str) -> SqlResult<()> {
+fn displace(db: &Db, seq: i64, spare: &str) -> PgResult<()> {
     for sql in [
         "UPDATE intake SET id = $2, carried = FALSE WHERE seq = $1",
         "UPDATE message SET id = $2 WHERE seq = $1",
@@ -775,13 +775,13 @@ fn displace(db: &Db, seq: i64, spare: &str) -> SqlResult<()> {
     indexed::change(db, |index| index.judge(spare))
 }
 
-pub(super) fn row(db: &Db, seq: i64) -> SqlResult<IntakeRow> {
+pub(super) fn row(db: &Db, seq: i64) -> PgResult<PgIntakeRow> {
     let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE seq = $1");
     db.one(&sql, params![seq], intake_row)
 }
 
 /// Keeps what is known better about a message, and the place of the entry in the log that says so.
-fn improve(db: &Db, seq: i64, arrival: &Arrival, entry: Option<u64>) -> SqlResult<()> {
+fn improve(db: &Db, seq: i64, arrival: &Arrival, entry: Option<u64>) -> PgResult<()> {
     let before = match indexed::is_indexed(db, seq)? {
         true => Some(row(db, seq)?),
         false => None,

@@ -8,11 +8,11 @@ use crosstalk_protocol::store::party;
 use std::collections::BTreeSet;
 use tokio_postgres::Row;
 
-use super::fault::SqlResult;
-use super::sql::{Columns as _, Db, bytes, number, params, value};
+use super::fault::PgResult;
+use super::sql::{Db, PgColumns as _, bytes, number, params, value};
 
 /// The digest in the first column.
-fn digest_at(row: &Row) -> SqlResult<Digest> {
+fn digest_at(row: &Row) -> PgResult<Digest> {
     row.digest("digest")
 }
 
@@ -26,7 +26,7 @@ fn texts(lines: &str) -> Vec<String> {
     lines.lines().map(str::to_owned).collect()
 }
 
-pub(super) fn add_token(db: &Db, token: &TokenRecord) -> SqlResult<bool> {
+pub(super) fn add_token(db: &Db, token: &TokenRecord) -> PgResult<bool> {
     let sql = "INSERT INTO token (name, hash, role, addresses, created_at, expires_at, \
         revoked_at, courier, last_used_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON \
         CONFLICT DO NOTHING";
@@ -48,7 +48,7 @@ pub(super) fn add_token(db: &Db, token: &TokenRecord) -> SqlResult<bool> {
 }
 
 /// Puts a token in the place of the one with this hash; name, role and addresses stay.
-pub(super) fn replace_token(db: &Db, hash: Digest, token: &TokenRecord) -> SqlResult<()> {
+pub(super) fn replace_token(db: &Db, hash: Digest, token: &TokenRecord) -> PgResult<()> {
     let sql = "UPDATE token SET hash = $2, created_at = $3, expires_at = $4 WHERE hash = $1";
     let values = params![
         bytes(&hash),
@@ -59,7 +59,7 @@ pub(super) fn replace_token(db: &Db, hash: Digest, token: &TokenRecord) -> SqlRe
     db.run(sql, values).map(drop)
 }
 
-pub(super) fn tokens(db: &Db) -> SqlResult<Vec<TokenRecord>> {
+pub(super) fn tokens(db: &Db) -> PgResult<Vec<TokenRecord>> {
     let sql = "SELECT * FROM token ORDER BY name";
     db.all(sql, params![], |row| {
         let addresses: String = row.try_get("addresses")?;
@@ -79,19 +79,19 @@ pub(super) fn tokens(db: &Db) -> SqlResult<Vec<TokenRecord>> {
 }
 
 /// Whether there is a token that is not revoked.
-pub(super) fn is_active(db: &Db, name: &str) -> SqlResult<bool> {
+pub(super) fn is_active(db: &Db, name: &str) -> PgResult<bool> {
     let sql = "SELECT 1 FROM token WHERE name = $1 AND revoked_at IS NULL";
     db.has(sql, params![name])
 }
 
-pub(super) fn revoke_token(db: &Db, name: &str, at: Timestamp) -> SqlResult<bool> {
+pub(super) fn revoke_token(db: &Db, name: &str, at: Timestamp) -> PgResult<bool> {
     let sql = "UPDATE token SET revoked_at = $2 WHERE name = $1 AND revoked_at IS NULL";
     let revoked = db.run(sql, params![name, at.as_millis()])?;
     Ok(revoked > 0)
 }
 
 /// Notes when tokens were last used. Only inside a transaction.
-pub(super) fn note_token_uses(db: &Db, uses: &[(Digest, Timestamp)]) -> SqlResult<()> {
+pub(super) fn note_token_uses(db: &Db, uses: &[(Digest, Timestamp)]) -> PgResult<()> {
     let sql =
         "UPDATE token SET last_used_at = $2 WHERE hash = $1 AND coalesce(last_used_at, 0) < $2";
     for (hash, at) in uses {
@@ -100,7 +100,7 @@ pub(super) fn note_token_uses(db: &Db, uses: &[(Digest, Timestamp)]) -> SqlResul
     Ok(())
 }
 
-pub(super) fn declare(db: &Db, agent: &Agent, at: Timestamp) -> SqlResult<()> {
+pub(super) fn declare(db: &Db, agent: &Agent, at: Timestamp) -> PgResult<()> {
     let sql = "INSERT INTO agent (party, address, capabilities, at) VALUES ($1, $2, $3, $4) ON \
         CONFLICT (party) DO UPDATE SET address = $2, capabilities = $3, at = $4";
     db.run(
@@ -115,7 +115,7 @@ pub(super) fn declare(db: &Db, agent: &Agent, at: Timestamp) -> SqlResult<()> {
     Ok(())
 }
 
-pub(super) fn agents(db: &Db) -> SqlResult<Vec<Agent>> {
+pub(super) fn agents(db: &Db) -> PgResult<Vec<Agent>> {
     let sql = "SELECT address, capabilities FROM agent ORDER BY party";
     db.all(sql, params![], |row| {
         let capabilities: String = row.try_get("capabilities")?;
@@ -127,7 +127,7 @@ pub(super) fn agents(db: &Db) -> SqlResult<Vec<Agent>> {
 }
 
 /// Notes that a credential uploaded an attachment, or did again: it is kept as long as one that came now.
-pub(super) fn add_blob(db: &Db, upload: &Upload, at: Timestamp) -> SqlResult<()> {
+pub(super) fn add_blob(db: &Db, upload: &Upload, at: Timestamp) -> PgResult<()> {
     let (digest, size) = (bytes(&upload.digest), number(upload.size));
     let known = db.run(
         "UPDATE blob SET at = greatest(at, $2) WHERE digest = $1",
@@ -157,7 +157,7 @@ pub(super) fn add_blob(db: &Db, upload: &Upload, at: Timestamp) -> SqlResult<()>
     Ok(())
 }
 
-pub(super) fn uploaded_bytes(db: &Db, by: &str, besides: Digest) -> SqlResult<u64> {
+pub(super) fn uploaded_bytes(db: &Db, by: &str, besides: Digest) -> PgResult<u64> {
     let sql = "SELECT coalesce(sum(greatest(size, $3)), 0)::bigint FROM upload WHERE peer = $1 AND digest <> \
         $2";
     db.one(
@@ -168,7 +168,7 @@ pub(super) fn uploaded_bytes(db: &Db, by: &str, besides: Digest) -> SqlResult<u6
 }
 
 /// Whether a credential, or any, uploaded an attachment and handed in no message that refers to it.
-pub(super) fn is_unused(db: &Db, digest: Digest, by: Option<&str>) -> SqlResult<bool> {
+pub(super) fn is_unused(db: &Db, digest: Digest, by: Option<&str>) -> PgResult<bool> {
     let sql = "SELECT 1 FROM upload u WHERE u.digest = $1 AND ($2::text IS NULL OR u.peer = $2) AND \
         NOT EXISTS (SELECT 1 FROM blob_use o JOIN intake i ON i.seq = o.seq WHERE o.digest \
         = u.digest AND i.peer = u.peer) AND NOT EXISTS (SELECT 1 FROM held_blob o JOIN \
@@ -177,20 +177,20 @@ pub(super) fn is_unused(db: &Db, digest: Digest, by: Option<&str>) -> SqlResult<
 }
 
 /// Notes which attachments a message refers to, whether they have come or not, and whether that grants access to them.
-pub(super) fn use_blobs(db: &Db, blobs: &[(Digest, bool)], seq: i64) -> SqlResult<()> {
+pub(super) fn use_blobs(db: &Db, blobs: &[(Digest, bool)], seq: i64) -> PgResult<()> {
     let sql =
         "INSERT INTO blob_use (digest, seq, grants) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
     refer(db, blobs, seq, sql)
 }
 
 /// Notes which attachments a message which is held refers to: they are not removed while it waits.
-pub(super) fn hold_blobs(db: &Db, blobs: &[(Digest, bool)], seq: i64) -> SqlResult<()> {
+pub(super) fn hold_blobs(db: &Db, blobs: &[(Digest, bool)], seq: i64) -> PgResult<()> {
     let sql =
         "INSERT INTO held_blob (digest, seq, grants) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
     refer(db, blobs, seq, sql)
 }
 
-fn refer(db: &Db, blobs: &[(Digest, bool)], seq: i64, insert: &str) -> SqlResult<()> {
+fn refer(db: &Db, blobs: &[(Digest, bool)], seq: i64, insert: &str) -> PgResult<()> {
     for (digest, grants) in blobs {
         let added = db.run(insert, params![bytes(&digest), seq, grants])?;
         if added > 0 {
@@ -202,7 +202,7 @@ fn refer(db: &Db, blobs: &[(Digest, bool)], seq: i64, insert: &str) -> SqlResult
 }
 
 /// The attachments that a message which is held refers to, and whether that grants access to them.
-pub(super) fn held_blobs(db: &Db, seq: i64) -> SqlResult<Vec<(Digest, bool)>> {
+pub(super) fn held_blobs(db: &Db, seq: i64) -> PgResult<Vec<(Digest, bool)>> {
     let sql = "SELECT digest, grants FROM held_blob WHERE seq = $1";
     db.all(sql, params![seq], |row| {
         Ok((digest_at(row)?, row.try_get(1)?))
@@ -214,21 +214,21 @@ const ACCEPTED: (&str, &str) = ("blob_use", "intake");
 const HELD: (&str, &str) = ("held_blob", "held");
 
 /// A message is not held any more, and refers to nothing as such.
-pub(super) fn release_held(db: &Db, seq: i64) -> SqlResult<()> {
+pub(super) fn release_held(db: &Db, seq: i64) -> PgResult<()> {
     remove_references(db, HELD, seq)
 }
 
 /// The same for one that is rejected: what was uploaded for it is not kept any longer.
-pub(super) fn drop_held(db: &Db, seq: i64) -> SqlResult<()> {
+pub(super) fn drop_held(db: &Db, seq: i64) -> PgResult<()> {
     drop_references(db, HELD, seq)
 }
 
 /// An accepted message refers to nothing any more.
-pub(super) fn release(db: &Db, seq: i64) -> SqlResult<()> {
+pub(super) fn release(db: &Db, seq: i64) -> PgResult<()> {
     drop_references(db, ACCEPTED, seq)
 }
 
-fn remove_references(db: &Db, (uses, _): (&str, &str), seq: i64) -> SqlResult<()> {
+fn remove_references(db: &Db, (uses, _): (&str, &str), seq: i64) -> PgResult<()> {
     for sql in [
         format!(
             "UPDATE blob SET uses = uses - 1 WHERE digest IN (SELECT digest FROM {uses} WHERE seq = $1)"
@@ -241,7 +241,7 @@ fn remove_references(db: &Db, (uses, _): (&str, &str), seq: i64) -> SqlResult<()
 }
 
 /// Removes the references of a message. Attachments that nothing else refers to and nobody else uploaded are not kept.
-fn drop_references(db: &Db, tables: (&str, &str), seq: i64) -> SqlResult<()> {
+fn drop_references(db: &Db, tables: (&str, &str), seq: i64) -> PgResult<()> {
     let (uses, messages) = tables;
     let sql = format!(
         "SELECT o.digest, m.peer FROM {uses} o JOIN {messages} m ON m.seq = o.seq WHERE o.seq = $1"
@@ -254,7 +254,7 @@ fn drop_references(db: &Db, tables: (&str, &str), seq: i64) -> SqlResult<()> {
 }
 
 /// Ends the uploads of credentials that refer to them in no message any more. What nobody uploaded is not kept.
-fn end_uploads(db: &Db, used: &[(Digest, String)]) -> SqlResult<()> {
+fn end_uploads(db: &Db, used: &[(Digest, String)]) -> PgResult<()> {
     for (digest, peer) in used {
         let sql = "DELETE FROM upload WHERE peer = $2 AND digest = $1 AND NOT EXISTS (SELECT 1 \
             FROM blob_use o JOIN intake i ON i.seq = o.seq WHERE o.digest = $1 AND i.peer \
@@ -271,7 +271,7 @@ fn end_uploads(db: &Db, used: &[(Digest, String)]) -> SqlResult<()> {
 /// The same for a message whose consent has ended. What it gave access to goes with it, though others pass it on: what keeps
 /// an attachment is another reference that grants access and came before, or with the same credential, and that its bytes
 /// came with another credential, or came again since.
-pub(super) fn let_go(db: &Db, seq: i64) -> SqlResult<()> {
+pub(super) fn let_go(db: &Db, seq: i64) -> PgResult<()> {
     for digest in db.all("SELECT u.digest FROM blob_use u JOIN intake w ON w.seq = u.seq JOIN blob b ON b.digest = u.digest \
          WHERE u.seq = $1 AND u.grants AND b.at <= w.at \
          AND NOT EXISTS (SELECT 1 FROM upload p WHERE p.digest = u.digest AND p.peer IS DISTINCT FROM w.peer) \
@@ -292,7 +292,7 @@ pub(super) fn let_go(db: &Db, seq: i64) -> SqlResult<()> {
 }
 
 /// Where the latest messages are whose reference to an attachment grants access, the newest first.
-pub(super) fn referring(db: &Db, digest: Digest, limit: usize) -> SqlResult<Vec<u64>> {
+pub(super) fn referring(db: &Db, digest: Digest, limit: usize) -> PgResult<Vec<u64>> {
     let asked = params![bytes(&digest), number(limit)];
     let sql = "SELECT seq FROM blob_use WHERE digest = $1 AND grants ORDER BY seq DESC LIMIT $2";
     db.all(sql, asked, |row| value::<i64>(row).map(i64::unsigned_abs))
@@ -304,7 +304,7 @@ pub(super) fn referring_parties(
     digest: Digest,
     now: Timestamp,
     limit: usize,
-) -> SqlResult<BTreeSet<String>> {
+) -> PgResult<BTreeSet<String>> {
     let mut parties = BTreeSet::new();
     for (address, table) in [
         ("sender", "message"),
@@ -322,7 +322,7 @@ pub(super) fn referring_parties(
     Ok(parties)
 }
 
-pub(super) fn drop_blobs(db: &Db, before: Timestamp, limit: usize) -> SqlResult<Vec<Digest>> {
+pub(super) fn drop_blobs(db: &Db, before: Timestamp, limit: usize) -> PgResult<Vec<Digest>> {
     let asked = params![before.as_millis(), number(limit)];
     let dropped = db.all(
         "SELECT digest FROM blob WHERE uses = 0 AND at < $1 ORDER BY at LIMIT $2",

@@ -10,9 +10,9 @@ use crosstalk_protocol::relay::port::GrantQuery;
 use std::collections::BTreeSet;
 use tokio_postgres::Row;
 
-use super::fault::SqlResult;
-use super::intake::{INTAKE_ROW, IntakeRow, intake_row};
-use super::sql::{Columns as _, Db, bytes, number, params, tuple, value};
+use super::fault::PgResult;
+use super::intake::{INTAKE_ROW, PgIntakeRow, intake_row};
+use super::sql::{Db, PgColumns as _, bytes, number, params, tuple, value};
 use super::{delivery, hold, keep, log, registry, retire};
 
 /// The priority of what follows from a REVOKE, in its column: the first.
@@ -21,7 +21,7 @@ const URGENT: i64 = 0;
 const GRANT: &str = "SELECT id, granter, pkid, assurance, text, scopes, receivers, jurisdictions, since, expires, \
                      message, digest, originals, revoked_at, revoked_by, revoked_message, reason FROM consent";
 
-pub(super) fn grant(row: &Row) -> SqlResult<Grant> {
+pub(super) fn grant(row: &Row) -> PgResult<Grant> {
     let revoked_at: Option<i64> = row.try_get("revoked_at")?;
     let revoked = match revoked_at {
         Some(at) => Some(Revocation {
@@ -50,7 +50,7 @@ pub(super) fn grant(row: &Row) -> SqlResult<Grant> {
     })
 }
 
-fn find(db: &Db, id: &str) -> SqlResult<Option<Grant>> {
+fn find(db: &Db, id: &str) -> PgResult<Option<Grant>> {
     db.find(&format!("{GRANT} WHERE id = $1"), params![id], grant)
 }
 
@@ -62,7 +62,7 @@ pub(super) fn named_sql() -> String {
 }
 
 /// The consents with these names, and those that they go back to.
-pub(super) fn named<'n>(db: &Db, names: impl Iterator<Item = &'n str>) -> SqlResult<Vec<Grant>> {
+pub(super) fn named<'n>(db: &Db, names: impl Iterator<Item = &'n str>) -> PgResult<Vec<Grant>> {
     let mut found: Vec<Grant> = Vec::new();
     for name in names {
         let Some(grant) = find(db, name)? else {
@@ -77,7 +77,7 @@ pub(super) fn named<'n>(db: &Db, names: impl Iterator<Item = &'n str>) -> SqlRes
 }
 
 /// Records the consents that a message is kept under.
-pub(super) fn keep_under(db: &Db, seq: i64, under: &[String]) -> SqlResult<()> {
+pub(super) fn keep_under(db: &Db, seq: i64, under: &[String]) -> PgResult<()> {
     let sql = "INSERT INTO consent_use (consent, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING";
     for consent in under {
         db.run(sql, params![consent, seq])?;
@@ -85,7 +85,7 @@ pub(super) fn keep_under(db: &Db, seq: i64, under: &[String]) -> SqlResult<()> {
     Ok(())
 }
 
-pub(super) fn record(db: &Db, g: &Grant) -> SqlResult<()> {
+pub(super) fn record(db: &Db, g: &Grant) -> PgResult<()> {
     let revoked = g.revoked.as_ref();
     let sql = "INSERT INTO consent (id, granter, pkid, assurance, text, scopes, \
         receivers, jurisdictions, since, expires, message, digest, originals, revoked_at, \
@@ -129,7 +129,7 @@ pub(super) fn revoke(
     db: &Db,
     seq: Option<i64>,
     order: &RevocationOrder,
-) -> SqlResult<RevocationResult> {
+) -> PgResult<RevocationResult> {
     lock(db, &order.consents)?;
     let facts = revocation_facts(db, order)?;
     let revoke = seq.map(i64::unsigned_abs);
@@ -179,7 +179,7 @@ pub(super) fn revoke(
 }
 
 /// Locks consents against hand-outs until the commit.
-fn lock(db: &Db, consents: &[String]) -> SqlResult<()> {
+fn lock(db: &Db, consents: &[String]) -> PgResult<()> {
     let sql = "WITH RECURSIVE ended (id) AS (SELECT unnest($1::text[]) COLLATE \"C\" UNION SELECT o.id FROM ended e \
         JOIN consent_origin o ON o.original = e.id) SELECT c.id FROM consent c WHERE c.id IN \
         (SELECT id FROM ended) ORDER BY c.id FOR UPDATE";
@@ -187,7 +187,7 @@ fn lock(db: &Db, consents: &[String]) -> SqlResult<()> {
 }
 
 /// The messages under consents, and under all consents that derive from them.
-fn revocation_facts(db: &Db, order: &RevocationOrder) -> SqlResult<RevocationFacts> {
+fn revocation_facts(db: &Db, order: &RevocationOrder) -> PgResult<RevocationFacts> {
     let mut facts = RevocationFacts::default();
     let (mut places, mut held) = (BTreeSet::new(), BTreeSet::new());
     let mut left: Vec<String> = order.consents.clone();
@@ -220,9 +220,9 @@ fn revocation_facts(db: &Db, order: &RevocationOrder) -> SqlResult<RevocationFac
     Ok(facts)
 }
 
-fn covered(db: &Db, seq: i64) -> SqlResult<CoveredMessage> {
+fn covered(db: &Db, seq: i64) -> PgResult<CoveredMessage> {
     let sql = format!("SELECT {INTAKE_ROW}, digest FROM intake WHERE seq = $1");
-    let (row, digest): (IntakeRow, _) = db.one(&sql, params![seq], |row| {
+    let (row, digest): (PgIntakeRow, _) = db.one(&sql, params![seq], |row| {
         Ok((intake_row(row)?, row.digest("digest")?))
     })?;
     Ok(CoveredMessage {
@@ -237,7 +237,7 @@ fn covered(db: &Db, seq: i64) -> SqlResult<CoveredMessage> {
 }
 
 /// Consents on record.
-pub(super) fn grants(db: &Db, query: &GrantQuery) -> SqlResult<Vec<Grant>> {
+pub(super) fn grants(db: &Db, query: &GrantQuery) -> PgResult<Vec<Grant>> {
     match query {
         GrantQuery::Named(names) => named(db, names.iter().map(String::as_str)),
         GrantQuery::Filtered(filter) => filtered(db, filter),
@@ -245,7 +245,7 @@ pub(super) fn grants(db: &Db, query: &GrantQuery) -> SqlResult<Vec<Grant>> {
 }
 
 /// Consents, the latest first.
-fn filtered(db: &Db, filter: &GrantFilter) -> SqlResult<Vec<Grant>> {
+fn filtered(db: &Db, filter: &GrantFilter) -> PgResult<Vec<Grant>> {
     let sql = format!(
         "{GRANT} WHERE ($1::text IS NULL OR granter = $1) AND ($2::bigint IS NULL OR (revoked_at IS NULL \
          AND (expires IS NULL OR expires > $2))) ORDER BY since DESC, id LIMIT $3"
@@ -259,14 +259,14 @@ fn filtered(db: &Db, filter: &GrantFilter) -> SqlResult<Vec<Grant>> {
 }
 
 /// The ids of the messages that are or were kept under a consent, with whether their text is still there, the oldest first.
-pub(super) fn under(db: &Db, consent: &str) -> SqlResult<Vec<(String, bool)>> {
+pub(super) fn under(db: &Db, consent: &str) -> PgResult<Vec<(String, bool)>> {
     let sql = "SELECT i.id, i.text <> '' FROM consent_use u JOIN intake i ON i.seq = u.seq WHERE \
         u.consent = $1 ORDER BY u.seq";
     db.all(sql, params![consent], tuple)
 }
 
 /// Locks the consents that a message is kept under, so that a revocation that is about to be committed is waited for.
-pub(super) fn lock_for_hand_out(db: &Db, id: &str) -> SqlResult<()> {
+pub(super) fn lock_for_hand_out(db: &Db, id: &str) -> PgResult<()> {
     let sql = "SELECT c.id FROM consent c WHERE c.id IN (SELECT u.consent FROM consent_use u JOIN \
         intake i ON i.seq = u.seq WHERE i.id = $1) ORDER BY c.id FOR SHARE";
     db.has(sql, params![id]).map(drop)

@@ -11,26 +11,26 @@ use crosstalk_protocol::relay::LoggedFacts;
 use crosstalk_protocol::relay::port::{LogHead, LogProof, LogRoot};
 use tokio_postgres::Row;
 
-use super::fault::{SqlError, SqlResult};
-use super::sql::{Columns as _, Db, bytes, number, params, position, tuple, value};
-use super::tile::{self, Tiles};
+use super::fault::{PgResult, SqlError};
+use super::sql::{Db, PgColumns as _, bytes, number, params, position, tuple, value};
+use super::tile::{self, PgTiles};
 
 /// How many bytes of chance hide a detail.
 const SALT_BYTES: usize = 16;
 
 /// Writes an entry, as a part of the change that it is about. Its index. Only inside a transaction.
-pub(super) fn append(db: &Db, event: &Event<'_>) -> SqlResult<u64> {
+pub(super) fn append(db: &Db, event: &Event<'_>) -> PgResult<u64> {
     write(db, event, None)
 }
 
-fn write(db: &Db, event: &Event<'_>, seq: Option<i64>) -> SqlResult<u64> {
+fn write(db: &Db, event: &Event<'_>, seq: Option<i64>) -> PgResult<u64> {
     let place = size(db)?;
     write_at(db, place, event, seq)?;
     Ok(place)
 }
 
 /// Writes the entry at the next place; `seq` is the message whose text it took.
-pub(super) fn write_at(db: &Db, place: u64, event: &Event<'_>, seq: Option<i64>) -> SqlResult<()> {
+pub(super) fn write_at(db: &Db, place: u64, event: &Event<'_>, seq: Option<i64>) -> PgResult<()> {
     write_all(db, place, &[(event, seq)])
 }
 
@@ -39,7 +39,7 @@ pub(super) fn write_all(
     db: &Db,
     first: u64,
     entries: &[(&Event<'_>, Option<i64>)],
-) -> SqlResult<()> {
+) -> PgResult<()> {
     let rows = LogRows::new(first, entries)?;
     db.run(LogRows::INSERT, &rows.given())?;
     Ok(())
@@ -64,7 +64,7 @@ impl<'e> LogRows<'e> {
         SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bytea[], $6::bytea[], \
         $7::bytea[], $8::bytea[], $9::text[], $10::bigint[])";
 
-    pub(super) fn new(first: u64, entries: &[(&'e Event<'_>, Option<i64>)]) -> SqlResult<Self> {
+    pub(super) fn new(first: u64, entries: &[(&'e Event<'_>, Option<i64>)]) -> PgResult<Self> {
         let mut rows = Self {
             places: Vec::new(),
             kinds: Vec::new(),
@@ -118,7 +118,7 @@ impl<'e> LogRows<'e> {
 }
 
 /// The current log entry of a message; nothing if it is not in the log.
-pub(super) fn logged(db: &Db, seq: i64) -> SqlResult<Option<LoggedFacts>> {
+pub(super) fn logged(db: &Db, seq: i64) -> PgResult<Option<LoggedFacts>> {
     let sql = "SELECT i.digest, l.raw FROM intake i JOIN log l ON l.place = coalesce(i.renewed, \
         i.entry) WHERE i.seq = $1";
     db.find(sql, params![seq], |row| {
@@ -130,7 +130,7 @@ pub(super) fn logged(db: &Db, seq: i64) -> SqlResult<Option<LoggedFacts>> {
 }
 
 /// Something that happened to a message that was accepted: its id and its digests are looked up.
-pub(super) fn append_about(db: &Db, seq: i64, event: Event<'_>) -> SqlResult<Option<u64>> {
+pub(super) fn append_about(db: &Db, seq: i64, event: Event<'_>) -> PgResult<Option<u64>> {
     // What the person of this store accepted is none of the relay's.
     let Some(logged) = logged(db, seq)? else {
         return Ok(None);
@@ -148,7 +148,7 @@ pub(super) fn append_about(db: &Db, seq: i64, event: Event<'_>) -> SqlResult<Opt
 }
 
 /// Writes that the text of a message is erased, before it is. Only inside a transaction.
-pub(super) fn erased(db: &Db, seq: i64, at: Timestamp, why: &str) -> SqlResult<()> {
+pub(super) fn erased(db: &Db, seq: i64, at: Timestamp, why: &str) -> PgResult<()> {
     let event = Event {
         detail: Some(EventDetail::default().with("why", why)),
         ..Event::new(EventKind::Erased, at)
@@ -158,34 +158,34 @@ pub(super) fn erased(db: &Db, seq: i64, at: Timestamp, why: &str) -> SqlResult<(
 }
 
 /// How many entries there are.
-pub(super) fn size(db: &Db) -> SqlResult<u64> {
+pub(super) fn size(db: &Db) -> PgResult<u64> {
     let last: Option<i64> = db.one("SELECT max(place) FROM log", params![], value)?;
     Ok(last.map_or(0, |place| place.unsigned_abs() + 1))
 }
 
 /// A proof; nothing if the log has fewer entries.
-pub(super) fn proof(db: &Db, proof: LogProof) -> SqlResult<Option<Vec<Hash>>> {
+pub(super) fn proof(db: &Db, proof: LogProof) -> PgResult<Option<Vec<Hash>>> {
     let entries = size(db)?;
     match proof {
         LogProof::Inclusion { index, size } if index < size && size <= entries => {
-            audit::inclusion(&mut Tiles::new(db), index, size).map(Some)
+            audit::inclusion(&mut PgTiles::new(db), index, size).map(Some)
         }
         LogProof::Consistency { from, to } if from <= to && to <= entries => {
-            audit::consistency(&mut Tiles::new(db), from, to).map(Some)
+            audit::consistency(&mut PgTiles::new(db), from, to).map(Some)
         }
         LogProof::Inclusion { .. } | LogProof::Consistency { .. } => Ok(None),
     }
 }
 
 /// Writes entries that are about no change of the store.
-pub(super) fn append_all(db: &Db, events: &[Event<'_>]) -> SqlResult<()> {
+pub(super) fn append_all(db: &Db, events: &[Event<'_>]) -> PgResult<()> {
     let entries: Vec<(&Event<'_>, Option<i64>)> = events.iter().map(|e| (e, None)).collect();
     write_all(db, size(db)?, &entries)
 }
 
 /// Stores hashes of entries that have none yet, so many groups of 256 at most. Whether there are more. Only inside a
 /// transaction.
-pub(super) fn store_hashes(db: &Db, limit: usize) -> SqlResult<bool> {
+pub(super) fn store_hashes(db: &Db, limit: usize) -> PgResult<bool> {
     tile::store(db, size(db)?, limit)
 }
 
@@ -193,7 +193,7 @@ pub(super) fn store_hashes(db: &Db, limit: usize) -> SqlResult<bool> {
 pub(super) fn keep_latest_checkpoint(
     db: &Db,
     new: &SignedCheckpoint,
-) -> SqlResult<SignedCheckpoint> {
+) -> PgResult<SignedCheckpoint> {
     match latest_checkpoint(db)? {
         Some(latest) if latest.size >= new.size => Ok(latest),
         _ => keep_checkpoint(db, new).map(|()| new.clone()),
@@ -201,7 +201,7 @@ pub(super) fn keep_latest_checkpoint(
 }
 
 /// How many entries the log has, and the latest checkpoint.
-pub(super) fn head(db: &Db) -> SqlResult<LogHead> {
+pub(super) fn head(db: &Db) -> PgResult<LogHead> {
     Ok(LogHead {
         size: size(db)?,
         checkpoint: latest_checkpoint(db)?,
@@ -209,15 +209,15 @@ pub(super) fn head(db: &Db) -> SqlResult<LogHead> {
 }
 
 /// The root of the whole log.
-pub(super) fn whole_root(db: &Db) -> SqlResult<LogRoot> {
+pub(super) fn whole_root(db: &Db) -> PgResult<LogRoot> {
     let size = size(db)?;
-    let root = audit::root(&mut Tiles::new(db), size)?;
+    let root = audit::root(&mut PgTiles::new(db), size)?;
     Ok(LogRoot { size, root })
 }
 
 const HOUR_MILLIS: i64 = 3_600_000;
 
-fn sealed(row: &Row) -> SqlResult<SignedCheckpoint> {
+fn sealed(row: &Row) -> PgResult<SignedCheckpoint> {
     let size: i64 = row.try_get("size")?;
     Ok(SignedCheckpoint {
         size: size.unsigned_abs(),
@@ -227,13 +227,13 @@ fn sealed(row: &Row) -> SqlResult<SignedCheckpoint> {
     })
 }
 
-fn latest_checkpoint(db: &Db) -> SqlResult<Option<SignedCheckpoint>> {
+fn latest_checkpoint(db: &Db) -> PgResult<Option<SignedCheckpoint>> {
     let sql = "SELECT size, at, root, note FROM checkpoint ORDER BY size DESC LIMIT 1";
     db.find(sql, params![], sealed)
 }
 
 /// Keeps a checkpoint that is the latest. The one before goes, unless it is the first of its hour. Only inside a transaction.
-fn keep_checkpoint(db: &Db, new: &SignedCheckpoint) -> SqlResult<()> {
+fn keep_checkpoint(db: &Db, new: &SignedCheckpoint) -> PgResult<()> {
     let sql = "SELECT size, at FROM checkpoint ORDER BY size DESC LIMIT 2";
     let last = db.all(sql, params![], tuple::<(i64, i64)>)?;
     if let [(size, at), (_, before)] = last.as_slice()

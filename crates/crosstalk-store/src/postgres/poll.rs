@@ -4,7 +4,7 @@
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{DuePoll, PollState};
 
-use super::fault::SqlResult;
+use super::fault::PgResult;
 use super::sql::{Db, number, params, time, tuple, value};
 
 pub(super) fn due(
@@ -12,7 +12,7 @@ pub(super) fn due(
     now: Timestamp,
     within: Option<i64>,
     limit: usize,
-) -> SqlResult<Vec<DuePoll>> {
+) -> PgResult<Vec<DuePoll>> {
     let touched = ("p.touched IS NOT NULL AND $1 = $1::bigint", "p.touched");
     let ended = (
         "p.closed IS NULL AND p.ends IS NOT NULL AND p.ends <= $1",
@@ -42,8 +42,8 @@ pub(super) fn due(
     Ok(polls)
 }
 
-pub(super) fn next_end(db: &Db, within: Option<i64>) -> SqlResult<Option<Timestamp>> {
-    let first = |sql: &str| -> SqlResult<Option<i64>> { db.one(sql, params![], value) };
+pub(super) fn next_end(db: &Db, within: Option<i64>) -> PgResult<Option<Timestamp>> {
+    let first = |sql: &str| -> PgResult<Option<i64>> { db.one(sql, params![], value) };
     let ends = first("SELECT min(ends) FROM poll WHERE closed IS NULL AND ends IS NOT NULL")?;
     let endless = match within {
         Some(within) => first("SELECT min(at) FROM poll WHERE closed IS NULL AND ends IS NULL")?
@@ -53,7 +53,7 @@ pub(super) fn next_end(db: &Db, within: Option<i64>) -> SqlResult<Option<Timesta
     Ok(time([ends, endless].into_iter().flatten().min()))
 }
 
-pub(super) fn count(db: &Db, poll: &DuePoll, state: PollState) -> SqlResult<()> {
+pub(super) fn count(db: &Db, poll: &DuePoll, state: PollState) -> PgResult<()> {
     // A message that came while it was counted is counted the next time.
     let counted = "touched = CASE WHEN touched IS NOT DISTINCT FROM $2 THEN NULL ELSE touched END";
     let of = "WHERE seq = (SELECT seq FROM intake WHERE id = $1)";

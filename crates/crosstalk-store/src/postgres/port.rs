@@ -14,18 +14,18 @@ use crosstalk_protocol::relay::port::{
     StoreFuture, StoreGauges, Upload,
 };
 use crosstalk_protocol::relay::{
-    Admission, Delivery, DeliveryState, HeldMessage, HoldDecision, Ruling,
+    Admission, Delivery, DeliveryState, HeldMessage, HoldDecision, Quarantined, Ruling,
 };
 use crosstalk_protocol::store::{Listing, Page, Record, Thread, ThreadFilter};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fault::SqlResult;
+use super::fault::PgResult;
 use super::sql::{Db, number, params, to_u64, value};
-use super::writer::Job;
+use super::writer::PgJob;
 use super::{
-    PostgresRelay, delivery, entry, hold, inbox, index, keep, ledger, log, poll, query, queue,
-    registry, retire, search,
+    PostgresRelay, delivery, entry, hold, inbox, index, keep, ledger, log, poll, quarantine, query,
+    queue, registry, retire, search,
 };
 
 /// How many groups of 256 hashes are stored in one go: others write in between.
@@ -35,7 +35,7 @@ const MAINTENANCE_LOCK: i64 = 0x6372_6f73_7374_6c6d;
 
 impl Intake for PostgresRelay {
     fn accept(&self, admission: Box<Admission>) -> StoreFuture<'_, Acceptance> {
-        self.ask_writer(move |tell| Job::Accept(admission, tell))
+        self.ask_writer(move |tell| PgJob::Accept(admission, tell))
     }
 
     fn caught_up(&self) -> StoreFuture<'_, ()> {
@@ -45,7 +45,7 @@ impl Intake for PostgresRelay {
 
 impl Holds for PostgresRelay {
     fn decide(&self, decision: Box<HoldDecision>) -> StoreFuture<'_, Ruling> {
-        self.ask_writer(move |tell| Job::Decide(decision, tell))
+        self.ask_writer(move |tell| PgJob::Decide(decision, tell))
     }
 
     fn held(&self, query: HeldQuery) -> StoreFuture<'_, Vec<HeldMessage>> {
@@ -65,7 +65,7 @@ impl Mailbox for PostgresRelay {
 
     fn hand_out(&self, handed: HandedOut) {
         // A store that stops, or has too much to write, notes nothing.
-        let _ = self.enqueue(&self.jobs, Job::HandedOut(handed));
+        let _ = self.enqueue(&self.jobs, PgJob::HandedOut(handed));
     }
 
     fn change_mailbox(&self, change: MailboxChange) -> StoreFuture<'_, Vec<String>> {
@@ -86,7 +86,7 @@ impl Mailbox for PostgresRelay {
     }
 }
 
-fn change_mailbox(db: &Db, change: &MailboxChange) -> SqlResult<Vec<String>> {
+fn change_mailbox(db: &Db, change: &MailboxChange) -> PgResult<Vec<String>> {
     let (address, ids, at) = (change.address.as_str(), change.ids.as_slice(), change.at);
     let changed = match change.action {
         MailboxAction::Reach(state) => delivery::mark(db, address, ids, state, at)?,
@@ -360,12 +360,20 @@ impl Maintenance for PostgresRelay {
         })
     }
 
+    fn quarantine(&self, limit: usize) -> StoreFuture<'_, Vec<Quarantined>> {
+        self.read(move |db| quarantine::list(db, limit))
+    }
+
+    fn retry_quarantine(&self) -> StoreFuture<'_, u64> {
+        self.write(index::retry_quarantined)
+    }
+
     fn stop(&self) -> StoreFuture<'_, ()> {
         self.close()
     }
 }
 
-fn maintain(db: &Db, task: &MaintenanceTask) -> SqlResult<MaintenanceResult> {
+fn maintain(db: &Db, task: &MaintenanceTask) -> PgResult<MaintenanceResult> {
     Ok(match task {
         MaintenanceTask::SettleOverdue { now, limit } => {
             index::index_rest(db)?;

@@ -7,8 +7,8 @@ use crosstalk_protocol::store::{
 };
 use tokio_postgres::Row;
 
-use super::fault::SqlResult;
-use super::sql::{Columns as _, Db, Given, number, params, tuple, value};
+use super::fault::PgResult;
+use super::sql::{Db, Given, PgColumns as _, number, params, tuple, value};
 use crosstalk_protocol::VerdictWord;
 
 /// How many parties of a thread are named.
@@ -20,7 +20,7 @@ pub(super) const RECORD: &str = "SELECT m.seq, m.id, i.carried, m.thread, m.pare
                       m.context, m.intent, m.meaning, m.at, m.written_at, i.verdict, i.pkid, i.side, i.way, m.wait, \
                       i.digest, i.expires, i.text, i.received, i.entry, i.truncated";
 
-pub(super) fn record(row: &Row) -> SqlResult<Record> {
+pub(super) fn record(row: &Row) -> PgResult<Record> {
     let meaning: Option<String> = row.try_get("meaning")?;
     let intents = || Intent::ALL.iter().copied();
     Ok(Record {
@@ -57,7 +57,7 @@ pub(super) fn messages(
     thread: &str,
     after: Option<u64>,
     limit: usize,
-) -> SqlResult<Listing<Record>> {
+) -> PgResult<Listing<Record>> {
     let sql = format!(
         "{RECORD} FROM message m JOIN intake i ON i.seq = m.seq WHERE m.thread = $1 AND m.seq > $2 ORDER BY m.seq LIMIT $3"
     );
@@ -71,7 +71,7 @@ const THREAD: &str = "SELECT t.id, f.context, f.session, t.messages, t.waiting, 
 const THREAD_ENDS: &str =
     "JOIN message f ON f.seq = t.first_seq JOIN message l ON l.seq = t.last_seq";
 
-fn thread_row(row: &Row) -> SqlResult<Thread> {
+fn thread_row(row: &Row) -> PgResult<Thread> {
     Ok(Thread {
         id: row.try_get("id")?,
         context: row.try_get("context")?,
@@ -93,7 +93,7 @@ fn thread_row(row: &Row) -> SqlResult<Thread> {
 }
 
 /// Adds who is in a thread, and what is open in it.
-fn complete(db: &Db, thread: &mut Thread) -> SqlResult<()> {
+fn complete(db: &Db, thread: &mut Thread) -> PgResult<()> {
     add_parties(db, thread)?;
     if thread.waiting > 0 || thread.asked > 0 {
         let sql = "SELECT seq, wait, receiver, targets FROM message WHERE thread = $1 AND wait \
@@ -113,7 +113,7 @@ fn complete(db: &Db, thread: &mut Thread) -> SqlResult<()> {
 }
 
 /// How the questions of a thread ended, in the order of the answers that others gave.
-fn answered_questions(db: &Db, thread: &str) -> SqlResult<Vec<AnsweredQuestion>> {
+fn answered_questions(db: &Db, thread: &str) -> PgResult<Vec<AnsweredQuestion>> {
     let sql = "SELECT CASE WHEN q.seq IS NULL OR q.meaning = 'POLL' THEN a.sender ELSE q.receiver END, a.meaning, \
         i.text FROM message a JOIN intake i ON i.seq = a.seq LEFT JOIN message q ON q.id = \
         a.parent WHERE a.thread = $1 AND a.settles AND NOT a.mine ORDER BY a.seq";
@@ -136,7 +136,7 @@ fn answered_questions(db: &Db, thread: &str) -> SqlResult<Vec<AnsweredQuestion>>
 }
 
 /// The receivers of the polls of a thread that are none of their voters.
-fn electorates(db: &Db, thread: &str) -> SqlResult<Vec<String>> {
+fn electorates(db: &Db, thread: &str) -> PgResult<Vec<String>> {
     let sql = "SELECT receiver, targets FROM message WHERE thread = $1 AND meaning = 'POLL' AND \
         targets IS NOT NULL ORDER BY seq LIMIT $2";
     let rows = db.all(sql, params![thread, QUESTIONS], tuple::<(String, String)>)?;
@@ -151,7 +151,7 @@ fn electorates(db: &Db, thread: &str) -> SqlResult<Vec<String>> {
 }
 
 /// Reads the columns `seq`, `wait`, `receiver` and `targets` of a message that waits.
-fn open_question(db: &Db, row: &Row) -> SqlResult<OpenQuestion> {
+fn open_question(db: &Db, row: &Row) -> PgResult<OpenQuestion> {
     let seq: i64 = row.try_get("seq")?;
     let receiver: String = row.try_get("receiver")?;
     let targets: Option<String> = row.try_get("targets")?;
@@ -162,13 +162,13 @@ fn open_question(db: &Db, row: &Row) -> SqlResult<OpenQuestion> {
     Ok(OpenQuestion::new(wait, &receiver, &targets, &answered))
 }
 
-fn add_parties(db: &Db, thread: &mut Thread) -> SqlResult<()> {
+fn add_parties(db: &Db, thread: &mut Thread) -> PgResult<()> {
     let sql = "SELECT address FROM party WHERE thread = $1 ORDER BY first_seq, place LIMIT $2";
     thread.parties = db.all(sql, params![thread.id, PARTIES], value)?;
     Ok(())
 }
 
-pub(super) fn thread(db: &Db, id: &str) -> SqlResult<Option<Thread>> {
+pub(super) fn thread(db: &Db, id: &str) -> PgResult<Option<Thread>> {
     let sql = format!("{THREAD} FROM thread t {THREAD_ENDS} WHERE t.id = $1");
     let mut found = db.find(&sql, params![id], thread_row)?;
     if let Some(thread) = &mut found {
@@ -177,7 +177,7 @@ pub(super) fn thread(db: &Db, id: &str) -> SqlResult<Option<Thread>> {
     Ok(found)
 }
 
-pub(super) fn threads(db: &Db, filter: &ThreadFilter, page: Page) -> SqlResult<Listing<Thread>> {
+pub(super) fn threads(db: &Db, filter: &ThreadFilter, page: Page) -> PgResult<Listing<Thread>> {
     let open = if filter.open {
         "AND t.closed_at IS NULL"
     } else {
@@ -225,9 +225,9 @@ fn list<T>(
     db: &Db,
     sql: &str,
     asked: Given<'_>,
-    read: fn(&Row) -> SqlResult<T>,
+    read: fn(&Row) -> PgResult<T>,
     limit: usize,
-) -> SqlResult<Listing<T>> {
+) -> PgResult<Listing<T>> {
     let items = db.all(sql, asked, read)?;
     Ok(cut(items, limit))
 }

@@ -1,6 +1,6 @@
 //! Queues of a relay: due deliveries, messages to carry, overdue questions, notices; and their lengths for the metrics.
 
-use super::fault::SqlResult;
+use super::fault::PgResult;
 use super::sql::{Db, member, number, params, position, time, tuple, value};
 use super::{delivery, inbox};
 use crosstalk_envelope::Timestamp;
@@ -19,7 +19,7 @@ pub(super) fn due(
     now: Timestamp,
     lease: Timestamp,
     limit: usize,
-) -> SqlResult<Vec<DueDelivery>> {
+) -> PgResult<Vec<DueDelivery>> {
     let mut given: Vec<DueDelivery> = Vec::new();
     for priority in Priority::ALL {
         let sql = "SELECT seq, party, address, handler, attempts, leased_at FROM delivery \
@@ -56,7 +56,7 @@ pub(super) fn due(
     Ok(given)
 }
 
-pub(super) fn next_due(db: &Db) -> SqlResult<Option<Timestamp>> {
+pub(super) fn next_due(db: &Db) -> PgResult<Option<Timestamp>> {
     let sql = "SELECT next_at FROM delivery WHERE state = 0 AND handler > 1 \
         AND priority = $1 AND next_at IS NOT NULL AND seq NOT IN (SELECT seq FROM quarantine) \
         ORDER BY next_at LIMIT 1";
@@ -73,7 +73,7 @@ pub(super) fn courier(
     db: &Db,
     lets_carry: &dyn Fn(&Errand) -> bool,
     limit: usize,
-) -> SqlResult<Vec<InboxEntry>> {
+) -> PgResult<Vec<InboxEntry>> {
     let sql = "SELECT d.seq, d.address, m.sender, q.sender, d.attempts, EXISTS (SELECT 1 FROM message p \
         JOIN delivery c ON c.seq = p.seq AND c.party = d.party AND c.handler = 1 WHERE p.id = q.parent) \
         FROM delivery d JOIN message m ON m.seq = d.seq LEFT JOIN message q ON q.id = m.parent WHERE \
@@ -109,14 +109,14 @@ pub(super) fn courier(
 }
 
 /// Records until when a message is to be answered.
-pub(super) fn expect_answer(db: &Db, seq: i64, due: Timestamp) -> SqlResult<()> {
+pub(super) fn expect_answer(db: &Db, seq: i64, due: Timestamp) -> PgResult<()> {
     let sql = "INSERT INTO expectation (seq, due) VALUES ($1, $2)";
     db.run(sql, params![seq, due.as_millis()])?;
     Ok(())
 }
 
 /// Settles questions that are overdue. How many senders are told. Only inside a transaction.
-pub(super) fn overdue(db: &Db, now: Timestamp, limit: usize) -> SqlResult<u64> {
+pub(super) fn overdue(db: &Db, now: Timestamp, limit: usize) -> PgResult<u64> {
     let mut told = 0;
     for _ in 0..limit {
         let sql = "SELECT seq, due FROM expectation WHERE due <= $1 ORDER BY due, seq LIMIT 1";
@@ -138,7 +138,7 @@ pub(super) fn overdue(db: &Db, now: Timestamp, limit: usize) -> SqlResult<u64> {
     Ok(told)
 }
 
-pub(super) fn next_deadline(db: &Db) -> SqlResult<Option<Timestamp>> {
+pub(super) fn next_deadline(db: &Db) -> PgResult<Option<Timestamp>> {
     let sql = "SELECT due FROM expectation ORDER BY due LIMIT 1";
     let next: Option<i64> = db.find(sql, params![], value)?;
     Ok(time(next))
@@ -146,14 +146,14 @@ pub(super) fn next_deadline(db: &Db) -> SqlResult<Option<Timestamp>> {
 
 /// Records what the relay has to say by itself, with the change that it follows from. It is kept until it is said. Only
 /// inside a transaction.
-pub(super) fn enqueue_notices(db: &Db, texts: impl IntoIterator<Item = String>) -> SqlResult<()> {
+pub(super) fn enqueue_notices(db: &Db, texts: impl IntoIterator<Item = String>) -> PgResult<()> {
     texts.into_iter().try_for_each(|text| {
         db.run("INSERT INTO owed (text) VALUES ($1)", params![text])
             .map(drop)
     })
 }
 
-pub(super) fn notices(db: &Db, limit: usize) -> SqlResult<Vec<(u64, String)>> {
+pub(super) fn notices(db: &Db, limit: usize) -> PgResult<Vec<(u64, String)>> {
     let sql = "SELECT place, text FROM owed ORDER BY place LIMIT $1";
     db.all(sql, params![number(limit)], |row| {
         Ok((row.try_get::<_, i64>(0)?.unsigned_abs(), row.try_get(1)?))
@@ -161,7 +161,7 @@ pub(super) fn notices(db: &Db, limit: usize) -> SqlResult<Vec<(u64, String)>> {
 }
 
 /// Only inside a transaction.
-pub(super) fn drop_notices(db: &Db, owed: &[u64]) -> SqlResult<()> {
+pub(super) fn drop_notices(db: &Db, owed: &[u64]) -> PgResult<()> {
     owed.iter().try_for_each(|place| {
         let sql = "DELETE FROM owed WHERE place = $1";
         db.run(sql, params![number(*place)]).map(drop)
@@ -175,7 +175,7 @@ const DEAD: &str = "delivery d JOIN intake i ON i.seq = d.seq WHERE \
     d.state = 4 AND i.text <> '' AND $1 = $1::bigint";
 
 /// What waits, for the metrics of the relay: each answer takes one look into an index, or counts a bounded number of entries.
-pub(super) fn gauges(db: &Db, bytes: u64) -> SqlResult<StoreGauges> {
+pub(super) fn gauges(db: &Db, bytes: u64) -> PgResult<StoreGauges> {
     let mut deliveries = Vec::new();
     for handler in Handler::ALL {
         if handler != Handler::Inbox {
@@ -191,7 +191,7 @@ pub(super) fn gauges(db: &Db, bytes: u64) -> SqlResult<StoreGauges> {
     })
 }
 
-fn depth(db: &Db, queue: &str, since: &str, key: i64) -> SqlResult<QueueDepth> {
+fn depth(db: &Db, queue: &str, since: &str, key: i64) -> PgResult<QueueDepth> {
     let sql = format!("SELECT {since} FROM {queue} ORDER BY {since} LIMIT 1");
     Ok(QueueDepth {
         count: count(db, queue, key)?,
@@ -199,7 +199,7 @@ fn depth(db: &Db, queue: &str, since: &str, key: i64) -> SqlResult<QueueDepth> {
     })
 }
 
-fn count(db: &Db, queue: &str, key: i64) -> SqlResult<u64> {
+fn count(db: &Db, queue: &str, key: i64) -> PgResult<u64> {
     let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {queue} LIMIT $2)");
     let count: i64 = db.one(&sql, params![key, number(MAX_COUNTED)], value)?;
     Ok(count.unsigned_abs())

@@ -3,12 +3,12 @@
 use crosstalk_protocol::relay::TokenRecord;
 use crosstalk_protocol::relay::port::{PAIRED, RegistryChange, RegistrySnapshot, RegistryVersion};
 
-use super::fault::SqlResult;
+use super::fault::PgResult;
 use super::sql::{Db, params, value};
 use super::{keep, log};
 
 /// All tokens and agents, unless they are those of a version.
-pub(super) fn read(db: &Db, known: Option<RegistryVersion>) -> SqlResult<Option<RegistrySnapshot>> {
+pub(super) fn read(db: &Db, known: Option<RegistryVersion>) -> PgResult<Option<RegistrySnapshot>> {
     let sql = "SELECT number FROM registry_version";
     // Read before the rest: a change in between makes a later version.
     let version: i64 = db.one(sql, params![], value)?;
@@ -24,13 +24,13 @@ pub(super) fn read(db: &Db, known: Option<RegistryVersion>) -> SqlResult<Option<
 }
 
 /// Says that tokens or agents changed. Only inside a transaction that has the turn.
-pub(super) fn renew(db: &Db) -> SqlResult<()> {
+pub(super) fn renew(db: &Db) -> PgResult<()> {
     let sql = "UPDATE registry_version SET number = number + 1";
     db.run(sql, params![]).map(drop)
 }
 
 /// Changes something. False if there is nothing to change. Only inside a transaction that has the turn.
-pub(super) fn change(db: &Db, change: &RegistryChange) -> SqlResult<bool> {
+pub(super) fn change(db: &Db, change: &RegistryChange) -> PgResult<bool> {
     let is_changed = match change {
         RegistryChange::AddToken { token, by } => {
             let is_new = keep::add_token(db, token)?;

@@ -4,13 +4,13 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::port::{MaintenanceResult, Retention};
 use std::collections::BTreeSet;
 
-use super::fault::SqlResult;
-use super::intake::{INTAKE_ROW, IntakeRow, intake_row};
+use super::fault::PgResult;
+use super::intake::{INTAKE_ROW, PgIntakeRow, intake_row};
 use super::sql::{Db, number, params, to_u64, tuple, value};
 use super::{hold, index, indexed, keep, log};
 
 /// Erases messages. Only inside a transaction.
-pub(super) fn retire(db: &Db, what: &Retention) -> SqlResult<MaintenanceResult> {
+pub(super) fn retire(db: &Db, what: &Retention) -> PgResult<MaintenanceResult> {
     let mut chosen = expired(db, what)?;
     let mut more = chosen.len() > what.limit;
     chosen.truncate(what.limit);
@@ -44,7 +44,7 @@ pub(super) fn retire(db: &Db, what: &Retention) -> SqlResult<MaintenanceResult> 
 }
 
 /// Expired messages, one more than are wanted. Messages that are not indexed yet are left for the next run.
-fn expired(db: &Db, what: &Retention) -> SqlResult<Vec<i64>> {
+fn expired(db: &Db, what: &Retention) -> PgResult<Vec<i64>> {
     let filed = index::progress(db, index::INDEXED)?;
     let limit = number(what.limit.saturating_add(1));
     let sql = "SELECT seq FROM intake WHERE expires <= $1 AND seq <= \
@@ -54,7 +54,7 @@ fn expired(db: &Db, what: &Retention) -> SqlResult<Vec<i64>> {
 
 /// Sensitive messages that came before a time, and that nobody is to get any more. A signed message that granted a consent
 /// under a name of its own proves it, and stays as long as the consent holds.
-fn brief(db: &Db, (before, now): (i64, i64), room: usize) -> SqlResult<Vec<i64>> {
+fn brief(db: &Db, (before, now): (i64, i64), room: usize) -> PgResult<Vec<i64>> {
     let filed = index::progress(db, index::INDEXED)?;
     let sql = "SELECT seq FROM intake i WHERE brief AND at < $1 AND \
         seq <= $2 AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.seq = i.seq AND d.state NOT \
@@ -70,7 +70,7 @@ const AGED_ROWS: i64 = 1000;
 
 /// Messages that came before a time, in the order in which they came, up to the first that did not; whether there are
 /// more. Those that the person of this store accepted are theirs.
-fn aged(db: &Db, before: i64, room: usize, chosen: &mut Vec<i64>) -> SqlResult<bool> {
+fn aged(db: &Db, before: i64, room: usize, chosen: &mut Vec<i64>) -> PgResult<bool> {
     let sql =
         "SELECT seq, at, text <> '' FROM intake WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3";
     let mut last = index::progress(db, index::RETIRED)?;
@@ -106,7 +106,7 @@ fn aged(db: &Db, before: i64, room: usize, chosen: &mut Vec<i64>) -> SqlResult<b
 }
 
 /// Erases messages, and records why.
-fn erase(db: &Db, chosen: &[i64], at: Timestamp, why: &str) -> SqlResult<()> {
+fn erase(db: &Db, chosen: &[i64], at: Timestamp, why: &str) -> PgResult<()> {
     for seq in chosen {
         log::erased(db, *seq, at, why)?;
         clear(db, *seq)?;
@@ -116,11 +116,11 @@ fn erase(db: &Db, chosen: &[i64], at: Timestamp, why: &str) -> SqlResult<()> {
 
 /// Erases the texts of messages and everything that is derived from them, indexed or not. Those that have none are left: the
 /// index of words takes a row out once.
-pub(super) fn erase_texts(db: &Db, chosen: &[i64]) -> SqlResult<()> {
+pub(super) fn erase_texts(db: &Db, chosen: &[i64]) -> PgResult<()> {
     let sql = format!("SELECT {INTAKE_ROW} FROM intake WHERE seq = $1 AND text <> ''");
     let (mut threads, mut answered) = (BTreeSet::new(), BTreeSet::new());
     for seq in chosen {
-        let row: Option<IntakeRow> = db.find(&sql, params![seq], intake_row)?;
+        let row: Option<PgIntakeRow> = db.find(&sql, params![seq], intake_row)?;
         let Some(row) = row else { continue };
         if indexed::is_indexed(db, *seq)? {
             answered.extend(row.arrival.answered().map(str::to_owned));
@@ -141,7 +141,7 @@ pub(super) fn erase_texts(db: &Db, chosen: &[i64]) -> SqlResult<()> {
 }
 
 /// Removes everything that a relay keeps about a message besides its row.
-pub(super) fn clear(db: &Db, seq: i64) -> SqlResult<()> {
+pub(super) fn clear(db: &Db, seq: i64) -> PgResult<()> {
     keep::release(db, seq)?;
     for sql in [
         "DELETE FROM delivery WHERE seq = $1",

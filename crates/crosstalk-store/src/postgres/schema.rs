@@ -4,7 +4,7 @@
 //! differences: ids are compared as bytes; `origin` tells which relay accepted a message; `words` has the words of a message,
 //! each once; and `turn` has one row, which everything that writes in order holds until its commit.
 
-use super::fault::{SqlError, SqlResult};
+use super::fault::{PgResult, SqlError};
 use super::sql::{Db, params, value};
 
 /// The version of the tables that this program makes and uses.
@@ -20,7 +20,7 @@ const STEPS: [&str; 1] = [FIRST];
 ///
 /// A relay of the version before goes on with the tables of this one, so that relays are upgraded one by one: `oldest` says
 /// which is the oldest version whose programs can use them.
-pub(super) fn migrate(db: &Db) -> SqlResult<()> {
+pub(super) fn migrate(db: &Db) -> PgResult<()> {
     let is_there = db.has(
         "SELECT 1 FROM pg_catalog.pg_class WHERE oid = to_regclass('crosstalk_version')",
         params![],
@@ -40,7 +40,7 @@ pub(super) fn migrate(db: &Db) -> SqlResult<()> {
     }
 }
 
-fn migrate_locked(db: &Db) -> SqlResult<()> {
+fn migrate_locked(db: &Db) -> PgResult<()> {
     db.has("SELECT pg_advisory_xact_lock($1)", params![MIGRATION_LOCK])?;
     db.batch(
         "CREATE TABLE IF NOT EXISTS crosstalk_version (number BIGINT NOT NULL, oldest BIGINT NOT NULL)",
@@ -61,7 +61,7 @@ fn migrate_locked(db: &Db) -> SqlResult<()> {
     Ok(())
 }
 
-fn version(db: &Db) -> SqlResult<i64> {
+fn version(db: &Db) -> PgResult<i64> {
     let sql = "SELECT number FROM crosstalk_version";
     let found: Option<i64> = db.find(sql, params![], value)?;
     let found = found.unwrap_or(0);
@@ -73,7 +73,7 @@ fn version(db: &Db) -> SqlResult<i64> {
 }
 
 /// Whether this program can use tables of a newer version.
-fn check_newer(db: &Db, theirs: i64) -> SqlResult<()> {
+fn check_newer(db: &Db, theirs: i64) -> PgResult<()> {
     let oldest: i64 = db.one("SELECT oldest FROM crosstalk_version", params![], value)?;
     match oldest <= VERSION {
         true => Ok(()),

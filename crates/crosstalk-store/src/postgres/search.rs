@@ -4,7 +4,7 @@ use crosstalk_protocol::relay::port::{FilledSearch, SearchQuery};
 use crosstalk_protocol::store::{Arrival, Field, Listing, Record, Search, Term, searched_texts};
 use std::collections::BTreeSet;
 
-use super::fault::SqlResult;
+use super::fault::PgResult;
 use super::inbox;
 use super::index::{INDEXED, progress};
 use super::intake::{INTAKE_ROW, intake_row};
@@ -28,7 +28,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// Makes messages searchable, or searchable by other words.
-pub(super) fn fill(db: &Db, messages: &[(i64, &Arrival)]) -> SqlResult<()> {
+pub(super) fn fill(db: &Db, messages: &[(i64, &Arrival)]) -> PgResult<()> {
     let (mut seqs, mut texts) = (Vec::new(), Vec::new());
     for (seq, arrival) in messages {
         let (mut all, mut bytes) = (BTreeSet::new(), 0);
@@ -85,7 +85,7 @@ fn lexemes(term: &Term) -> Vec<String> {
 }
 
 /// The messages that a search finds, the latest first.
-pub(super) fn find(db: &Db, query: &SearchQuery) -> SqlResult<FilledSearch> {
+pub(super) fn find(db: &Db, query: &SearchQuery) -> PgResult<FilledSearch> {
     let through = progress(db, INDEXED)?.unsigned_abs();
     let expression = expression(&query.search);
     let mut items: Vec<Record> = Vec::new();

@@ -10,10 +10,10 @@ use tokio::runtime::Handle;
 use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::{AsyncMessage, Client, Socket};
 
-use super::fault::{SqlError, SqlResult};
+use super::fault::{PgResult, SqlError};
 use super::place::PostgresPlace;
 use super::sql::Db;
-use super::tls::Tls;
+use super::tls::PgTls;
 
 /// How long a statement is tried again: a fail-over takes longer, and callers are told to try again.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -33,7 +33,7 @@ pub(super) type Listener = (i64, SyncSender<()>);
 #[derive(Clone)]
 pub(super) struct Door {
     pub(super) place: Arc<PostgresPlace>,
-    pub(super) tls: Option<Tls>,
+    pub(super) tls: Option<PgTls>,
     pub(super) runtime: Handle,
     /// How often the server was asked and waited for, by all sessions.
     pub(super) trips: Arc<AtomicU64>,
@@ -146,13 +146,13 @@ fn reason(error: &tokio_postgres::Error) -> String {
 }
 
 /// The session of a thread.
-pub(super) struct Session {
+pub(super) struct PgSession {
     door: Door,
     db: Option<Db>,
     wake: Option<Listener>,
 }
 
-impl Session {
+impl PgSession {
     pub(super) fn new(door: Door) -> Self {
         Self {
             door,
@@ -175,7 +175,7 @@ impl Session {
         self.db = None;
     }
 
-    fn db(&mut self) -> SqlResult<&Db> {
+    fn db(&mut self) -> PgResult<&Db> {
         if self.db.as_ref().is_some_and(Db::is_closed) {
             self.db = None;
         }
@@ -193,7 +193,7 @@ impl Session {
     }
 
     /// Does something in a session, once.
-    fn once<T>(&mut self, act: &mut dyn FnMut(&Db) -> SqlResult<T>) -> SqlResult<T> {
+    fn once<T>(&mut self, act: &mut dyn FnMut(&Db) -> PgResult<T>) -> PgResult<T> {
         let done = self.db().and_then(act);
         if done.as_ref().is_err_and(SqlError::ends_session) {
             self.db = None;
@@ -204,7 +204,7 @@ impl Session {
     /// Reads something. It is tried again if the session ends.
     pub(super) fn read<T>(
         &mut self,
-        mut ask: impl FnMut(&Db) -> SqlResult<T>,
+        mut ask: impl FnMut(&Db) -> PgResult<T>,
     ) -> Result<T, StoreError> {
         self.patiently(&mut ask, SqlError::can_be_tried_again)
     }
@@ -212,7 +212,7 @@ impl Session {
     /// Reads something of which all is one state.
     pub(super) fn read_state<T>(
         &mut self,
-        mut ask: impl FnMut(&Db) -> SqlResult<T>,
+        mut ask: impl FnMut(&Db) -> PgResult<T>,
     ) -> Result<T, StoreError> {
         const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
         self.read(|db| transaction(db, BEGIN, &mut ask))
@@ -221,7 +221,7 @@ impl Session {
     /// Changes something in a transaction that waits for no turn: rows that are locked, and nothing that has an order.
     pub(super) fn change<T>(
         &mut self,
-        mut change: impl FnMut(&Db) -> SqlResult<T>,
+        mut change: impl FnMut(&Db) -> PgResult<T>,
     ) -> Result<T, StoreError> {
         self.patiently(
             &mut |db| transaction(db, "BEGIN", &mut change),
@@ -232,7 +232,7 @@ impl Session {
     /// Does something, and again as long as that may help and nobody loses patience.
     pub(super) fn patiently<T>(
         &mut self,
-        act: &mut dyn FnMut(&Db) -> SqlResult<T>,
+        act: &mut dyn FnMut(&Db) -> PgResult<T>,
         again: impl Fn(&SqlError) -> bool,
     ) -> Result<T, StoreError> {
         let end = Instant::now() + PATIENCE;
@@ -251,8 +251,8 @@ impl Session {
 pub(super) fn transaction<T>(
     db: &Db,
     begin: &'static str,
-    act: &mut dyn FnMut(&Db) -> SqlResult<T>,
-) -> SqlResult<T> {
+    act: &mut dyn FnMut(&Db) -> PgResult<T>,
+) -> PgResult<T> {
     db.put_off(begin);
     match act(db) {
         Ok(done) => db.commit().map(|()| done),

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio_postgres::types::{FromSqlOwned, ToSql};
 use tokio_postgres::{Client, Row, Statement};
 
-use super::fault::{SqlError, SqlResult};
+use super::fault::{PgResult, SqlError};
 
 /// How long a statement may take, with everything that it waits for. The server ends it sooner.
 const ANSWER_LIMIT: Duration = Duration::from_secs(25);
@@ -31,12 +31,12 @@ macro_rules! params {
 pub(super) use params;
 
 /// A value that waits for its statement.
-pub(super) type Owned = Box<dyn ToSql + Send + Sync>;
+pub(super) type OwnedValue = Box<dyn ToSql + Send + Sync>;
 
 /// The values of a statement that is run later.
 macro_rules! owned {
     ($($value:expr),+ $(,)?) => {
-        vec![$(Box::new($value) as $crate::postgres::sql::Owned),+]
+        vec![$(Box::new($value) as $crate::postgres::sql::OwnedValue),+]
     };
 }
 pub(super) use owned;
@@ -58,7 +58,7 @@ pub(super) struct Db {
     /// How often the server was asked and waited for.
     trips: Arc<AtomicU64>,
     /// Statements that are run together.
-    later: RefCell<Vec<(String, Vec<Owned>)>>,
+    later: RefCell<Vec<(String, Vec<OwnedValue>)>>,
     /// How many messages were indexed since somebody asked.
     indexed: Cell<usize>,
 }
@@ -97,7 +97,7 @@ impl Db {
     fn wait<T>(
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> SqlResult<T> {
+    ) -> PgResult<T> {
         self.trips.fetch_add(1, Ordering::Relaxed);
         let limited = async { tokio::time::timeout(ANSWER_LIMIT, answer).await };
         match self.runtime.block_on(limited) {
@@ -106,7 +106,7 @@ impl Db {
         }
     }
 
-    fn prepared(&self, sql: &str) -> SqlResult<Statement> {
+    fn prepared(&self, sql: &str) -> PgResult<Statement> {
         if let Some(known) = self.statements.borrow().get(sql) {
             return Ok(known.clone());
         }
@@ -120,7 +120,7 @@ impl Db {
     fn ask<T>(
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> SqlResult<T> {
+    ) -> PgResult<T> {
         let before = self.before.take();
         if before.is_empty() {
             return self.wait(answer);
@@ -142,18 +142,18 @@ impl Db {
         self.before.borrow_mut().push(sql);
     }
 
-    fn query(&self, sql: &str, given: Given<'_>) -> SqlResult<Vec<Row>> {
+    fn query(&self, sql: &str, given: Given<'_>) -> PgResult<Vec<Row>> {
         let statement = self.prepared(sql)?;
         self.ask(self.client.query(&statement, given))
     }
 
     /// Runs statements that take and give nothing.
-    pub(super) fn batch(&self, sql: &str) -> SqlResult<()> {
+    pub(super) fn batch(&self, sql: &str) -> PgResult<()> {
         self.ask(self.client.batch_execute(sql))
     }
 
     /// Commits, and makes sure that the server did all of it.
-    pub(super) fn commit(&self) -> SqlResult<()> {
+    pub(super) fn commit(&self) -> PgResult<()> {
         self.finish(&[])
     }
 
@@ -168,7 +168,7 @@ impl Db {
     /// Runs the last statements of a transaction and commits it in one trip. A wait for a standby that was cancelled is a
     /// warning alone, and no commit that can be relied on. Nor is a COMMIT after an error, which is none: so every answer
     /// is looked at.
-    pub(super) fn finish(&self, asked: &[(&str, Given<'_>)]) -> SqlResult<()> {
+    pub(super) fn finish(&self, asked: &[(&str, Given<'_>)]) -> PgResult<()> {
         let before = self.warnings.load(Ordering::SeqCst);
         let mut asked = asked.to_vec();
         asked.push(("COMMIT", &[]));
@@ -184,7 +184,7 @@ impl Db {
     }
 
     /// Runs statements in one trip to the server, in their order. If one fails, those after it fail as well.
-    pub(super) fn pipeline(&self, asked: &[(&str, Given<'_>)]) -> SqlResult<Vec<Vec<Row>>> {
+    pub(super) fn pipeline(&self, asked: &[(&str, Given<'_>)]) -> PgResult<Vec<Vec<Row>>> {
         let mut statements = Vec::with_capacity(asked.len());
         for (sql, _) in asked {
             statements.push(self.prepared(sql)?);
@@ -202,18 +202,18 @@ impl Db {
     }
 
     /// Runs a statement. How many rows it changed.
-    pub(super) fn run(&self, sql: &str, given: Given<'_>) -> SqlResult<u64> {
+    pub(super) fn run(&self, sql: &str, given: Given<'_>) -> PgResult<u64> {
         let statement = self.prepared(sql)?;
         self.ask(self.client.execute(&statement, given))
     }
 
     /// Runs a statement together with others, at [`flush`](Self::flush).
-    pub(super) fn later(&self, sql: &str, given: Vec<Owned>) {
+    pub(super) fn later(&self, sql: &str, given: Vec<OwnedValue>) {
         self.later.borrow_mut().push((sql.to_owned(), given));
     }
 
     /// Runs the statements that were left for later, in their order, in as few trips as possible.
-    pub(super) fn flush(&self) -> SqlResult<()> {
+    pub(super) fn flush(&self) -> PgResult<()> {
         let later = self.later.take();
         let given = later.iter().map(|(sql, given)| {
             let given: Vec<&(dyn ToSql + Sync)> = given.iter().map(|g| g.as_ref() as _).collect();
@@ -228,7 +228,7 @@ impl Db {
     }
 
     /// Whether a query finds anything.
-    pub(super) fn has(&self, sql: &str, given: Given<'_>) -> SqlResult<bool> {
+    pub(super) fn has(&self, sql: &str, given: Given<'_>) -> PgResult<bool> {
         Ok(!self.query(sql, given)?.is_empty())
     }
 
@@ -237,8 +237,8 @@ impl Db {
         &self,
         sql: &str,
         given: Given<'_>,
-        read: impl FnOnce(&Row) -> SqlResult<T>,
-    ) -> SqlResult<T> {
+        read: impl FnOnce(&Row) -> PgResult<T>,
+    ) -> PgResult<T> {
         self.find(sql, given, read)?.ok_or(SqlError::NoRow)
     }
 
@@ -247,8 +247,8 @@ impl Db {
         &self,
         sql: &str,
         given: Given<'_>,
-        read: impl FnOnce(&Row) -> SqlResult<T>,
-    ) -> SqlResult<Option<T>> {
+        read: impl FnOnce(&Row) -> PgResult<T>,
+    ) -> PgResult<Option<T>> {
         self.query(sql, given)?.first().map(read).transpose()
     }
 
@@ -257,55 +257,55 @@ impl Db {
         &self,
         sql: &str,
         given: Given<'_>,
-        read: impl FnMut(&Row) -> SqlResult<T>,
-    ) -> SqlResult<Vec<T>> {
+        read: impl FnMut(&Row) -> PgResult<T>,
+    ) -> PgResult<Vec<T>> {
         self.query(sql, given)?.iter().map(read).collect()
     }
 }
 
 /// Reads the first column.
-pub(super) fn value<T: FromSqlOwned>(row: &Row) -> SqlResult<T> {
+pub(super) fn value<T: FromSqlOwned>(row: &Row) -> PgResult<T> {
     Ok(row.try_get(0)?)
 }
 
 /// Reads columns of the types that the tables use.
-pub(super) trait Columns {
-    fn time(&self, column: &str) -> SqlResult<Timestamp>;
-    fn opt_time(&self, column: &str) -> SqlResult<Option<Timestamp>>;
-    fn digest(&self, column: &str) -> SqlResult<Digest>;
-    fn hash(&self, column: &str) -> SqlResult<Hash>;
-    fn opt_digest(&self, column: &str) -> SqlResult<Option<Digest>>;
-    fn seq(&self, column: &str) -> SqlResult<u64>;
-    fn opt_seq(&self, column: &str) -> SqlResult<Option<u64>>;
+pub(super) trait PgColumns {
+    fn time(&self, column: &str) -> PgResult<Timestamp>;
+    fn opt_time(&self, column: &str) -> PgResult<Option<Timestamp>>;
+    fn digest(&self, column: &str) -> PgResult<Digest>;
+    fn hash(&self, column: &str) -> PgResult<Hash>;
+    fn opt_digest(&self, column: &str) -> PgResult<Option<Digest>>;
+    fn seq(&self, column: &str) -> PgResult<u64>;
+    fn opt_seq(&self, column: &str) -> PgResult<Option<u64>>;
     /// A text; nothing where it is empty.
-    fn opt_text(&self, column: &str) -> SqlResult<Option<String>>;
+    fn opt_text(&self, column: &str) -> PgResult<Option<String>>;
     /// Several texts, one a line.
-    fn lines(&self, column: &str) -> SqlResult<Vec<String>>;
+    fn lines(&self, column: &str) -> PgResult<Vec<String>>;
     /// One of a few words.
-    fn word<T>(&self, column: &str, parse: fn(&str) -> Option<T>) -> SqlResult<T>;
+    fn word<T>(&self, column: &str, parse: fn(&str) -> Option<T>) -> PgResult<T>;
     /// One of a few values, as its position among all of them.
-    fn member<T: Copy>(&self, column: &str, all: &[T]) -> SqlResult<T>;
+    fn member<T: Copy>(&self, column: &str, all: &[T]) -> PgResult<T>;
 }
 
-impl Columns for Row {
-    fn time(&self, column: &str) -> SqlResult<Timestamp> {
+impl PgColumns for Row {
+    fn time(&self, column: &str) -> PgResult<Timestamp> {
         Ok(Timestamp::from_millis(self.try_get(column)?))
     }
 
-    fn opt_time(&self, column: &str) -> SqlResult<Option<Timestamp>> {
+    fn opt_time(&self, column: &str) -> PgResult<Option<Timestamp>> {
         Ok(time(self.try_get(column)?))
     }
 
-    fn digest(&self, column: &str) -> SqlResult<Digest> {
+    fn digest(&self, column: &str) -> PgResult<Digest> {
         self.hash(column).map(Digest)
     }
 
-    fn hash(&self, column: &str) -> SqlResult<Hash> {
+    fn hash(&self, column: &str) -> PgResult<Hash> {
         let bytes: &[u8] = self.try_get(column)?;
         Hash::try_from(bytes).map_err(|_| SqlError::Row(format!("{column} is no digest")))
     }
 
-    fn opt_digest(&self, column: &str) -> SqlResult<Option<Digest>> {
+    fn opt_digest(&self, column: &str) -> PgResult<Option<Digest>> {
         let bytes: Option<&[u8]> = self.try_get(column)?;
         match bytes {
             Some(_) => self.digest(column).map(Some),
@@ -313,39 +313,39 @@ impl Columns for Row {
         }
     }
 
-    fn seq(&self, column: &str) -> SqlResult<u64> {
+    fn seq(&self, column: &str) -> PgResult<u64> {
         let seq: i64 = self.try_get(column)?;
         Ok(seq.unsigned_abs())
     }
 
-    fn opt_seq(&self, column: &str) -> SqlResult<Option<u64>> {
+    fn opt_seq(&self, column: &str) -> PgResult<Option<u64>> {
         let seq: Option<i64> = self.try_get(column)?;
         Ok(seq.map(i64::unsigned_abs))
     }
 
-    fn opt_text(&self, column: &str) -> SqlResult<Option<String>> {
+    fn opt_text(&self, column: &str) -> PgResult<Option<String>> {
         let text: String = self.try_get(column)?;
         Ok((!text.is_empty()).then_some(text))
     }
 
-    fn lines(&self, column: &str) -> SqlResult<Vec<String>> {
+    fn lines(&self, column: &str) -> PgResult<Vec<String>> {
         let text: Option<&str> = self.try_get(column)?;
         let lines = text.unwrap_or_default().lines();
         Ok(lines.map(str::to_owned).collect())
     }
 
-    fn word<T>(&self, column: &str, parse: fn(&str) -> Option<T>) -> SqlResult<T> {
+    fn word<T>(&self, column: &str, parse: fn(&str) -> Option<T>) -> PgResult<T> {
         let text: &str = self.try_get(column)?;
         parse(text).ok_or_else(|| unknown(column, text))
     }
 
-    fn member<T: Copy>(&self, column: &str, all: &[T]) -> SqlResult<T> {
+    fn member<T: Copy>(&self, column: &str, all: &[T]) -> PgResult<T> {
         member(column, all, self.try_get(column)?)
     }
 }
 
 /// The value at a position among all.
-pub(super) fn member<T: Copy>(what: &str, all: &[T], position: i64) -> SqlResult<T> {
+pub(super) fn member<T: Copy>(what: &str, all: &[T], position: i64) -> PgResult<T> {
     let found = usize::try_from(position).ok().and_then(|p| all.get(p));
     found
         .copied()
@@ -387,13 +387,13 @@ pub(super) fn millis(at: Option<Timestamp>) -> Option<i64> {
 
 /// Several columns as one value.
 pub(super) trait Tuple: Sized {
-    fn read(row: &Row) -> SqlResult<Self>;
+    fn read(row: &Row) -> PgResult<Self>;
 }
 
 macro_rules! tuples {
     ($(($($name:ident $place:literal),+))+) => {
         $(impl<$($name: FromSqlOwned),+> Tuple for ($($name,)+) {
-            fn read(row: &Row) -> SqlResult<Self> {
+            fn read(row: &Row) -> PgResult<Self> {
                 Ok(($(row.try_get::<_, $name>($place)?,)+))
             }
         })+
@@ -409,6 +409,6 @@ tuples! {
 }
 
 /// Reads the first columns in their order.
-pub(super) fn tuple<T: Tuple>(row: &Row) -> SqlResult<T> {
+pub(super) fn tuple<T: Tuple>(row: &Row) -> PgResult<T> {
     T::read(row)
 }

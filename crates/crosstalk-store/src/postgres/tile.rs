@@ -5,8 +5,8 @@ use crosstalk_protocol::audit::{Hash, Hashes, Tree};
 use std::collections::HashMap;
 
 use super::entry;
-use super::fault::{SqlError, SqlResult};
-use super::sql::{Columns as _, Db, number, params, to_u64, value};
+use super::fault::{PgResult, SqlError};
+use super::sql::{Db, PgColumns as _, number, params, to_u64, value};
 
 /// How many levels of the tree a tile spans.
 const HEIGHT: u32 = 8;
@@ -14,20 +14,20 @@ const HEIGHT: u32 = 8;
 const WIDTH: u64 = 1 << HEIGHT;
 
 /// The hashes of a log, as they are asked for.
-pub(super) struct Tiles<'d> {
+pub(super) struct PgTiles<'d> {
     db: &'d Db,
     /// The tiles read so far, by level and position.
     read: HashMap<(u32, u64), Vec<Hash>>,
 }
 
-impl<'d> Tiles<'d> {
+impl<'d> PgTiles<'d> {
     pub(super) fn new(db: &'d Db) -> Self {
         let read = HashMap::new();
         Self { db, read }
     }
 
     /// The hashes of a tile, as far as there are some.
-    fn tile(&mut self, level: u32, place: u64) -> SqlResult<&[Hash]> {
+    fn tile(&mut self, level: u32, place: u64) -> PgResult<&[Hash]> {
         if !self.read.contains_key(&(level, place)) {
             let hashes = match stored(self.db, level, place)? {
                 Some(hashes) => hashes,
@@ -39,7 +39,7 @@ impl<'d> Tiles<'d> {
     }
 
     /// The hashes of a tile that is not stored.
-    fn edge(&mut self, level: u32, place: u64) -> SqlResult<Vec<Hash>> {
+    fn edge(&mut self, level: u32, place: u64) -> PgResult<Vec<Hash>> {
         let first = place << HEIGHT;
         let Some(below) = level.checked_sub(1) else {
             return entry::hashes(self.db, first, WIDTH);
@@ -58,10 +58,10 @@ impl<'d> Tiles<'d> {
     }
 }
 
-impl Hashes for Tiles<'_> {
+impl Hashes for PgTiles<'_> {
     type Error = SqlError;
 
-    fn at(&mut self, level: u32, place: u64) -> SqlResult<Hash> {
+    fn at(&mut self, level: u32, place: u64) -> PgResult<Hash> {
         let (tiles, rest) = (level / HEIGHT, level % HEIGHT);
         let first = place << rest;
         let skip = usize::try_from(first % WIDTH).unwrap_or(usize::MAX);
@@ -73,14 +73,14 @@ impl Hashes for Tiles<'_> {
     }
 }
 
-fn stored(db: &Db, level: u32, place: u64) -> SqlResult<Option<Vec<Hash>>> {
+fn stored(db: &Db, level: u32, place: u64) -> PgResult<Option<Vec<Hash>>> {
     let sql = "SELECT hashes FROM tile WHERE level = $1 AND place = $2";
     let bytes: Option<Vec<u8>> = db.find(sql, params![i64::from(level), number(place)], value)?;
     Ok(bytes.map(|bytes| bytes.as_chunks::<32>().0.to_vec()))
 }
 
 /// The hashes of tiles from a position on, without a gap, as many as the tile above has room for.
-fn roots(db: &Db, level: u32, first: u64) -> SqlResult<Vec<Hash>> {
+fn roots(db: &Db, level: u32, first: u64) -> PgResult<Vec<Hash>> {
     let sql = "SELECT place, root FROM tile WHERE level = $1 AND place >= $2 AND place < $3 ORDER BY place";
     let asked = params![i64::from(level), number(first), number(first + WIDTH)];
     let rows = db.all(sql, asked, |row| Ok((row.seq("place")?, row.hash("root")?)))?;
@@ -91,14 +91,14 @@ fn roots(db: &Db, level: u32, first: u64) -> SqlResult<Vec<Hash>> {
 }
 
 /// How many tiles of a level are stored.
-fn count(db: &Db, level: u32) -> SqlResult<u64> {
+fn count(db: &Db, level: u32) -> PgResult<u64> {
     let sql = "SELECT max(place) FROM tile WHERE level = $1";
     let last: Option<i64> = db.one(sql, params![i64::from(level)], value)?;
     Ok(last.map_or(0, |place| place.unsigned_abs() + 1))
 }
 
 /// Stores tiles that are full and not stored. Whether there are more. Only inside a transaction.
-pub(super) fn store(db: &Db, size: u64, limit: usize) -> SqlResult<bool> {
+pub(super) fn store(db: &Db, size: u64, limit: usize) -> PgResult<bool> {
     let mut left = limit;
     for level in 0..u64::BITS / HEIGHT {
         let full = size.checked_shr(HEIGHT * (level + 1)).unwrap_or(0);
@@ -107,7 +107,7 @@ pub(super) fn store(db: &Db, size: u64, limit: usize) -> SqlResult<bool> {
                 return Ok(true);
             }
             left -= 1;
-            let mut tiles = Tiles::new(db);
+            let mut tiles = PgTiles::new(db);
             let hashes = tiles.tile(level, place)?;
             let root = Tree::of(hashes.iter().copied()).root(WIDTH);
             let root = root.ok_or(SqlError::NoRow)?;

@@ -14,9 +14,9 @@ use tokio_rustls::TlsConnector;
 
 /// Makes TLS connections.
 #[derive(Clone)]
-pub(super) struct Tls(Arc<ClientConfig>);
+pub(super) struct PgTls(Arc<ClientConfig>);
 
-impl Tls {
+impl PgTls {
     /// Trusts the authorities in a file, or those of the system.
     pub(super) fn new(roots: Option<&Path>) -> Result<Self, String> {
         let mut store = RootCertStore::empty();
@@ -45,11 +45,11 @@ impl Tls {
     }
 }
 
-impl<S> MakeTlsConnect<S> for Tls
+impl<S> MakeTlsConnect<S> for PgTls
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    type Stream = Stream<S>;
+    type Stream = PgStream<S>;
     type TlsConnect = ToHost;
     type Error = rustls::pki_types::InvalidDnsNameError;
 
@@ -71,28 +71,28 @@ impl<S> TlsConnect<S> for ToHost
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    type Stream = Stream<S>;
+    type Stream = PgStream<S>;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Stream<S>>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<PgStream<S>>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
             let connector = TlsConnector::from(self.config);
-            connector.connect(self.name, stream).await.map(Stream)
+            connector.connect(self.name, stream).await.map(PgStream)
         })
     }
 }
 
 /// A TLS connection.
-pub(super) struct Stream<S>(tokio_rustls::client::TlsStream<S>);
+pub(super) struct PgStream<S>(tokio_rustls::client::TlsStream<S>);
 
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Stream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for PgStream<S> {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for PgStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -102,7 +102,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PgStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -10,11 +10,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-use super::fault::{SqlError, SqlResult};
+use super::fault::{PgResult, SqlError};
 use super::intake::{self, Then};
-use super::session::Session;
+use super::session::PgSession;
 use super::sql::Db;
-use super::{Shared, delivery, hold, index};
+use super::{PgShared, delivery, hold, index};
 
 /// How many jobs one transaction does at most.
 const BATCH: usize = 512;
@@ -38,25 +38,25 @@ const HANDED_OUT_DELAY: Duration = Duration::from_millis(20);
 const TURN: &str = "UPDATE turn SET number = number + 1";
 
 /// Where the caller of a command gets its answer.
-type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+type ReplySender<T> = oneshot::Sender<Result<T, StoreError>>;
 
 /// A change of the store in a transaction with others.
 pub(super) trait Unit: Send {
     /// Makes the change. It may be made again, if the transaction is.
-    fn run(&mut self, db: &Db) -> SqlResult<()>;
+    fn run(&mut self, db: &Db) -> PgResult<()>;
     /// The transaction is committed, or nothing was changed: answers the caller, who may be gone.
     fn done(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
 /// A change with an answer.
-pub(super) struct Change<T, F> {
+pub(super) struct PgChange<T, F> {
     change: F,
     value: Option<T>,
-    reply: Reply<T>,
+    reply: ReplySender<T>,
 }
 
-impl<T, F: FnMut(&Db) -> SqlResult<T>> Change<T, F> {
-    pub(super) fn new(change: F, reply: Reply<T>) -> Self {
+impl<T, F: FnMut(&Db) -> PgResult<T>> PgChange<T, F> {
+    pub(super) fn new(change: F, reply: ReplySender<T>) -> Self {
         Self {
             change,
             value: None,
@@ -65,8 +65,8 @@ impl<T, F: FnMut(&Db) -> SqlResult<T>> Change<T, F> {
     }
 }
 
-impl<T: Send, F: FnMut(&Db) -> SqlResult<T> + Send> Unit for Change<T, F> {
-    fn run(&mut self, db: &Db) -> SqlResult<()> {
+impl<T: Send, F: FnMut(&Db) -> PgResult<T> + Send> Unit for PgChange<T, F> {
+    fn run(&mut self, db: &Db) -> PgResult<()> {
         self.value = Some((self.change)(db)?);
         Ok(())
     }
@@ -79,24 +79,24 @@ impl<T: Send, F: FnMut(&Db) -> SqlResult<T> + Send> Unit for Change<T, F> {
 }
 
 /// A task of the writer.
-pub(super) enum Job {
+pub(super) enum PgJob {
     /// Accept a message.
-    Accept(Box<Admission>, Reply<Acceptance>),
+    Accept(Box<Admission>, ReplySender<Acceptance>),
     /// Decide about a message that waits for a person.
-    Decide(Box<HoldDecision>, Reply<Ruling>),
+    Decide(Box<HoldDecision>, ReplySender<Ruling>),
     /// Change something else.
-    Change(Box<dyn Unit>),
+    PgChange(Box<dyn Unit>),
     /// Note that messages were handed out. No caller waits for it.
     HandedOut(HandedOut),
     /// Index what another relay accepted and did not index.
     Index,
     /// Stop when nothing is left to do.
-    Stop(Rest),
+    Stop(PgRest),
 }
 
 /// What happens to messages that are not indexed when the writer stops.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum PgRest {
     /// They are indexed, as far as there is time.
     Index,
     /// They are indexed by others, or at the next start.
@@ -104,27 +104,27 @@ pub(super) enum Rest {
 }
 
 /// A part of a transaction, with what became of it.
-enum Part {
+enum TransactionPart {
     Accept {
         batch: Vec<Admission>,
-        replies: Vec<Reply<Acceptance>>,
+        replies: Vec<ReplySender<Acceptance>>,
         outcomes: Result<Vec<AcceptOutcome>, StoreError>,
     },
     Decide {
         decision: Box<HoldDecision>,
-        reply: Reply<Ruling>,
+        reply: ReplySender<Ruling>,
         ruling: Option<Result<Ruling, StoreError>>,
     },
-    Change {
+    PgChange {
         unit: Box<dyn Unit>,
         done: Result<(), StoreError>,
     },
     HandedOut(Vec<HandedOut>),
 }
 
-pub(super) struct Writer {
-    session: Session,
-    shared: Arc<Shared>,
+pub(super) struct PgWriter {
+    session: PgSession,
+    shared: Arc<PgShared>,
     progress: IndexProgress,
     /// How many jobs the last transaction had.
     last_batch: usize,
@@ -137,8 +137,8 @@ pub(super) struct Writer {
     end: Option<Instant>,
 }
 
-impl Writer {
-    pub(super) fn new(mut session: Session, shared: Arc<Shared>) -> Result<Self, StoreError> {
+impl PgWriter {
+    pub(super) fn new(mut session: PgSession, shared: Arc<PgShared>) -> Result<Self, StoreError> {
         let progress = session.read(|db| index::indexing(db, 0))?;
         shared.notify(StoreEvent::Indexed(progress));
         Ok(Self {
@@ -154,12 +154,12 @@ impl Writer {
     }
 
     /// Does what is to be done next. False when there is nothing more.
-    pub(super) fn turn(&mut self, jobs: &Receiver<Job>) -> bool {
+    pub(super) fn turn(&mut self, jobs: &Receiver<PgJob>) -> bool {
         let first = match jobs.recv_timeout(self.patience()) {
             Ok(job) => Some(job),
             Err(end) => {
                 if end == RecvTimeoutError::Disconnected {
-                    self.stop(Rest::Leave);
+                    self.stop(PgRest::Leave);
                 }
                 None
             }
@@ -191,7 +191,12 @@ impl Writer {
     }
 
     /// Takes the jobs that go together. How many there are.
-    fn collect(&mut self, first: Job, jobs: &Receiver<Job>, parts: &mut Vec<Part>) -> usize {
+    fn collect(
+        &mut self,
+        first: PgJob,
+        jobs: &Receiver<PgJob>,
+        parts: &mut Vec<TransactionPart>,
+    ) -> usize {
         let end = match self.last_batch >= LOADED {
             true => Instant::now() + GROUP,
             false => Instant::now(),
@@ -208,42 +213,44 @@ impl Writer {
             };
             count += 1;
             match job {
-                Job::Accept(admission, reply) => match parts.last_mut() {
-                    Some(Part::Accept { batch, replies, .. }) => {
+                PgJob::Accept(admission, reply) => match parts.last_mut() {
+                    Some(TransactionPart::Accept { batch, replies, .. }) => {
                         batch.push(*admission);
                         replies.push(reply);
                     }
-                    _ => parts.push(Part::Accept {
+                    _ => parts.push(TransactionPart::Accept {
                         batch: vec![*admission],
                         replies: vec![reply],
                         outcomes: Ok(Vec::new()),
                     }),
                 },
-                Job::Decide(decision, reply) => parts.push(Part::Decide {
+                PgJob::Decide(decision, reply) => parts.push(TransactionPart::Decide {
                     decision,
                     reply,
                     ruling: None,
                 }),
-                Job::Change(unit) => {
+                PgJob::PgChange(unit) => {
                     parts.extend(self.noted_parts());
-                    parts.push(Part::Change { unit, done: Ok(()) });
+                    parts.push(TransactionPart::PgChange { unit, done: Ok(()) });
                 }
-                Job::HandedOut(handed) => {
+                PgJob::HandedOut(handed) => {
                     self.handed_out.push(handed);
                     self.handed_out_since.get_or_insert_with(Instant::now);
                 }
-                Job::Index => self.progress.left = self.progress.left.max(1),
-                Job::Stop(rest) => self.stop(rest),
+                PgJob::Index => self.progress.left = self.progress.left.max(1),
+                PgJob::Stop(rest) => self.stop(rest),
             }
         }
         count
     }
 
-    fn noted_parts(&mut self) -> Vec<Part> {
+    fn noted_parts(&mut self) -> Vec<TransactionPart> {
         self.handed_out_since = None;
         match self.handed_out.is_empty() {
             true => Vec::new(),
-            false => vec![Part::HandedOut(std::mem::take(&mut self.handed_out))],
+            false => vec![TransactionPart::HandedOut(std::mem::take(
+                &mut self.handed_out,
+            ))],
         }
     }
 
@@ -273,16 +280,16 @@ impl Writer {
         self.progress.left > 0 && !is_over
     }
 
-    fn stop(&mut self, rest: Rest) {
+    fn stop(&mut self, rest: PgRest) {
         let now = Instant::now();
         self.end.get_or_insert(match rest {
-            Rest::Index => now + STOP_TIME,
-            Rest::Leave => now,
+            PgRest::Index => now + STOP_TIME,
+            PgRest::Leave => now,
         });
     }
 
     /// Does parts in one transaction, and answers their callers.
-    fn commit(&mut self, mut parts: Vec<Part>) {
+    fn commit(&mut self, mut parts: Vec<TransactionPart>) {
         if parts.is_empty() {
             return;
         }
@@ -320,12 +327,12 @@ impl Writer {
     }
 
     /// One message of a batch breaks a rule of the store: each goes alone, and the others are accepted.
-    fn commit_alone(&mut self, parts: Vec<Part>, error: &StoreError) {
+    fn commit_alone(&mut self, parts: Vec<TransactionPart>, error: &StoreError) {
         for part in parts {
             match part {
-                Part::Accept { batch, replies, .. } if batch.len() > 1 => {
+                TransactionPart::Accept { batch, replies, .. } if batch.len() > 1 => {
                     for (admission, reply) in batch.into_iter().zip(replies) {
-                        self.commit(vec![Part::Accept {
+                        self.commit(vec![TransactionPart::Accept {
                             batch: vec![admission],
                             replies: vec![reply],
                             outcomes: Ok(Vec::new()),
@@ -338,9 +345,9 @@ impl Writer {
     }
 
     /// Answers the callers of a part that is committed.
-    fn answer(&mut self, part: Part) {
+    fn answer(&mut self, part: TransactionPart) {
         match part {
-            Part::Accept {
+            TransactionPart::Accept {
                 batch,
                 replies,
                 outcomes: Ok(outcomes),
@@ -368,7 +375,7 @@ impl Writer {
                     }));
                 }
             }
-            Part::Accept {
+            TransactionPart::Accept {
                 replies,
                 outcomes: Err(error),
                 ..
@@ -377,15 +384,15 @@ impl Writer {
                     let _ = reply.send(Err(error.clone()));
                 }
             }
-            Part::Decide { reply, ruling, .. } => {
+            TransactionPart::Decide { reply, ruling, .. } => {
                 if let Some(Ok(Ruling::Done(Some((seq, admission))))) = &ruling {
                     self.announce(std::iter::once((*seq, admission.as_ref())));
                 }
                 let gone = || Err(self.shared.gone());
                 let _ = reply.send(ruling.unwrap_or_else(gone));
             }
-            Part::Change { unit, done } => unit.done(done),
-            Part::HandedOut(_) => {}
+            TransactionPart::PgChange { unit, done } => unit.done(done),
+            TransactionPart::HandedOut(_) => {}
         }
     }
 
@@ -448,7 +455,7 @@ impl Writer {
 }
 
 /// Does something with the turn, and commits it.
-fn in_turn<T>(db: &Db, act: &mut dyn FnMut(&Db) -> SqlResult<T>) -> SqlResult<T> {
+fn in_turn<T>(db: &Db, act: &mut dyn FnMut(&Db) -> PgResult<T>) -> PgResult<T> {
     db.put_off("BEGIN");
     db.put_off(TURN);
     let done = act(db).and_then(|done| db.commit().map(|()| done));
@@ -459,11 +466,11 @@ fn in_turn<T>(db: &Db, act: &mut dyn FnMut(&Db) -> SqlResult<T>) -> SqlResult<T>
 }
 
 /// Does parts in a transaction, and commits it.
-fn run(db: &Db, origin: i64, label: &str, parts: &mut [Part]) -> SqlResult<()> {
+fn run(db: &Db, origin: i64, label: &str, parts: &mut [TransactionPart]) -> PgResult<()> {
     db.put_off("BEGIN");
     db.put_off(TURN);
     if let [
-        Part::Accept {
+        TransactionPart::Accept {
             batch, outcomes, ..
         },
     ] = parts
@@ -494,8 +501,8 @@ fn run(db: &Db, origin: i64, label: &str, parts: &mut [Part]) -> SqlResult<()> {
     db.commit()
 }
 
-impl Part {
-    fn run(&mut self, db: &Db, origin: i64) -> SqlResult<()> {
+impl TransactionPart {
+    fn run(&mut self, db: &Db, origin: i64) -> PgResult<()> {
         match self {
             Self::Accept {
                 batch, outcomes, ..
@@ -506,7 +513,7 @@ impl Part {
             Self::Decide {
                 decision, ruling, ..
             } => *ruling = Some(Ok(hold::decide(db, origin, decision)?)),
-            Self::Change { unit, done } => {
+            Self::PgChange { unit, done } => {
                 unit.run(db)?;
                 *done = Ok(());
             }
@@ -524,7 +531,7 @@ impl Part {
         match self {
             Self::Accept { outcomes, .. } => *outcomes = Err(error),
             Self::Decide { ruling, .. } => *ruling = Some(Err(error)),
-            Self::Change { done, .. } => *done = Err(error),
+            Self::PgChange { done, .. } => *done = Err(error),
             Self::HandedOut(_) => {}
         }
     }
@@ -540,7 +547,7 @@ impl Part {
             Self::Decide { reply, .. } => {
                 let _ = reply.send(Err(error.clone()));
             }
-            Self::Change { unit, .. } => unit.done(Err(error.clone())),
+            Self::PgChange { unit, .. } => unit.done(Err(error.clone())),
             // They are handed out again.
             Self::HandedOut(_) => {}
         }
