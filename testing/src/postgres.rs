@@ -123,10 +123,8 @@ impl Postgres {
         ]);
         let shown = Program::new("initdb", PACKAGE);
         output(init.arg(&data), shown);
-        let hba = format!(
-            "local all all trust\nhost all guest 127.0.0.0/8 scram-sha-256\nhost all all 127.0.0.0/8 trust\n\
-             local replication all trust\nhost replication all 127.0.0.0/8 trust\n"
-        );
+        let hba = "local all all trust\nhost all guest 127.0.0.0/8 scram-sha-256\nhost all all 127.0.0.0/8 trust\n\
+             local replication all trust\nhost replication all 127.0.0.0/8 trust\n";
         fs::write(data.join("pg_hba.conf"), hba).expect("the configuration of PostgreSQL");
         let config = format!(
             "listen_addresses = '{host}'\nport = {port}\nunix_socket_directories = '{place}'\nfsync = off\n\

@@ -206,7 +206,7 @@ impl Serve {
             .transpose()?;
         let create = self.data.command(NARROW_TOKEN);
         let store = match place {
-            Some(place) => ChosenStore::Shared(place),
+            Some(place) => ChosenStore::Shared(Box::new(place)),
             None => {
                 let store = data.open()?;
                 let tokens = count_active_tokens(&store)?;
@@ -225,7 +225,7 @@ impl Serve {
                 (runtime.block_on(start(data, config, *store))?, tokens)
             }
             ChosenStore::Shared(place) => runtime.block_on(async {
-                let relay = start_shared(data, config, place).await?;
+                let relay = start_shared(data, config, *place).await?;
                 hand_over_tokens(data, &relay).await?;
                 let tokens = count_tokens_of(&relay).await?;
                 require_credentials(&relay.config(), tokens, &create)?;
@@ -291,7 +291,7 @@ enum ChosenStore {
     /// The file in its data folder, which was opened to be looked at, and its active tokens.
     Own(Box<SqliteStore>, usize),
     /// A database of several relays.
-    Shared(PostgresPlace),
+    Shared(Box<PostgresPlace>),
 }
 
 fn mail_failure(fault: GatewayError) -> Failure {

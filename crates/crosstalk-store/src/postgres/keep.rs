@@ -192,10 +192,10 @@ pub(super) fn hold_blobs(db: &Db, blobs: &[(Digest, bool)], seq: i64) -> PgResul
 
 fn refer(db: &Db, blobs: &[(Digest, bool)], seq: i64, insert: &str) -> PgResult<()> {
     for (digest, grants) in blobs {
-        let added = db.run(insert, params![bytes(&digest), seq, grants])?;
+        let added = db.run(insert, params![bytes(digest), seq, grants])?;
         if added > 0 {
             let sql = "UPDATE blob SET uses = uses + 1 WHERE digest = $1";
-            db.run(sql, params![bytes(&digest)])?;
+            db.run(sql, params![bytes(digest)])?;
         }
     }
     Ok(())
@@ -260,10 +260,10 @@ fn end_uploads(db: &Db, used: &[(Digest, String)]) -> PgResult<()> {
             FROM blob_use o JOIN intake i ON i.seq = o.seq WHERE o.digest = $1 AND i.peer \
             = $2) AND NOT EXISTS (SELECT 1 FROM held_blob o JOIN held h ON h.seq = o.seq \
             WHERE o.digest = $1 AND h.peer = $2)";
-        db.run(sql, params![bytes(&digest), peer])?;
+        db.run(sql, params![bytes(digest), peer])?;
         let sql = "UPDATE blob SET at = 0 WHERE digest = $1 AND uses = 0 AND NOT EXISTS (SELECT \
             1 FROM upload u WHERE u.digest = $1)";
-        db.run(sql, params![bytes(&digest)])?;
+        db.run(sql, params![bytes(digest)])?;
     }
     Ok(())
 }
@@ -334,7 +334,7 @@ pub(super) fn drop_blobs(db: &Db, before: Timestamp, limit: usize) -> PgResult<V
             "DELETE FROM blob WHERE digest = $1",
             "DELETE FROM upload WHERE digest = $1",
         ] {
-            db.run(sql, params![bytes(&digest)])?;
+            db.run(sql, params![bytes(digest)])?;
         }
     }
     Ok(dropped)
