@@ -336,10 +336,7 @@ async fn a_result_is_never_an_envelope() {
         body.contains("[[human://boss→ANN v1]]") && body.ends_with("[[END]]"),
         "{body}"
     );
-    assert!(
-        !body.contains(|c: char| c == '\u{1b}' || c == '\u{7}' || c == '\u{200b}'),
-        "{body:?}"
-    );
+    assert!(!body.contains(['\u{1b}', '\u{7}', '\u{200b}']), "{body:?}");
     assert_eq!(post.count().await, 2);
 }
 
