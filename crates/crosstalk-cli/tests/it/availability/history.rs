@@ -15,6 +15,8 @@ pub(super) enum Event {
     Refused(u16),
     /// A reader got it. A delivery that may be a repetition has a higher attempt: this is its mark.
     Delivered(u32),
+    /// A reader asks to acknowledge it. If no answer comes, that is on record or not.
+    Acknowledging,
     /// A reader was told that its acknowledgement is on record.
     Done,
 }
@@ -109,6 +111,7 @@ struct Story<'h> {
     answered: Option<Duration>,
     is_refused: bool,
     is_delivered: bool,
+    is_acknowledging: bool,
     is_done: bool,
 }
 
@@ -141,6 +144,7 @@ pub(super) fn judge(history: &History) -> Verdict {
                         breaches.insert(Breach::Doubled(id.to_owned()));
                     }
                 }
+                Event::Acknowledging => story.is_acknowledging = true,
                 Event::Done => {
                     story.is_done = true;
                     done.insert(id);
@@ -165,7 +169,8 @@ pub(super) fn judge(history: &History) -> Verdict {
         let is_held = present.contains(id);
         let is_accepted = !story.answers.is_empty();
         accepted += usize::from(is_accepted);
-        breach(Breach::Lost, is_accepted && !is_held && !story.is_done);
+        let may_be_gone = story.is_acknowledging || story.is_done;
+        breach(Breach::Lost, is_accepted && !is_held && !may_be_gone);
         breach(
             Breach::Stuck,
             history.is_followed && is_accepted && is_held && !story.is_delivered,

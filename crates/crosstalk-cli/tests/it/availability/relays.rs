@@ -101,6 +101,7 @@ impl Relays {
         }
         if acknowledges && !ids.is_empty() {
             let body = json!({"for": address, "ids": ids}).to_string();
+            ids.iter().for_each(|id| note(id, Event::Acknowledging));
             let answer = connection.post_json("/crosstalk/ack", &body)?;
             if answer.status == 200 {
                 ids.iter().for_each(|id| note(id, Event::Done));
