@@ -16,7 +16,7 @@ const HOUR: i64 = 3_600_000;
 /// The height of the chart.
 const HIGH: u64 = 40;
 
-/// MetricSamples of the relay, as Prometheus reads them.
+/// The metrics of the relay, as Prometheus reads them.
 struct MetricSamples<'m>(&'m str);
 
 impl<'m> MetricSamples<'m> {
