@@ -42,13 +42,13 @@ test("a person opens a poll, and the tally moves", async () => {
   await press(page, "form button.primary");
   assert.match(await textOf(page, "#envelope"), /intent: POLL/);
   await press(page, "button[form=send]");
-  assert.match(await textOf(page), /The poll is open\.[\s\S]*0 of 2 answered/);
+  assert.match(await textOf(page), /The poll is open\.[\s\S]*0 of 2 counted/);
   const id = new URL(page.url()).pathname.split("/").pop();
   const { thread } = await relay.call("ann", "GET", `/crosstalk/messages/${id}`);
   const vote = (who, sender, body) => relay.send(who, { sender, receiver: ANN, intent: "RESPOND", context: "Which name?", thread, parent: id, body });
   await vote("bob", "human://acme.example/bob", "Heron\n\nIt is patient.");
   // Nobody loads the page again.
-  await until("the tally of the first vote", async () => /1 of 2 answered/.test(await textOf(page)));
+  await until("the tally of the first vote", async () => /1 of 2 counted/.test(await textOf(page)));
   assert.ok((await textOf(page)).includes("It is patient."));
   await vote("claude", "claude://code/main", "I like animals that swim best, so it is clear to me.");
   await until("the answer that is not counted", async () => /Not counted[\s\S]*animals that swim/.test(await textOf(page)));
@@ -58,7 +58,7 @@ test("a person opens a poll, and the tally moves", async () => {
   await press(page, "button[form=send]");
   await until("the corrected answer", async () => {
     await page.reload();
-    return /2 of 2 answered[\s\S]*corrected by/.test(await textOf(page));
+    return /2 of 2 counted[\s\S]*corrected by/.test(await textOf(page));
   });
   quiet(page);
   await page.close();
@@ -179,7 +179,7 @@ test("hostile texts break no layout of these pages", async () => {
         await page.goto(hostile.url + path);
         const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - innerWidth);
         assert.ok(wide <= 1, `${path} is ${wide} pixels too wide at ${width}`);
-        const strange = await page.$$eval("main script, main iframe, main base, main meta, main link, main style, main [onerror], main [onload], main #pressed, main img", (found) => found.map((e) => e.outerHTML));
+        const strange = await page.$$eval("main script, main iframe, main base, main meta, main link, main style, main [onerror], main [onload], main #pressed, main img:not([src^='/assets/'])", (found) => found.map((e) => e.outerHTML));
         assert.deepEqual(strange, [], path);
         const shown = await page.$eval("body", (body) => body.innerText);
         assert.ok(!/[\u202a-\u202e\u2066-\u2069\u200b\u2060\u{e0000}-\u{e007f}]/u.test(shown), `${path} shows what nobody sees`);

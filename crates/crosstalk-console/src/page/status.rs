@@ -316,6 +316,8 @@ fn queues(numbers: &MetricSamples<'_>) -> Vec<QueueBar> {
             "file" => "folders",
             "relay" => "other relays",
             "email" => "mail",
+            "sms" => "SMS",
+            "mcp" => "MCP clients",
             "held" => "held for a person",
             other => other,
         }),
