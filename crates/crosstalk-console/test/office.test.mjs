@@ -84,6 +84,15 @@ test("a person grants a consent with a key of the browser, revokes it, and the t
   const id = await page.$eval("main a[href^='/audit/of/']", (link) => decodeURIComponent(link.href.split("/").pop()));
   const read = () => relay.call("claude", "GET", `/crosstalk/messages/${id}`).then((m) => m.envelope, (error) => error.message);
   assert.match(await read(), /120 to 80/);
+  // Nobody erases texts with a key that nobody compared: the operator does that first.
+  const ops = await signIn(browser, relay, "ops");
+  await agree(ops);
+  await ops.goto(`${relay.url}/trust`);
+  assert.match(await textOf(ops, ".cards > li:first-child"), /first contact[\s\S]*human:\/\/acme\.example\/ann/);
+  await press(ops, ".cards form[action='/trust/pin'] button");
+  assert.match(await textOf(ops), /The key is pinned/);
+  quiet(ops);
+  await ops.close();
   await page.type("#reason", "the study is over");
   await press(page, "form button.danger");
   await page.waitForSelector("[data-own-key]:not([hidden])");
