@@ -80,13 +80,15 @@ test("everything that changes something works without scripts", async () => {
 
 test("new messages appear by themselves, and the title counts them", async () => {
   const page = await signIn(browser, relay, "bob");
-  assert.match(await page.title(), /^Inbox/);
+  const counted = async () => Number(/^\((\d+)\) Inbox/.exec(await page.title())?.[1] ?? 0);
   // The stream is open before the message comes, or the page would be told nothing.
-  const live = relay.call("claude", "GET", "/crosstalk/agents");
-  await live;
+  const open = page.waitForResponse((answer) => new URL(answer.url()).pathname === "/live");
+  await page.reload();
+  await open;
+  const before = await counted();
   await relay.send("claude", { sender: "claude://code/main", receiver: "human://acme.example/bob", context: "A live one", body: "Now?" });
   await until("the message", async () => (await textOf(page, "#list")).includes("A live one"));
-  await until("the number in the title", async () => /^\(\d+\) Inbox/.test(await page.title()));
+  await until("the number in the title", async () => (await counted()) === before + 1);
   quiet(page);
   await page.close();
 });

@@ -42,13 +42,13 @@ test("a person opens a poll, and the tally moves", async () => {
   await press(page, "form button.primary");
   assert.match(await textOf(page, "#envelope"), /intent: POLL/);
   await press(page, "button[form=send]");
-  assert.match(await textOf(page), /The poll is open\.[\s\S]*0 of 2 answered/);
+  assert.match(await textOf(page), /The poll is open\.[\s\S]*0 of 2 counted/);
   const id = new URL(page.url()).pathname.split("/").pop();
   const { thread } = await relay.call("ann", "GET", `/crosstalk/messages/${id}`);
   const vote = (who, sender, body) => relay.send(who, { sender, receiver: ANN, intent: "RESPOND", context: "Which name?", thread, parent: id, body });
   await vote("bob", "human://acme.example/bob", "Heron\n\nIt is patient.");
   // Nobody loads the page again.
-  await until("the tally of the first vote", async () => /1 of 2 answered/.test(await textOf(page)));
+  await until("the tally of the first vote", async () => /1 of 2 counted/.test(await textOf(page)));
   assert.ok((await textOf(page)).includes("It is patient."));
   await vote("claude", "claude://code/main", "I like animals that swim best, so it is clear to me.");
   await until("the answer that is not counted", async () => /Not counted[\s\S]*animals that swim/.test(await textOf(page)));
@@ -58,7 +58,7 @@ test("a person opens a poll, and the tally moves", async () => {
   await press(page, "button[form=send]");
   await until("the corrected answer", async () => {
     await page.reload();
-    return /2 of 2 answered[\s\S]*corrected by/.test(await textOf(page));
+    return /2 of 2 counted[\s\S]*corrected by/.test(await textOf(page));
   });
   quiet(page);
   await page.close();
@@ -84,6 +84,15 @@ test("a person grants a consent with a key of the browser, revokes it, and the t
   const id = await page.$eval("main a[href^='/audit/of/']", (link) => decodeURIComponent(link.href.split("/").pop()));
   const read = () => relay.call("claude", "GET", `/crosstalk/messages/${id}`).then((m) => m.envelope, (error) => error.message);
   assert.match(await read(), /120 to 80/);
+  // Nobody erases texts with a key that nobody compared: the operator does that first.
+  const ops = await signIn(browser, relay, "ops");
+  await agree(ops);
+  await ops.goto(`${relay.url}/trust`);
+  assert.match(await textOf(ops, ".cards > li:first-child"), /first contact[\s\S]*human:\/\/acme\.example\/ann/);
+  await press(ops, ".cards form[action='/trust/pin'] button");
+  assert.match(await textOf(ops), /The key is pinned/);
+  quiet(ops);
+  await ops.close();
   await page.type("#reason", "the study is over");
   await press(page, "form button.danger");
   await page.waitForSelector("[data-own-key]:not([hidden])");
@@ -171,7 +180,9 @@ test("hostile texts break no layout of these pages", async () => {
     await hostile.send("bob", { sender: "human://acme.example/bob", receiver: ANN, intent: "RESPOND", parent: ids.polls[0], body: HOSTILE.join("\n") });
     for (const [width, who] of [[1000, "ops"], [390, "ops"]]) {
       const page = await signIn(browser, hostile, who, { width, height: 800 });
-      const queries = HOSTILE.map((text) => encodeURIComponent(text.slice(0, 200)));
+      // Alone, each takes its time: the default check asks for every fourth one.
+      const some = process.env.CROSSTALK_TEST_FULL ? HOSTILE : HOSTILE.filter((_, at) => at % 4 === 0);
+      const queries = some.map((text) => encodeURIComponent(text.slice(0, 200)));
       const paths = ["/approvals", "/polls", "/consents?all=1", "/audit", "/dead", "/trust", "/status", "/tokens",
         ...ids.held.map((id) => `/approvals/${id}`), ...ids.polls.map((id) => `/polls/${id}`),
         ...queries.flatMap((q) => [`/search?q=${q}`, `/audit?message=${q}`, `/consents?by=${q}`])];
@@ -179,7 +190,7 @@ test("hostile texts break no layout of these pages", async () => {
         await page.goto(hostile.url + path);
         const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - innerWidth);
         assert.ok(wide <= 1, `${path} is ${wide} pixels too wide at ${width}`);
-        const strange = await page.$$eval("main script, main iframe, main base, main meta, main link, main style, main [onerror], main [onload], main #pressed, main img", (found) => found.map((e) => e.outerHTML));
+        const strange = await page.$$eval("main script, main iframe, main base, main meta, main link, main style, main [onerror], main [onload], main #pressed, main img:not([src^='/assets/'])", (found) => found.map((e) => e.outerHTML));
         assert.deepEqual(strange, [], path);
         const shown = await page.$eval("body", (body) => body.innerText);
         assert.ok(!/[\u202a-\u202e\u2066-\u2069\u200b\u2060\u{e0000}-\u{e007f}]/u.test(shown), `${path} shows what nobody sees`);

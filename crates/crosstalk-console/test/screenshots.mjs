@@ -11,6 +11,7 @@ const only = process.argv[3];
 const assets = process.env.CROSSTALK_ASSETS;
 async function useAssets(page) {
   if (!assets) return;
+  await page.setCacheEnabled(false);
   await page.setRequestInterception(true);
   page.on("request", (request) => {
     const name = /\/assets\/(console)\.[0-9a-f]+\.(css|js)$/.exec(request.url());

@@ -194,7 +194,7 @@ async function fillOffice(relay, sent) {
   await relay.call("ann", "POST", `/crosstalk/courier/${lost.id}`, { to: "CHATGPT", state: "failed", reason: "The chat says that the limit of messages for today is reached." });
   sent.lost = lost;
   const key = (byte) => `ed25519:pk=${KEYS[byte]}`;
-  await relay.call("ops", "POST", "/crosstalk/trust/pin", { id: "ann@acme.example", key: key(0), senders: [ANN] });
+  await relay.call("ops", "POST", "/crosstalk/trust/pin", { id: "carla@acme.example", key: key(0), senders: ["human://acme.example/carla"] });
   await relay.call("ops", "POST", "/crosstalk/trust/pin", { id: "build@partner.example", key: key(1), senders: ["claude://partner.example/build"] });
   await relay.call("ops", "POST", "/crosstalk/trust/distrust", { id: "old@acme.example", key: key(2), reason: "The laptop was lost in March." });
 }

@@ -26,6 +26,7 @@ struct InboxScreen {
     /// The link to the messages after these.
     more: Option<String>,
     first_address: Shown,
+    relay_url: String,
 }
 
 pub(crate) async fn show(visit: Visit) -> PageResult {
@@ -59,9 +60,10 @@ pub(crate) async fn show(visit: Visit) -> PageResult {
     let chooses_address = visit.chooses_address();
     let suggested = match chooses_address {
         true => suggestions(&visit).await,
-        false => BTreeSet::new(),
+        false => Vec::new(),
     };
     render(&InboxScreen {
+        relay_url: visit.console.host.url(&visit.headers),
         shell: visit.shell("Inbox").await,
         messages,
         first_address: Shown::new(addresses.first().map_or("human://you", String::as_str)),
@@ -73,8 +75,8 @@ pub(crate) async fn show(visit: Visit) -> PageResult {
     })
 }
 
-/// Addresses that the relay knows and the person may read for.
-async fn suggestions(visit: &Visit) -> BTreeSet<String> {
+/// Addresses that the relay knows and the person may read for, people first.
+async fn suggestions(visit: &Visit) -> Vec<String> {
     let mut all = BTreeSet::new();
     if let Ok(agents) = visit.client.agents().await {
         all.extend(agents.into_iter().map(|a| a.address));
@@ -83,7 +85,10 @@ async fn suggestions(visit: &Visit) -> BTreeSet<String> {
         all.extend(list.threads.into_iter().flat_map(|t| t.parties));
     }
     let may = |a: &String| visit.peer.is_admin() || visit.peer.speaks_for(a);
-    all.into_iter().filter(may).take(SUGGESTED).collect()
+    let mut all: Vec<String> = all.into_iter().filter(may).collect();
+    all.sort_by_key(|address| !crosstalk_protocol::relay::is_human(address));
+    all.truncate(SUGGESTED);
+    all
 }
 
 /// Remembers whose inbox the person wants to see, if they may.

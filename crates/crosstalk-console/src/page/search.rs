@@ -1,10 +1,12 @@
 //! Search: messages by their words.
 
-use super::{PageResult, Shell, render};
+use super::{PageError, PageResult, Shell, render_with};
 use crate::message::ShownMessage;
 use crate::text::Shown;
 use crate::visit::Visit;
 use askama::Template;
+use crosstalk_api::client::ClientError;
+use crosstalk_envelope::Explanation;
 
 /// How many messages are found at most.
 const MOST: usize = 60;
@@ -18,6 +20,7 @@ struct SearchPage {
     is_asked: bool,
     found: Vec<ShownMessage>,
     is_cut: bool,
+    fault: Option<Explanation>,
 }
 
 pub(crate) async fn show(visit: Visit) -> PageResult {
@@ -27,11 +30,21 @@ pub(crate) async fn show(visit: Visit) -> PageResult {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
+    let mut fault = None;
     let found = match words.is_empty() {
         true => Vec::new(),
-        false => visit.client.search(&words, MOST).await?,
+        false => match visit.client.search(&words, MOST).await {
+            Ok(found) => found,
+            // Signs alone, for example: the person corrects what they typed.
+            Err(ClientError::Rejected(why)) if why.status == 400 => {
+                fault = Some(PageError::from(ClientError::Rejected(why)).explanation());
+                Vec::new()
+            }
+            Err(fault) => return Err(fault.into()),
+        },
     };
-    render(&SearchPage {
+    let status = if fault.is_some() { 400 } else { 200 };
+    let page = SearchPage {
         words: Shown::new(&words),
         command_words: Shown::argument(&words),
         is_asked: !words.is_empty(),
@@ -41,5 +54,7 @@ pub(crate) async fn show(visit: Visit) -> PageResult {
             .map(|m| ShownMessage::of(m, visit.now))
             .collect(),
         shell: visit.shell("Search").await,
-    })
+        fault,
+    };
+    Ok(render_with(&page, status))
 }

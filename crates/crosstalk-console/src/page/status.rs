@@ -16,7 +16,7 @@ const HOUR: i64 = 3_600_000;
 /// The height of the chart.
 const HIGH: u64 = 40;
 
-/// MetricSamples of the relay, as Prometheus reads them.
+/// The metrics of the relay, as Prometheus reads them.
 struct MetricSamples<'m>(&'m str);
 
 impl<'m> MetricSamples<'m> {
@@ -316,6 +316,8 @@ fn queues(numbers: &MetricSamples<'_>) -> Vec<QueueBar> {
             "file" => "folders",
             "relay" => "other relays",
             "email" => "mail",
+            "sms" => "SMS",
+            "mcp" => "MCP clients",
             "held" => "held for a person",
             other => other,
         }),

@@ -297,7 +297,8 @@ pub(super) fn is_page(request: &Request) -> bool {
     }
     if path == "/" {
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-        let form = media::choose(headers, &[Media::Html, Media::Text]);
+        // A program that asks for nothing special gets text.
+        let form = media::choose(headers, &[Media::Text, Media::Html]);
         return is_read && form.is_ok_and(|form| form == Media::Html);
     }
     crosstalk_console::is_page(path) || (accepts_html(headers) && !is_endpoint(path))

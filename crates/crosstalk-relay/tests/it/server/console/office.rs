@@ -526,7 +526,7 @@ fn a_poll_is_opened_counted_corrected_and_closed() {
     let shown = shown.text();
     for part in [
         "Friday",
-        "1 of 2 answered",
+        "1 of 2 counted",
         "The tests are green.",
         "Not counted",
         "start of the week",
@@ -565,7 +565,7 @@ fn a_poll_is_opened_counted_corrected_and_closed() {
     settle(&house);
     let shown = ann.get(path);
     assert!(
-        shown.text().contains("2 of 2 answered") && shown.text().contains("corrected by"),
+        shown.text().contains("2 of 2 counted") && shown.text().contains("corrected by"),
         "{}",
         shown.text()
     );
