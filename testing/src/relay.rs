@@ -72,6 +72,17 @@ impl Setup {
     /// # Panics
     /// It does not come up; what it wrote is told.
     pub fn start(self) -> Relay {
+        self.try_start().unwrap_or_else(|reason| panic!("{reason}"))
+    }
+
+    /// The same, where it may well not come up.
+    ///
+    /// # Errors
+    /// The output before it ended.
+    ///
+    /// # Panics
+    /// It neither comes up nor ends.
+    pub fn try_start(self) -> Result<Relay, String> {
         let folder = Folder::within(&self.place, "relay");
         let mut relay = Relay {
             process: None,
@@ -79,8 +90,8 @@ impl Setup {
             setup: self,
             folder,
         };
-        relay.start();
-        relay
+        relay.try_start()?;
+        Ok(relay)
     }
 }
 

@@ -48,6 +48,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 use tokio_postgres::config::SslMode;
@@ -64,6 +65,8 @@ use writer::{PgChange, PgJob, PgRest, PgWriter, Unit};
 const MAX_WAITING: usize = 16_384;
 /// How many queries are answered at once.
 const READERS: usize = 6;
+/// A server that has not answered for so long can't be reached. The follower asks it every second.
+const SILENCE: Duration = Duration::from_secs(5);
 
 /// A PostgreSQL database as the store of a relay, which other relays use as well.
 pub struct PostgresRelay {
@@ -95,11 +98,22 @@ struct PgShared {
     follower: SyncSender<()>,
     /// Whether the other relays have to be told that something is new.
     has_news: AtomicBool,
+    /// When the server last answered the follower; nothing if it failed to since.
+    reached: Mutex<Option<Instant>>,
 }
 
 impl PgShared {
     fn notify(&self, event: StoreEvent<'_>) {
         self.context.events.notify(event);
+    }
+
+    /// Notes that the server answered the follower now, or failed to.
+    fn note_reached(&self, is_reached: bool) {
+        *lock(&self.reached) = is_reached.then(Instant::now);
+    }
+
+    fn is_reachable(&self) -> bool {
+        lock(&self.reached).is_some_and(|at| at.elapsed() < SILENCE)
     }
 
     fn stop(&self, why: StoreStop) {
@@ -252,6 +266,7 @@ impl PostgresRelay {
             is_over: AtomicBool::new(false),
             follower: wake.clone(),
             has_news: AtomicBool::new(false),
+            reached: Mutex::new(Some(Instant::now())),
         });
         let (jobs, todo) = sync_channel(MAX_WAITING);
         let listening = PgSession::listening(door.clone(), (origin, wake));
@@ -284,6 +299,20 @@ impl PostgresRelay {
             is_closed: Arc::new(watch::Sender::new(false)),
             runtime: Some(runtime),
         }))
+    }
+
+    /// Makes sure that all relays of the database sign its log with one key, in one name: the first relay registers its key.
+    /// `key` is the public key of the log as text.
+    ///
+    /// # Errors
+    /// If another key is registered, or the server can't be used.
+    pub async fn require_log_key(&self, key: &str) -> Result<(), StoreError> {
+        let (mine, place) = (key.to_owned(), self.shared.door.place.to_string());
+        let registered = self.write(move |db| log::register_key(db, &mine)).await?;
+        match registered == key {
+            true => Ok(()),
+            false => Err(fault::other_key(&place, &registered, key)),
+        }
     }
 
     /// How often the server was asked and waited for.

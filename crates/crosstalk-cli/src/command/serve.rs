@@ -51,7 +51,7 @@ pub(crate) struct Serve {
     /// The name of the relay: its domain
     #[arg(long, value_name = "DOMAIN", value_parser = name)]
     name: Option<String>,
-    /// The PostgreSQL database that this relay shares with others, as postgres://ROLE@HOST:PORT,HOST:PORT/DATABASE?passfile=FILE; the data folder keeps its key, its trusted keys and attachments
+    /// The PostgreSQL database that this relay shares with others, as postgres://ROLE@HOST:PORT,HOST:PORT/DATABASE?passfile=FILE; the data folder keeps its key, its trusted keys and attachments, which the others do not see (docs/operate.md)
     #[arg(long, value_name = "URL", conflicts_with_all = ["check", "health"])]
     store: Option<String>,
     /// The form of the log; text on a terminal, else json

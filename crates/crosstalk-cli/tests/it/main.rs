@@ -38,6 +38,8 @@ mod resolve;
 mod run;
 mod schema;
 mod several;
+#[cfg(target_os = "linux")]
+mod shared;
 mod story;
 mod stream;
 mod terminal;

@@ -28,7 +28,8 @@ pub(super) async fn healthy() -> Response {
     response::text("ok\n".into())
 }
 
-/// Whether the relay is ready: not before the messages that it accepted before the start are indexed, and not during shutdown.
+/// Whether the relay is ready: not before the messages that it accepted before the start are indexed, not while it does not
+/// reach its database, and not during shutdown.
 pub(super) async fn ready(call: Call) -> Result<Response, HttpError> {
     let server = &call.server;
     if server.is_shutting_down() || server.relay.is_stopping() {
@@ -39,6 +40,8 @@ pub(super) async fn ready(call: Call) -> Result<Response, HttpError> {
             "The relay still indexes {} messages that it accepted before its start",
             server.left_before.saturating_sub(indexed).max(1)
         )))
+    } else if !server.relay.store().is_reachable() {
+        Err(HttpError::later("The relay does not reach its database"))
     } else {
         Ok(response::text("ready\n".into()))
     }

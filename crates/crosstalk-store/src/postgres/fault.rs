@@ -166,6 +166,19 @@ impl SqlError {
     }
 }
 
+/// The log of the database is signed with another key than that of this relay. Both are public.
+pub(super) fn other_key(place: &str, registered: &str, mine: &str) -> StoreError {
+    let (registered, mine) = (registered.escape_debug(), mine.escape_debug());
+    StoreError::new(
+        StoreFault::Unavailable,
+        format!(
+            "the log of {place} is signed as `{registered}` by the relay that started first, and this relay has `{mine}`"
+        ),
+        "all relays of a database have one name and one key: replace the folder `keys` in the data folder of this \
+         relay by a copy of that of the first relay, and start it with the same name (docs/high-availability.md)",
+    )
+}
+
 /// The database was made by a newer program.
 pub(super) fn newer(place: &str, theirs: i64) -> StoreError {
     let what = format!(

@@ -62,6 +62,7 @@ impl PgFollower {
                 let _ = self.session.read(|db| db.batch(&tell));
             }
             if let Err(error) = self.look(is_woken) {
+                self.shared.note_reached(false);
                 let what = "what other relays wrote";
                 let error = &error;
                 self.shared.notify(StoreEvent::Delayed { what, error });
@@ -84,6 +85,7 @@ impl PgFollower {
                     Ok((origin, speaker, routes, intake_row(row)?))
                 })
             })?;
+            self.shared.note_reached(true);
             let count = rows.len();
             for (origin, speaker, routes, row) in rows {
                 self.last = row.seq.unsigned_abs();

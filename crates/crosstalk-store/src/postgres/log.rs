@@ -18,6 +18,13 @@ use super::tile::{self, PgTiles};
 /// How many bytes of chance hide a detail.
 const SALT_BYTES: usize = 16;
 
+/// Registers the key that the log is signed with, unless there is one. The one that is registered.
+pub(super) fn register_key(db: &Db, key: &str) -> PgResult<String> {
+    let sql = "INSERT INTO log_key (one, key) VALUES (TRUE, $1) ON CONFLICT DO NOTHING";
+    db.run(sql, params![key])?;
+    db.one("SELECT key FROM log_key", params![], value)
+}
+
 /// Writes an entry, as a part of the change that it is about. Its index. Only inside a transaction.
 pub(super) fn append(db: &Db, event: &Event<'_>) -> PgResult<u64> {
     write(db, event, None)

@@ -360,6 +360,10 @@ impl Maintenance for PostgresRelay {
         })
     }
 
+    fn is_reachable(&self) -> bool {
+        self.shared.is_reachable()
+    }
+
     fn quarantine(&self, limit: usize) -> StoreFuture<'_, Vec<Quarantined>> {
         self.read(move |db| quarantine::list(db, limit))
     }

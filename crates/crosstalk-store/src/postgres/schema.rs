@@ -446,5 +446,10 @@ CREATE TABLE checkpoint (
     note TEXT NOT NULL
 );
 
+CREATE TABLE log_key (
+    one BOOLEAN PRIMARY KEY CHECK (one),
+    key TEXT NOT NULL
+);
+
 CREATE SEQUENCE origin_seq;
 "#;

@@ -20,11 +20,13 @@ const PATIENCE: Duration = Duration::from_secs(4);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A server that waits for a relay which is gone must not keep others waiting: the limits of a session. A cancelled wait for a
-/// standby is a warning, so warnings are sent.
+/// standby is a warning, so warnings are sent. Where a commit would wait for less than a disk of the standbys, it waits for that.
 const LIMITS: &str = "SET statement_timeout = '20s'; SET lock_timeout = '15s'; \
     SET idle_in_transaction_session_timeout = '10s'; SET client_min_messages = warning; \
     SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2; \
-    SET default_transaction_isolation = 'read committed'";
+    SET default_transaction_isolation = 'read committed'; \
+    SELECT set_config('synchronous_commit', 'on', false) \
+    WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')";
 
 /// Who is woken when another relay than the one with this number says that something is new.
 pub(super) type Listener = (i64, SyncSender<()>);

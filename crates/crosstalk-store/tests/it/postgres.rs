@@ -2,16 +2,22 @@
 
 use crate::at;
 use crate::letter::letter;
-use crate::parcel::{inbox, parcel, take, take_new};
-use crate::suite::relay::Relay;
+use crate::parcel::{Parcel as _, inbox, parcel, take, take_new};
+use crate::suite::relay::{self, Relay};
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::relay::port::{RegistryChange, StoreContext, StoreEvent, StoreEvents};
-use crosstalk_protocol::relay::{AcceptOutcome, Handler, Recipient, Role, TokenRecord};
-use crosstalk_protocol::store::StoreFault;
+use crosstalk_protocol::relay::port::{
+    Acceptance, DeliveryQueue as _, Intake as _, RegistryChange, StoreContext, StoreEvent,
+    StoreEvents,
+};
+use crosstalk_protocol::relay::{AcceptOutcome, Admission, Handler, Recipient, Role, TokenRecord};
+use crosstalk_protocol::store::{StoreError, StoreFault};
 use crosstalk_store::{PostgresPlace, PostgresRelay};
 use crosstalk_testing::postgres::{Database, Postgres};
-use crosstalk_testing::wait::wait_for_ok;
+use crosstalk_testing::wait::{LIMIT, wait_for, wait_for_ok, wait_until};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 fn open(url: &str) -> Relay {
     let place = PostgresPlace::parse(url).unwrap();
@@ -31,14 +37,17 @@ impl StoreEvents for Ignored {
     fn notify(&self, _: StoreEvent<'_>) {}
 }
 
-/// Why a store can't be opened.
-fn refused(url: &str) -> (StoreFault, String) {
+fn open_store(url: &str) -> Result<Arc<PostgresRelay>, StoreError> {
     let context = StoreContext {
         events: Arc::new(Ignored),
         clock: Arc::new(|| at(0)),
     };
-    let place = PostgresPlace::parse(url).unwrap();
-    let error = PostgresRelay::open(place, context).unwrap_err();
+    PostgresRelay::open(PostgresPlace::parse(url).unwrap(), context)
+}
+
+/// Why a store can't be opened.
+fn refused(url: &str) -> (StoreFault, String) {
+    let error = open_store(url).unwrap_err();
     assert!(!error.explanation.help.is_empty(), "{error:?}");
     (error.fault, error.explanation.what)
 }
@@ -108,7 +117,8 @@ fn two_relays_lease_no_delivery_twice() {
     let mut one = open(&database.url());
     let two = open(&database.url());
     for number in 0..20 {
-        let mut message = parcel(letter(&format!("M{number}")));
+        // It is due whenever the test comes to it.
+        let mut message = parcel(letter(&format!("M{number}")).at(1));
         message.recipients = vec![Recipient {
             address: "CLAUDE".into(),
             by: Handler::Exec,
@@ -122,6 +132,48 @@ fn two_relays_lease_no_delivery_twice() {
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), 20);
+}
+
+#[test]
+fn relays_that_lease_at_once_get_different_deliveries() {
+    const COUNT: usize = 300;
+    let database = Database::new();
+    let parcels: Vec<Admission> = (0..COUNT)
+        .map(|number| {
+            let letter = letter(&format!("M{number}")).at(1);
+            parcel(letter).to(&[("CLAUDE", Handler::Exec)])
+        })
+        .collect();
+    take_new(&mut open(&database.url()), &parcels);
+    let stores = [(); 3].map(|()| open_store(&database.url()).unwrap());
+    // Long enough that no lease ends before the test does.
+    let lease = |store: &PostgresRelay| relay::wait_for(store.lease(2 * LIMIT, 3)).unwrap();
+    let leased = AtomicUsize::new(0);
+    let all: Vec<u64> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..6)
+            .map(|number| {
+                let (store, leased) = (&stores[number % stores.len()], &leased);
+                scope.spawn(move || {
+                    let mut mine = Vec::new();
+                    // Until all are leased; one that is leased twice ends the test as well.
+                    wait_until("all deliveries", || {
+                        let due = lease(store);
+                        let before = leased.fetch_add(due.len(), Ordering::SeqCst);
+                        let count = before + due.len();
+                        mine.extend(due.into_iter().map(|d| d.record.seq));
+                        count >= COUNT
+                    });
+                    mine
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .flat_map(|w| w.join().unwrap())
+            .collect()
+    });
+    let distinct: BTreeSet<u64> = all.iter().copied().collect();
+    assert_eq!((all.len(), distinct.len()), (COUNT, COUNT));
 }
 
 #[test]
@@ -170,4 +222,133 @@ fn errors_say_why_a_database_can_not_be_used() {
     let (fault, what) = refused(&database.url());
     assert_eq!(fault, StoreFault::Busy);
     assert!(what.contains("accepts changes"), "{what}");
+}
+
+/// Cancels commits of a role that wait for a standby, as an operator or Patroni does. Whether there was one.
+fn cancel_waits(server: &Postgres, name: &str, role: &str) -> bool {
+    let cancelled = server.sql(
+        name,
+        &format!(
+            "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND usename = '{role}'"
+        ),
+    );
+    cancelled != "0"
+}
+
+/// From now on, commits wait for a standby that is not there.
+fn lose_standbys(server: &Postgres, name: &str) {
+    server.sql(
+        name,
+        "ALTER SYSTEM SET synchronous_standby_names = 'nowhere'",
+    );
+    server.sql(name, "SELECT pg_reload_conf()");
+    wait_until("a commit that waits", || {
+        thread::scope(|scope| {
+            let write = "SELECT pg_logical_emit_message(true, 'probe', '')";
+            let commit = scope.spawn(|| server.sql(name, write));
+            let mut has_waited = false;
+            wait_until("the end of the commit", || {
+                has_waited |= cancel_waits(server, name, "postgres");
+                commit.is_finished()
+            });
+            has_waited
+        })
+    });
+}
+
+/// Accepts a message, and cancels every wait for a standby meanwhile.
+fn accept_cancelled(
+    server: &Postgres,
+    name: &str,
+    store: &PostgresRelay,
+    message: &Admission,
+) -> Result<Acceptance, StoreError> {
+    thread::scope(|scope| {
+        let accept = || relay::wait_for(store.accept(Box::new(message.clone())));
+        let answer = scope.spawn(accept);
+        wait_until("an answer", || {
+            cancel_waits(server, name, "crosstalk");
+            answer.is_finished()
+        });
+        answer.join().unwrap()
+    })
+}
+
+#[test]
+fn nothing_is_acknowledged_that_no_standby_confirmed() {
+    let server = Postgres::start("");
+    let name = server.create_database();
+    // A role that would not wait does all the same.
+    server.sql(
+        &name,
+        "ALTER ROLE crosstalk SET synchronous_commit = 'local'",
+    );
+    let store = open_store(&server.url(&name)).unwrap();
+    let message = parcel(letter("M1"));
+    lose_standbys(&server, &name);
+    let error = accept_cancelled(&server, &name, &store, &message).unwrap_err();
+    assert_eq!(error.fault, StoreFault::Busy);
+    let what = &error.explanation.what;
+    assert!(what.contains("no standby"), "{what}");
+    // It is there, for as long as this server lives: what is known only here is no answer either.
+    assert_eq!(server.sql(&name, "SELECT id FROM intake"), "M1");
+    let again = accept_cancelled(&server, &name, &store, &message);
+    assert_eq!(again.unwrap_err().fault, StoreFault::Busy);
+    // Nor at a relay that comes later, for which the message was always there.
+    server.sql(&name, "ALTER SYSTEM RESET synchronous_standby_names");
+    server.sql(&name, "SELECT pg_reload_conf()");
+    let other = wait_for("the other relay", || open_store(&server.url(&name)).ok());
+    lose_standbys(&server, &name);
+    let again = accept_cancelled(&server, &name, &other, &message);
+    assert_eq!(again.unwrap_err().fault, StoreFault::Busy);
+    // With its standbys, the database answers.
+    server.sql(&name, "ALTER SYSTEM RESET synchronous_standby_names");
+    server.sql(&name, "SELECT pg_reload_conf()");
+    let known = wait_for_ok(|| {
+        let answer = relay::wait_for(other.accept(Box::new(message.clone())));
+        answer.map_err(|error| error.to_string())
+    });
+    let outcome = &known.outcome;
+    assert!(
+        matches!(outcome, AcceptOutcome::Known { .. }),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_store_says_whether_its_server_answers() {
+    let mut server = Postgres::start("");
+    let name = server.create_database();
+    let relay = open(&server.url(&name));
+    assert!(relay.port().is_reachable());
+    server.stop();
+    wait_until("the loss of the server", || !relay.port().is_reachable());
+    assert!(server.launch());
+    wait_until("the server", || relay.port().is_reachable());
+}
+
+#[test]
+fn relays_of_a_database_sign_its_log_with_one_key() {
+    let database = Database::new();
+    let (one, two) = (open_store(&database.url()), open_store(&database.url()));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    let require = |store: &PostgresRelay, key: &str| relay::wait_for(store.require_log_key(key));
+    require(&one, "relay.example+01+first").unwrap();
+    require(&two, "relay.example+01+first").unwrap();
+    let error = require(&two, "relay.example+02+second").unwrap_err();
+    assert_eq!(error.fault, StoreFault::Unavailable);
+    let (what, help) = (&error.explanation.what, &error.explanation.help);
+    assert!(
+        what.contains("relay.example+01+first") && what.contains("relay.example+02+second"),
+        "{what}"
+    );
+    assert!(
+        help.contains("replace the folder `keys`") && help.contains("docs/high-availability.md"),
+        "{help}"
+    );
+    // It stays the key of the first relay.
+    drop((one, two));
+    let three = open_store(&database.url()).unwrap();
+    assert!(require(&three, "relay.example+02+second").is_err());
+    require(&three, "relay.example+01+first").unwrap();
 }

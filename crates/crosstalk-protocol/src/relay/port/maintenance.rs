@@ -41,6 +41,11 @@ pub trait Maintenance {
     /// so that it costs little however much waits.
     fn gauges(&self) -> StoreFuture<'_, StoreGauges>;
 
+    /// Whether the store answered lately. It says so at once: nothing is waited for. A store in the process itself always does.
+    fn is_reachable(&self) -> bool {
+        true
+    }
+
     /// Messages that were accepted and could not be indexed, at most so many, in the order in which they came.
     fn quarantine(&self, limit: usize) -> StoreFuture<'_, Vec<Quarantined>>;
 
