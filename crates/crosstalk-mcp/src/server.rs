@@ -260,7 +260,7 @@ impl ServerHandler for AgentServer {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tool::tools()))
+        Ok(ListToolsResult::with_all_items(tool::tools().to_vec()))
     }
 
     async fn call_tool(

@@ -2,6 +2,7 @@
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 /// What a tool changes, and whom it reaches.
 enum ToolEffect {
@@ -12,7 +13,12 @@ enum ToolEffect {
 }
 
 /// The tools, in the order in which an agent meets them.
-pub fn tools() -> Vec<Tool> {
+pub fn tools() -> &'static [Tool] {
+    static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(described);
+    &TOOLS
+}
+
+fn described() -> Vec<Tool> {
     let text = |about: &str| json!({"type": "string", "description": about});
     let plain = json!({"type": "string"});
     let seconds = json!({"type": "integer", "minimum": 0, "maximum": 600});

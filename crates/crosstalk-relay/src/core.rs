@@ -15,6 +15,7 @@ mod verification;
 
 pub(crate) use access::Access;
 pub use decide::Wish;
+pub(crate) use inbox::InboxWatch;
 pub use poll::PollStatus;
 pub(crate) use receive::Prepared;
 pub use receive::{Received, unread};

@@ -102,6 +102,42 @@ fn an_address_belongs_to_one_live_process() {
     assert_eq!(other.call("check", json!({}))["messages"], json!([]));
 }
 
+/// Row 33 of the threats: what a client says about itself, and what stands in the files of agents, does not reach the terminal.
+#[test]
+fn names_of_agents_are_escaped() {
+    let home = Home::new("mcp-escapes");
+    let mut client = Client::new(&home, "evil\u{1b}[31m\u{202e}", "shop");
+    client.call("check", json!({}));
+    let folder = home.path("crosstalk").join("agents");
+    assert!(folder.is_dir());
+    for (number, field) in ["address", "client", "project", "last_seen"]
+        .into_iter()
+        .enumerate()
+    {
+        let value = |name| match name == field {
+            true => r"agent://x\u001b[2J\u001b]0;y\u0007\u009b31m\u202e\u2066\u200b\U000E0041\nz",
+            false => "agent://plain",
+        };
+        let fields = ["address", "client", "project", "last_seen"];
+        let lines: Vec<String> = fields
+            .iter()
+            .map(|name| format!("{name} = \"{}\"\n", value(*name)))
+            .collect();
+        std::fs::write(folder.join(format!("{number}.toml")), lines.concat()).unwrap();
+    }
+    let is_harmful =
+        |c: char| (c.is_control() && c != '\n') || crosstalk_envelope::unicode::is_hidden(c);
+    for arguments in [&["agents"][..], &["agents", "--json"]] {
+        let ended = home.run(arguments, "");
+        let all = ended.out + &ended.err;
+        assert!(all.matches("agent://plain").count() > 3, "{all}");
+        assert!(all.contains("\\u"), "{all}");
+        assert!(!all.contains(is_harmful), "{arguments:?}: {all:?}");
+    }
+    let lines = home.run(&["agents"], "").out.lines().count();
+    assert_eq!(lines, 5 * 2, "a name makes no line of its own");
+}
+
 #[test]
 fn an_agent_never_speaks_as_a_person() {
     let home = Home::new("mcp-person");

@@ -10,7 +10,8 @@ use crosstalk_protocol::store::{Record, StoreError, party};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
-use tokio::sync::Notify;
+use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// How many inboxes are remembered. With more, some look as if they were not read until something was handed out there.
@@ -121,22 +122,22 @@ impl Relay {
         until: Instant,
     ) -> Result<Vec<InboxEntry>, StoreError> {
         let address = self.rules().routes.named(address).to_owned();
+        let mut watch = self.watch_inbox(&address);
         loop {
-            let Some(signal) = self.shared.signals.inboxes.signal_of(&address) else {
-                return self.inbox(&address, after, most).await;
-            };
-            let woken = signal.notified();
-            tokio::pin!(woken);
-            woken.as_mut().enable();
             let entries = self.inbox(&address, after, most).await?;
-            if !entries.is_empty() || Instant::now() >= until || self.is_stopping() {
+            let left = until.saturating_duration_since(Instant::now());
+            if !entries.is_empty() || left.is_zero() || self.is_stopping() {
                 return Ok(entries);
             }
-            let again = until.min(Instant::now() + LOOK_AGAIN);
-            if tokio::time::timeout_at(again, woken).await.is_err() && again == until {
-                return self.inbox(&address, after, most).await;
-            }
+            watch.changed(left).await;
         }
+    }
+
+    /// Notices from now on when an address gets a message.
+    pub(crate) fn watch_inbox(&self, address: &str) -> InboxWatch {
+        let rules = self.rules();
+        let inboxes = &self.shared.signals.inboxes;
+        InboxWatch(inboxes.watch(rules.routes.named(address)))
     }
 
     /// Records that messages were handed out to an address. No caller waits for it: if it is lost, they are handed out again.
@@ -152,38 +153,55 @@ impl Relay {
 /// How many signals there are; addresses share them.
 const SIGNALS: usize = 256;
 
+/// Notices messages for an address.
+pub(crate) struct InboxWatch(watch::Receiver<()>);
+
+impl InboxWatch {
+    /// Returns when a message may have come since this was made or last returned, when it is time to look, or after `within`.
+    pub(crate) async fn changed(&mut self, within: Duration) {
+        // The notifier lives as long as the relay.
+        let _ = tokio::time::timeout(within.min(LOOK_AGAIN), self.0.changed()).await;
+    }
+}
+
 /// Wakes readers that wait for a message. Addresses share signals: a reader that is woken looks whether it was meant.
 pub(super) struct InboxNotifier {
-    signals: Vec<Notify>,
+    signals: Vec<watch::Sender<()>>,
+    /// The signal of the last place.
+    last: watch::Sender<()>,
     hasher: RandomState,
 }
 
 impl Default for InboxNotifier {
     fn default() -> Self {
         Self {
-            signals: (0..SIGNALS).map(|_| Notify::new()).collect(),
+            signals: (1..SIGNALS).map(|_| watch::Sender::default()).collect(),
+            last: watch::Sender::default(),
             hasher: RandomState::new(),
         }
     }
 }
 
 impl InboxNotifier {
-    /// The signal of an address.
-    pub(super) fn signal_of(&self, address: &str) -> Option<&Notify> {
+    fn signal_of(&self, address: &str) -> &watch::Sender<()> {
         let hash = self.hasher.hash_one(party(address));
         let place = usize::try_from(hash % (SIGNALS as u64)).unwrap_or(0);
-        self.signals.get(place)
+        self.signals.get(place).unwrap_or(&self.last)
+    }
+
+    fn watch(&self, address: &str) -> watch::Receiver<()> {
+        self.signal_of(address).subscribe()
     }
 
     /// Wakes the readers of an address.
     pub(super) fn notify(&self, address: &str) {
-        if let Some(signal) = self.signal_of(address) {
-            signal.notify_waiters();
-        }
+        self.signal_of(address).send_replace(());
     }
 
     /// Wakes all readers.
     pub(super) fn notify_all(&self) {
-        self.signals.iter().for_each(Notify::notify_waiters);
+        for signal in self.signals.iter().chain([&self.last]) {
+            signal.send_replace(());
+        }
     }
 }

@@ -11,7 +11,7 @@ use super::poll;
 use super::response::{HttpError, Response};
 use super::router::Call;
 use crate::core::access::Access;
-use crate::core::{Received, Relay};
+use crate::core::{InboxWatch, Received, Relay};
 use axum::extract::Request;
 use bytes::Bytes;
 use crosstalk_envelope::registry::SCHEMES;
@@ -27,7 +27,6 @@ use crosstalk_mcp::{
 use crosstalk_protocol::agent_user;
 use crosstalk_protocol::compose::{context_of, infer_intent, session_text};
 use crosstalk_protocol::poll::{PollKind, answer_hint};
-use crosstalk_protocol::relay::port::Cursor;
 use crosstalk_protocol::relay::{DeliveryState, Handler, Pattern, is_human};
 use crosstalk_protocol::store::{Page, Record, StoreError, ThreadFilter, is_same_party};
 use futures_util::future::BoxFuture;
@@ -36,7 +35,6 @@ use http_body_util::{BodyExt as _, Full};
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// The largest request, in bytes, and how long it may take to come.
 const LIMITS: BodyLimits = BodyLimits {
@@ -345,11 +343,12 @@ impl RelayPort {
     }
 
     async fn look(&self, limit: usize) -> Result<News, Explanation> {
-        self.check().await?;
         let relay = self.relay();
-        relay.note_reader(&self.caller.peer, &self.address);
         let entries = relay.inbox(&self.address, None, limit.saturating_add(1));
         let mut entries = entries.await.map_err(trouble)?;
+        // After the messages were read: nothing is shown to a token that was revoked meanwhile.
+        self.check().await?;
+        relay.note_reader(&self.caller.peer, &self.address);
         let now = relay.now();
         let more = entries.len() > limit;
         entries.truncate(limit);
@@ -361,9 +360,11 @@ impl RelayPort {
         if !ids.is_empty() {
             relay.handed_out(&self.inbox_address(), ids);
         }
-        let records: Vec<Record> = entries.into_iter().map(|e| e.record).collect();
+        let shown = entries
+            .iter()
+            .map(|e| AgentMessage::of(&e.record, &self.address, e.is_approved));
         Ok(News {
-            messages: self.shown_all(&records).await?,
+            messages: shown.collect(),
             more,
         })
     }
@@ -571,38 +572,12 @@ impl AgentPort for RelayPort {
     }
 
     fn watch(&self) -> Box<dyn ChangeWatch> {
-        Box::new(InboxWatch {
-            relay: self.relay().clone(),
-            address: self.address.clone(),
-            seen: None,
-        })
+        Box::new(self.relay().watch_inbox(&self.address))
     }
 }
 
-/// Waits for messages after the last one that was there.
-struct InboxWatch {
-    relay: Relay,
-    address: String,
-    seen: Option<Cursor>,
-}
-
 impl ChangeWatch for InboxWatch {
-    /// Messages that wait already count as a change once, so that none is missed between two looks.
     fn changed(&mut self, within: Duration) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            let until = Instant::now() + within;
-            let next = self
-                .relay
-                .next(&self.address, self.seen.as_ref(), SHOWN, until);
-            match next.await {
-                Ok(entries) => {
-                    if let Some(last) = entries.last() {
-                        self.seen = Some(last.cursor.clone());
-                    }
-                }
-                // The next look tells what is wrong with the store.
-                Err(_) => tokio::time::sleep(Duration::from_secs(1).min(within)).await,
-            }
-        })
+        Box::pin(InboxWatch::changed(self, within))
     }
 }

@@ -4,7 +4,7 @@ mod circuit;
 mod client;
 mod dead_letter;
 mod email;
-mod endpoint;
+pub mod endpoint;
 mod exec;
 mod federation;
 mod file;

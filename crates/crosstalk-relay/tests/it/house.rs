@@ -1,6 +1,7 @@
 //! A relay that runs: on a real disk, on a port of its own, gone with the value.
 
 use crate::http::{Answer, Ask, Line};
+use crosstalk_email::ReplyKey;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp};
@@ -223,6 +224,7 @@ impl Plan {
         let mut setup = Setup {
             resolver: self.resolver,
             key: self.key,
+            reply_key: Some(ReplyKey::new([9; 32])),
             ..setup(data, config, now)
         };
         setup.keyring = self

@@ -8,7 +8,7 @@ use crosstalk_protocol::relay::port::{
     InboxEntry, InboxQuery, Lease, LeasedDelivery, Mailbox, MailboxAction, MailboxChange,
     StoreFuture,
 };
-use crosstalk_protocol::relay::{Delivery, DeliveryState, Handler};
+use crosstalk_protocol::relay::{Delivery, DeliveryState, Handler, HeldMessage};
 use crosstalk_protocol::store::party;
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -262,13 +262,17 @@ impl State {
     }
 
     fn entry(&self, seq: u64, delivery: &Delivery) -> Option<InboxEntry> {
+        let record = self.record(seq)?;
+        let mut held = self.held.values().map(|h| &h.message);
+        let held = held.find(|message| message.record.id == record.id);
         Some(InboxEntry {
             to: delivery.to.clone(),
             by: delivery.by,
             state: delivery.state,
             attempts: delivery.attempts,
+            is_approved: held.is_some_and(HeldMessage::is_approved),
             cursor: Cursor::new(seq.to_string()),
-            record: self.record(seq)?,
+            record,
         })
     }
 

@@ -49,6 +49,12 @@ pub(super) fn held(db: &Db, query: &HeldQuery) -> PgResult<Vec<HeldMessage>> {
     }
 }
 
+/// Whether a message was held, and a person approved it.
+pub(super) fn is_approved(db: &Db, id: &str) -> PgResult<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM held WHERE id = $1 AND choice = $2)";
+    db.one(sql, params![id, HoldChoice::Approve.as_str()], value)
+}
+
 pub(super) fn next_lapse(db: &Db) -> PgResult<Option<Timestamp>> {
     let sql = "SELECT min(ends) FROM held WHERE choice IS NULL AND ends IS \
         NOT NULL";

@@ -7,13 +7,14 @@ use tokio_postgres::Row;
 
 use super::delivery::attempts;
 use super::fault::PgResult;
+use super::hold;
 use super::intake::{INTAKE_ROW, intake_row};
 use super::query::{self, RECORD};
 use super::sql::{Db, PgColumns as _, number, params, position, tuple, value};
 
 pub(super) fn inbox_of(db: &Db, inbox: &InboxQuery) -> PgResult<Vec<InboxEntry>> {
     let sql = "SELECT d.seq, d.address, d.handler, d.state, d.attempts FROM delivery d JOIN intake i ON i.seq = d.seq WHERE d.party = $1 AND d.state < 3 AND d.seq > $2 AND \
-        (d.handler <> $4 OR d.state = 0) AND i.text <> '' AND d.seq NOT IN (SELECT seq \
+        (d.handler NOT IN ($4, $5) OR d.state = 0) AND i.text <> '' AND d.seq NOT IN (SELECT seq \
         FROM quarantine) ORDER BY d.seq LIMIT $3";
     let after = inbox.after.as_ref();
     let Some(after) = after.map_or(Some(0), position_of) else {
@@ -23,8 +24,9 @@ pub(super) fn inbox_of(db: &Db, inbox: &InboxQuery) -> PgResult<Vec<InboxEntry>>
         party(&inbox.address),
         number(after),
         number(inbox.limit),
-        // A program can't acknowledge. What it has processed would come again to anyone who listens later.
-        position(&Handler::ALL, Handler::Exec)
+        // A program or a tool can't acknowledge. What it has processed would come again to anyone who listens later.
+        position(&Handler::ALL, Handler::Exec),
+        position(&Handler::ALL, Handler::Mcp)
     ];
     let rows = db.all(sql, asked, |row| {
         let by = row.member("handler", &Handler::ALL)?;
@@ -46,6 +48,7 @@ pub(super) fn inbox_of(db: &Db, inbox: &InboxQuery) -> PgResult<Vec<InboxEntry>>
                 by,
                 state,
                 attempts,
+                is_approved: hold::is_approved(db, &record.id)?,
                 cursor: cursor(&record),
                 record,
             });

@@ -2,7 +2,7 @@
 
 use super::fault::PgResult;
 use super::sql::{Db, member, number, params, position, time, tuple, value};
-use super::{delivery, inbox};
+use super::{delivery, hold, inbox};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::port::InboxEntry;
 use crosstalk_protocol::relay::{
@@ -100,6 +100,7 @@ pub(super) fn courier(
                 by: Handler::CopyPaste,
                 state: DeliveryState::Queued,
                 attempts,
+                is_approved: hold::is_approved(db, &record.id)?,
                 cursor: inbox::cursor(&record),
                 record,
             });

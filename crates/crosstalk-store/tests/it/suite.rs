@@ -94,6 +94,7 @@ macro_rules! relay_suite {
         relay_suite! { $make; holding:
             what_waits_is_nowhere_else
             what_is_approved_comes_last
+            what_is_approved_says_so_in_the_inbox
             a_decision_is_made_once
             a_decision_is_about_this_text
             what_has_ended_is_not_approved

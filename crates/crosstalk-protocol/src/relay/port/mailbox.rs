@@ -79,6 +79,8 @@ pub struct InboxEntry {
     pub state: DeliveryState,
     /// How often its recipient failed on it before.
     pub attempts: u32,
+    /// Whether it was held, and a person approved it.
+    pub is_approved: bool,
     /// Its position in the mailbox.
     pub cursor: Cursor,
     /// The message.

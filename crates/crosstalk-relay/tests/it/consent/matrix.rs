@@ -1,6 +1,7 @@
 //! Every scope × consent × time × way comes out as the tables in `spec/consent.md` say.
 
 use super::{ANN, KEY, from_ann, plan, revoke, time};
+use crate::delivery::endpoint::{Asked, Endpoint, Say};
 use crate::house::{House, Plan, key, letter, signed};
 use crate::http::Ask;
 use crosstalk_api::outbound::{Outbound, Roots};
@@ -49,7 +50,38 @@ const WHENS: [&str; 7] = [
     "revoked after the message was handed out",
 ];
 
-const WAYS: [&str; 6] = ["inbox", "copy_paste", "file", "exec", "http", "relay"];
+const WAYS: [&str; 8] = [
+    "inbox",
+    "copy_paste",
+    "file",
+    "exec",
+    "mcp",
+    "sms",
+    "http",
+    "relay",
+];
+
+/// The address whose messages go that way.
+fn address(way: usize) -> String {
+    match WAYS[way] {
+        "mcp" => "mcp://take@here.example".to_owned(),
+        name => format!("agent://here.example/{name}/x"),
+    }
+}
+
+/// A server of tools that keeps each call in a file of its own.
+const SERVER: &str = r#"
+answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"method":"server/discover"'*) answer '"error":{"code":-32601,"message":"unknown method"}' ;;
+    *'"method":"initialize"'*) answer '"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"1"}}' ;;
+    *'"method":"tools/list"'*) answer '"result":{"tools":[{"name":"take","inputSchema":{"type":"object"}}]}' ;;
+    *'"method":"tools/call"'*) printf '%s\n' "$line" > $$; answer '"result":{"content":[{"type":"text","text":"Done."}]}' ;;
+  esac
+done
+"#;
 
 #[derive(Clone, Copy, Debug)]
 struct Cell {
@@ -89,7 +121,7 @@ impl Cell {
     }
 
     fn to(self) -> String {
-        format!("agent://here.example/{}/x", WAYS[self.way])
+        address(self.way)
     }
 
     /// All messages with the same way, time and content are under one consent. Contents do not share one, because a renewal
@@ -203,14 +235,18 @@ impl Tables {
     }
 }
 
-fn relay(other: &House, out: &Path) -> House {
+fn relay(other: &House, provider: &Endpoint, out: &Path) -> House {
     let out = out.display();
-    let port = other.addr.port();
+    let (port, provider) = (other.addr.port(), provider.url());
     let config = format!(
-        "[[route]]\nto = \"agent://here.example/copy_paste/*\"\nby = \"copy_paste\"\n\
+        "[sms]\nurl = \"{provider}\"\nfrom = \"+4915112345678\"\nallow_private = true\n\
+         [[route]]\nto = \"agent://here.example/sms/x\"\nby = \"sms\"\nphone = \"+4915187654321\"\n\
+         [[route]]\nto = \"agent://here.example/copy_paste/*\"\nby = \"copy_paste\"\n\
          [[route]]\nto = \"agent://here.example/file/*\"\nby = \"file\"\nfolder = \"{out}/file\"\n\
          [[route]]\nto = \"agent://here.example/exec/*\"\nby = \"exec\"\ninput = \"envelope\"\n\
          command = [\"sh\", \"-c\", \"cat > {out}/exec/$$; echo Done.\"]\n\
+         [[route]]\nto = \"mcp://take@here.example\"\nby = \"mcp\"\nargument = \"text\"\n\
+         directory = \"{out}/mcp\"\ncommand = [\"sh\", \"-c\", '''{SERVER}''']\n\
          [[route]]\nto = \"agent://here.example/http/*\"\nby = \"http\"\nallow_private = true\n\
          url = \"http://127.0.0.1:{port}/crosstalk/receive\"\n\
          [[route]]\nto = \"agent://here.example/relay/*\"\nby = \"relay\"\nallow_private = true\n\
@@ -219,18 +255,38 @@ fn relay(other: &House, out: &Path) -> House {
     plan().config(&config).open()
 }
 
+fn id_of_envelope(text: &str) -> String {
+    let document = Document::parse(text, Reading::Strict);
+    document.envelope().message.unwrap().to_owned()
+}
+
+fn id_of_call(text: &str) -> String {
+    let call: serde_json::Value = serde_json::from_str(text).unwrap();
+    let id = call["params"]["_meta"]["crosstalk/id"].as_str().unwrap();
+    assert_eq!(
+        call["params"]["arguments"]["text"],
+        format!("This is {id}.")
+    );
+    id.to_owned()
+}
+
+/// The id in the body of a message that was sent as a text; none for a revocation.
+fn id_of_text(asked: &Asked) -> Option<String> {
+    let sent: serde_json::Value = serde_json::from_str(&asked.body).unwrap();
+    let text = sent["text"].as_str().unwrap();
+    let id = text.split("This is ").nth(1)?.split('.').next()?;
+    Some(id.to_owned())
+}
+
 /// The ids of the messages in the files of a folder.
-fn in_folder(folder: &Path) -> BTreeSet<String> {
+fn in_folder(folder: &Path, id_of: fn(&str) -> String) -> BTreeSet<String> {
     let entries = std::fs::read_dir(folder)
         .unwrap()
         .map(|e| e.unwrap().path());
     let files = entries.filter(|path| path.is_file());
-    let id = |path| {
-        let text = std::fs::read_to_string(path).unwrap();
-        let document = Document::parse(&text, Reading::Strict);
-        document.envelope().message.unwrap().to_owned()
-    };
-    files.map(id).collect()
+    files
+        .map(|path| id_of(&std::fs::read_to_string(path).unwrap()))
+        .collect()
 }
 
 /// Everything that an address gets.
@@ -255,11 +311,13 @@ fn in_inbox(house: &House, address: &str) -> BTreeSet<String> {
 fn every_cell_of_the_tables_holds_over_every_way() {
     let tables = Tables::read();
     let out = tempfile::tempdir().unwrap();
-    for folder in ["file", "exec"] {
+    for folder in ["file", "exec", "mcp"] {
         std::fs::create_dir(out.path().join(folder)).unwrap();
     }
     let other = Plan::default().pin(KEY, &key(), ANN).open();
-    let house = relay(&other, out.path());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let provider = runtime.block_on(Endpoint::start(|_, _| Say::ok()));
+    let house = relay(&other, &provider, out.path());
     let everything = "general, pii, medical, financial, biometric, location, custom, research";
     let original = from_ann("agent://here.example/inbox/origin", "O")
         .meta("privacy", "Scope", everything)
@@ -268,8 +326,8 @@ fn every_cell_of_the_tables_holds_over_every_way() {
     house.take(&original.build().unwrap());
     let revoke_it = |when: &str| {
         let when = WHENS.iter().position(|w| *w == when).unwrap();
-        for (way, name) in WAYS.iter().enumerate() {
-            let to = format!("agent://here.example/{name}/x");
+        for way in 0..WAYS.len() {
+            let to = address(way);
             let id = format!("R{way}-{when}");
             house.take(&revoke(&consents(way, when), &to, &id));
         }
@@ -295,7 +353,6 @@ fn every_cell_of_the_tables_holds_over_every_way() {
         in_inbox(&house, ANN).len() >= cancelled
     });
 
-    let runtime = tokio::runtime::Runtime::new().unwrap();
     let inside = runtime.enter();
     let setup = DeliverySetup {
         work: out.path().join("work"),
@@ -312,13 +369,15 @@ fn every_cell_of_the_tables_holds_over_every_way() {
     }
     let courier = house.ask(&Ask::get("/crosstalk/courier?limit=500").accept("application/json"));
     for (way, name) in WAYS.iter().enumerate() {
-        let address = format!("agent://here.example/{name}/x");
+        let address = address(way);
         let mut handed_out = match *name {
             "inbox" => in_inbox(&house, &address),
             "copy_paste" => crate::house::ids(&courier.json()["messages"])
                 .into_iter()
                 .collect(),
-            "file" | "exec" => in_folder(&out.path().join(name)),
+            "file" | "exec" => in_folder(&out.path().join(name), id_of_envelope),
+            "mcp" => in_folder(&out.path().join(name), id_of_call),
+            "sms" => provider.asked().iter().filter_map(id_of_text).collect(),
             _ => in_inbox(&other, &address),
         };
         handed_out.retain(|id| id.starts_with('M'));

@@ -93,6 +93,12 @@ impl SqliteStore {
     }
 }
 
+/// Whether a message was held, and a person approved it.
+pub(super) fn is_approved(db: &Connection, id: &str) -> SqlResult<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM held WHERE id = ?1 AND choice = ?2)";
+    db.one(sql, params![id, HoldChoice::Approve.as_str()], value)
+}
+
 pub(super) fn next_lapse(db: &Connection) -> SqlResult<Option<Timestamp>> {
     let sql = "SELECT min(ends) FROM held INDEXED BY held_ends WHERE choice IS NULL AND ends IS \
         NOT NULL";

@@ -5,7 +5,7 @@ use crosstalk_protocol::relay::{DeliveryState, Handler};
 use crosstalk_protocol::store::{Record, party};
 use rusqlite::{Connection, Row, params};
 
-use super::command;
+use super::{command, hold};
 use crate::sqlite::derive::{self, INTAKE_ROW};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::query::{self, RECORD};
@@ -42,6 +42,7 @@ pub(super) fn inbox_of(db: &Connection, inbox: &InboxQuery) -> SqlResult<Vec<Inb
                 by,
                 state,
                 attempts,
+                is_approved: hold::is_approved(db, &record.id)?,
                 cursor: command::cursor(&record),
                 record,
             });

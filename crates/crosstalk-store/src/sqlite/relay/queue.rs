@@ -1,6 +1,6 @@
 //! Queues of a relay: due deliveries, messages to carry, overdue questions, notices; and their lengths for the metrics.
 
-use super::{command, inbox};
+use super::{command, hold, inbox};
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::sql::{Sql as _, member, number, position, time, to_u64, tuple, value};
 use crosstalk_envelope::Timestamp;
@@ -109,6 +109,7 @@ pub(super) fn courier(
                 by: Handler::CopyPaste,
                 state: DeliveryState::Queued,
                 attempts: row.get(4)?,
+                is_approved: hold::is_approved(db, &record.id)?,
                 cursor: command::cursor(&record),
                 record,
             });

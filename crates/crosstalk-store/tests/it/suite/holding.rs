@@ -6,7 +6,7 @@ use crate::parcel::{Parcel as _, file_all, inbox, parcel, refused, take, take_an
 use crate::suite::relay::Relay;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::relay::port::HeldQuery;
+use crosstalk_protocol::relay::port::{HeldQuery, InboxQuery};
 use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, DeliveryState, Handler, HeldMessage, HoldChoice, HoldDecision,
     HoldReason, Retention, Ruling,
@@ -119,6 +119,27 @@ pub(crate) fn what_is_approved_comes_last(store: &mut Relay) {
         panic!("not taken");
     };
     assert!(place > places[0]);
+}
+
+pub(crate) fn what_is_approved_says_so_in_the_inbox(store: &mut Relay) {
+    let approved = parcel(letter("M1").thread("T1"));
+    let to = approved.arrival.receiver().to_owned();
+    wait(store, approved);
+    decide(store, "M1", HoldChoice::Approve);
+    take_new(store, &[parcel(letter("M2").thread("T2"))]);
+    let approvals = |store: &Relay| {
+        let entries = store.inbox(InboxQuery {
+            address: to.clone(),
+            after: None,
+            limit: 9,
+        });
+        let entries = entries.into_iter().map(|e| (e.record.id, e.is_approved));
+        entries.collect::<Vec<_>>()
+    };
+    let wanted = [("M1".to_owned(), true), ("M2".to_owned(), false)];
+    assert_eq!(approvals(store), wanted);
+    file_all(store);
+    assert_eq!(approvals(store), wanted);
 }
 
 pub(crate) fn a_decision_is_made_once(store: &mut Relay) {
