@@ -123,7 +123,7 @@ pub(crate) fn what_is_approved_comes_last(store: &mut Relay) {
 
 pub(crate) fn what_is_approved_says_so_in_the_inbox(store: &mut Relay) {
     let approved = parcel(letter("M1").thread("T1"));
-    let to = approved.arrival.receiver().to_owned();
+    let to = approved.arrival.receiver.to_owned();
     wait(store, approved);
     decide(store, "M1", HoldChoice::Approve);
     take_new(store, &[parcel(letter("M2").thread("T2"))]);
