@@ -50,6 +50,9 @@ pub(crate) async fn start_shared(
     config: Config,
     place: PostgresPlace,
 ) -> Result<Relay, Failure> {
+    if config.email.is_some() || config.sms.is_some() {
+        data.require_reply_key()?;
+    }
     let key = data.find_or_make_key(&config.name)?;
     let open: OpenStore = Box::new(move |context| {
         Box::pin(async move { Ok(PostgresRelay::open(place, context)? as Arc<dyn RelayStore>) })
