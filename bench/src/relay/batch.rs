@@ -101,6 +101,7 @@ pub fn admission(text: &str, rules: &RelayRules) -> Result<Admission> {
         verdict: &verify(&document, &Trust::default(), &VerifyContext::at(at)),
         proof: Proof::default(),
         peer: &Peer::local(),
+        was_asked: false,
         at,
     };
     admit(candidate, rules).map_err(|refusal| Error::other(format!("{refusal:?}")))

@@ -8,15 +8,21 @@ use crate::session::Dialect;
 use crosstalk_relay::config::{Config, LmtpAddress};
 use crosstalk_relay::core::Relay;
 use crosstalk_relay::server;
+use std::fs::{self, DirBuilder};
+use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
-use std::{fs, io};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+
+/// How long a connect to a socket that is already there may take.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
 
 /// Why mail can't come in.
 #[derive(Debug, thiserror::Error)]
@@ -53,14 +59,15 @@ impl BoundListener {
     /// A socket in a folder. One that is left of a relay that was killed is replaced; one that somebody listens on is not.
     fn socket(path: &Path) -> io::Result<Self> {
         let is_socket = fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket());
-        if is_socket && UnixStream::connect(path).is_err() {
+        if is_socket && is_abandoned(path) {
             fs::remove_file(path)?;
         }
-        let listener = UnixListener::bind(path)?;
-        // The mail server runs as another user. Who may hand mail over is decided by the folder.
-        fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
-        listener.set_nonblocking(true)?;
-        Ok(Self::Socket(listener))
+        // Others may write to the folder. Its mode is set where they can't put anything else in the place of the socket.
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let folder = make_private_folder(parent)?;
+        let bound = bind_in(&folder, path);
+        fs::remove_dir(&folder)?;
+        Ok(Self::Socket(bound?))
     }
 
     fn into_listener(self) -> io::Result<(MailListener, Option<SocketAddr>)> {
@@ -76,6 +83,43 @@ impl BoundListener {
             }
         })
     }
+}
+
+/// Whether nobody listens on a socket. While its queue is full, a connect waits: then somebody does.
+fn is_abandoned(path: &Path) -> bool {
+    let (tell, told) = mpsc::channel();
+    let path = path.to_owned();
+    thread::spawn(move || tell.send(UnixStream::connect(path).map(drop)));
+    let connected = told.recv_timeout(CONNECT_TIME);
+    matches!(connected, Ok(Err(fault)) if fault.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+/// A new folder that only its owner can use. Its name is short: so is the longest path of a socket.
+fn make_private_folder(parent: &Path) -> io::Result<PathBuf> {
+    let mut number = 0;
+    loop {
+        let folder = parent.join(format!(".{number}"));
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(fault) if fault.kind() == io::ErrorKind::AlreadyExists && number < 99 => {
+                number += 1
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+}
+
+/// Binds a socket that everybody may write to, and gives it its path. The folder is empty afterwards.
+fn bind_in(folder: &Path, path: &Path) -> io::Result<UnixListener> {
+    let made = folder.join("s");
+    let listener = UnixListener::bind(&made)?;
+    // The mail server runs as another user. Who may hand mail over is decided by the folder.
+    let placed = fs::set_permissions(&made, fs::Permissions::from_mode(0o666))
+        .and_then(|()| listener.set_nonblocking(true))
+        // Unlike a rename, it replaces nothing.
+        .and_then(|()| fs::hard_link(&made, path));
+    fs::remove_file(&made)?;
+    placed.map(|()| listener)
 }
 
 impl MailListeners {
@@ -179,5 +223,46 @@ impl MailGateway {
         if tokio::time::timeout(grace, finish).await.is_err() {
             tracing::warn!("a mail was not taken in before the end: it comes again");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixDatagram;
+
+    #[test]
+    fn only_a_socket_without_a_listener_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lmtp");
+        let bind = || BoundListener::socket(&path);
+        let first = bind().unwrap();
+        let mode = fs::symlink_metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o666);
+        assert!(UnixStream::connect(&path).is_ok());
+        assert!(bind().is_err(), "somebody listens");
+        drop(first);
+        drop(bind().unwrap());
+        fs::remove_file(&path).unwrap();
+        // It is the socket of another program, although no stream can be opened to it.
+        let other = UnixDatagram::bind(&path).unwrap();
+        assert!(bind().is_err());
+        drop(other);
+        fs::remove_file(&path).unwrap();
+        let secret = folder.path().join("secret");
+        fs::write(&secret, "x").unwrap();
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink(&secret, &path).unwrap();
+        assert!(bind().is_err());
+        let mode = secret.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        fs::remove_file(&path).unwrap();
+        drop(bind().unwrap());
+        let mut names: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["lmtp", "secret"], "nothing else is left");
     }
 }

@@ -140,9 +140,18 @@ impl MailIntake {
         );
         if let Some(email) = &config.email
             && let Ok(reading) = self.read(&head, None, false).await
-            && let Ok(Some(question)) = self.question(&reading, origin, &config, email).await
         {
-            self.tell(&question, &reading, &refusal).await;
+            if let Err(later) = self.check_rate(&reading, origin, &config) {
+                self.note(&later, origin);
+                return later;
+            }
+            // Nobody reads what is said about these (MAI-012).
+            let is_silent = origin.return_path.as_deref() == Some("") || is_own(&reading, email);
+            if !is_silent
+                && let Ok(Some(question)) = self.question(&reading, origin, &config, email).await
+            {
+                self.tell(&question, &reading, &refusal).await;
+            }
         }
         let outcome = MailOutcome::Rejected(refusal);
         self.note(&outcome, origin);

@@ -311,6 +311,9 @@ pub struct RouteEntry {
     /// Whether what it leads to is no third party, so that `no_third_party` allows it.
     #[serde(default)]
     pub inside: bool,
+    /// sms, mcp: whether senders may use it whom the operator knows by no token and no pinned key.
+    #[serde(default)]
+    pub open: bool,
     /// file: the folder.
     pub folder: Option<PathBuf>,
     /// exec: the program and its arguments. The message comes on standard input, and nothing of it in the arguments. mcp: the

@@ -148,6 +148,7 @@ fn page(rule: &Rule) -> &'static str {
         Some("CON") => "consent.md",
         Some("HTP") => "http.md",
         Some("MAI") => "email.md",
+        Some("TXT") => "sms.md",
         _ => "envelope.md",
     }
 }

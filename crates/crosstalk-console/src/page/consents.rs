@@ -277,7 +277,7 @@ pub(crate) async fn revoke(Path(id): Path<String>, Posted { visit, form }: Poste
         PageError::fault(
             400,
             "The consent names no receiver.",
-            "revoke it with `crosstalk consent revoke`.",
+            "revoke it with `crosstalk consent revoke ID`.",
         )
     })?;
     let given = visit.client.message(&consent.message).await.ok();

@@ -569,3 +569,46 @@ fn choice_of_a_poll_in_a_reply_counts_and_quoted_options_do_not() {
         "{shown:#}"
     );
 }
+
+/// A domain that proves its mails is still anybody's.
+#[test]
+fn sender_of_a_strange_domain_runs_no_tool_unless_it_answers() {
+    let tools = "[[route]]\nto = \"mcp://open@docs\"\nby = \"mcp\"\ncommand = [\"true\"]\nopen = true\n\
+                 [[route]]\nto = \"mcp://*\"\nby = \"mcp\"\ntools = [\"look\"]\ncommand = [\"true\"]\n";
+    let house = MailHouse::new(&config(tools));
+    house.take(
+        "[[mcp://look@docs→email:x@evil.example v1]]\nuser: tool\nthread: T1\nmessage: Q1\ncontext: c\nintent: REQUEST\n\
+         body: |\n  Which port?\nsig: none\n[[END]]\n",
+    );
+    let mut lmtp = house.lmtp();
+    let mut send = |id: &str, to: &str, intent: &str| {
+        let parent = match intent {
+            "RESPOND" => "parent: Q1\n",
+            _ => "",
+        };
+        let text = format!(
+            "[[email:x@evil.example→{to} v1]]\nuser: x\nthread: T{id}\n{parent}message: {id}\ncontext: c\nintent: {intent}\n\
+             body: |\n  {{}}\nsig: none\n[[END]]\n"
+        );
+        let head = format!(
+            "{}From: <x@evil.example>\nMessage-ID: <{id}@evil.example>",
+            aligned("evil.example")
+        );
+        lmtp.deliver(
+            "x@evil.example",
+            "crosstalk@relay.example",
+            &mail(&head, &text),
+        )
+    };
+    let refused = send("M1", "mcp://look@docs", "REQUEST");
+    assert!(refused.starts_with("550 5.7.1 E-PERM"), "{refused}");
+    assert!(refused.contains("mcp://look@docs"), "{refused}");
+    for (id, to, intent) in [
+        ("M2", "mcp://open@docs", "REQUEST"),
+        ("M3", "mcp://look@docs", "RESPOND"),
+        ("M4", "agent://here/a", "REQUEST"),
+    ] {
+        let accepted = send(id, to, intent);
+        assert!(accepted.starts_with("250"), "{to} {intent}: {accepted}");
+    }
+}

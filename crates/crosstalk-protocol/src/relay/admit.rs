@@ -3,16 +3,16 @@
 use super::accept::ConversationId;
 use super::accept::shown;
 use super::capability::{ANY, Directory};
-use super::delivery::{Handler, Recipient};
+use super::delivery::{Delivery, Handler, Recipient};
 use super::hold::{self, Hold, HoldReason, Looked};
 use super::hop::HOPS;
 use super::peer::KnownNames;
 use super::peer::{Peer, is_human, is_system};
 use super::receipt::generated_ids;
-use super::route::Routes;
+use super::route::{Route, Routes};
 use crate::consent::{self, Backing, Claim, ConsentContext, Policy, Proof};
 use crate::poll::{is_correction, is_result};
-use crate::store::{Arrival, Side, StoredMessage, Way, carried_id, is_same_party};
+use crate::store::{Arrival, Record, Side, StoredMessage, Way, carried_id, is_same_party};
 use crate::verdict::{Verdict, VerdictWord};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::name::{NameLooks, SYSTEM, SYSTEM_USER, same_name};
@@ -61,6 +61,25 @@ impl RelayRules {
             && (peer.may_be_person() || !self.routes.is_persons(address) || is_named())
     }
 
+    /// Whether it has to be looked up if the sender of a message was asked ([`was_asked`](Self::was_asked)): nobody else may send
+    /// by some of the ways that the relay has.
+    pub fn asks_whether_asked(&self, peer: &Peer, envelope: &Envelope<'_>) -> bool {
+        let answers = envelope.meaning().is_some_and(Intent::answers) && envelope.parent.is_some();
+        answers && !peer.is_known_to_operator() && self.routes.table.iter().any(Route::is_guarded)
+    }
+
+    /// Whether a message answers one of its receiver, which went out to its sender: then the receiver wants it, whatever the way.
+    pub fn was_asked(&self, envelope: &Envelope<'_>, question: &Record, ways: &[Delivery]) -> bool {
+        let is_same = |one: &str, other: &str| {
+            is_same_party(self.routes.named(one), self.routes.named(other))
+        };
+        let sender = envelope.sender.as_str();
+        envelope.meaning().is_some_and(Intent::answers)
+            && envelope.parent == Some(question.id.as_str())
+            && is_same(envelope.receiver.as_str(), &question.sender)
+            && ways.iter().any(|way| is_same(&way.to, sender))
+    }
+
     /// Whether a peer may read what an address gets, under this or the address that it stands for.
     pub fn lets_read(&self, peer: &Peer, address: &str) -> bool {
         let named = self.routes.named(address);
@@ -79,6 +98,8 @@ pub struct AdmissionCandidate<'c> {
     pub proof: Proof,
     /// Who hands it in.
     pub peer: &'c Peer,
+    /// Whether its sender was asked ([`RelayRules::was_asked`]). Only [`RelayRules::asks_whether_asked`] needs to know.
+    pub was_asked: bool,
     /// When.
     pub at: Timestamp,
 }
@@ -204,6 +225,7 @@ fn admit_any_signature(
         verdict,
         proof,
         peer,
+        was_asked,
         at,
     } = candidate;
     if let Some(refusal) = Rejection::from_findings(document.diagnostics(), document.source()) {
@@ -242,6 +264,9 @@ fn admit_any_signature(
     }
     consent::check_redacted(document)?;
     let recipients = recipients(document, rules)?;
+    if !was_asked && !peer.is_known_to_operator() {
+        check_guarded(&recipients, &rules.routes)?;
+    }
     for out in recipients.iter().filter(|r| rules.routes.leaves(r)) {
         consent::check_leaving(document, claim.as_ref(), policy, &out.address)?;
     }
@@ -521,6 +546,23 @@ fn recipients(document: &Document<'_>, rules: &RelayRules) -> Result<Vec<Recipie
         }
     }
     Ok(recipients)
+}
+
+/// A stranger neither spends the money of the operator nor runs their tools (HTP-061).
+fn check_guarded(recipients: &[Recipient], routes: &Routes) -> Result<(), Rejection> {
+    let guarded = recipients.iter().find(|r| routes.is_guarded(r));
+    guarded.map_or(Ok(()), |recipient| {
+        Err(Rejection::new(
+            ErrorCode::Perm,
+            format!(
+                "Messages to {} go by {}, and this relay sends them so only for those whom its operator knows.",
+                shown(&recipient.address),
+                recipient.by.as_str()
+            ),
+            "send it with a token of this relay, or ask the relay operator to pin your key or to open the route \
+             (`open = true`).",
+        ))
+    })
 }
 
 /// The person who gets an ESCALATE.

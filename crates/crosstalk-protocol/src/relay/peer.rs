@@ -224,6 +224,21 @@ impl Peer {
         }
     }
 
+    /// Whether the operator knows it: by a token, by a key that they pinned, or as the person at this machine. Others are known
+    /// by what anybody can have: a domain of mail, a key that a domain lists, the hop of a relay, a first contact.
+    ///
+    /// ```
+    /// use crosstalk_protocol::relay::Peer;
+    /// let token = Peer { name: "ci".into(), ..Peer::stranger() };
+    /// assert!(token.is_known_to_operator() && Peer::local().is_known_to_operator());
+    /// assert!(!token.without_token().is_known_to_operator());
+    /// ```
+    pub fn is_known_to_operator(&self) -> bool {
+        // No name of a token has a colon in it, and every other name has.
+        let has_token = !self.is_stranger() && !self.name.contains(':');
+        self.is_local || self.is_person() || has_token
+    }
+
     /// Whether it may speak for an address. Only a person speaks for one.
     ///
     /// ```

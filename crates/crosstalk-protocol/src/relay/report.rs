@@ -151,13 +151,17 @@ pub fn declined(record: &Record, refusal: &Rejection) -> Option<String> {
 }
 
 /// That the answer of a recipient was rejected: an ERROR of the relay to the recipient, where nobody told it while it answered.
-/// `answer` is the id that the answer would have had, so that it is said once.
+/// `answer` is the id that the answer would have had, so that it is said once. Nothing where nothing is said: else an answer to such
+/// an ERROR would bring the next one.
 pub fn rejected_answer(
     question: &Record,
     recipient: &str,
     answer: &str,
     refusal: &Rejection,
 ) -> Option<String> {
+    if takes_no_answer(question) {
+        return None;
+    }
     let seed = format!("rejected answer\n{}\n{answer}\n", question.digest);
     Builder::new(SYSTEM, recipient)
         .user(SYSTEM_USER)

@@ -24,6 +24,30 @@ pub struct Route {
     pub by: Handler,
     /// Whether what it leads to belongs to the organisation, although a message leaves the relay on it.
     pub inside: bool,
+    /// Whether callers that the operator does not know may send on it, although that costs money or runs a tool.
+    pub open: bool,
+}
+
+impl Route {
+    /// Whether only callers that the operator knows may send on it (HTP-061).
+    pub fn is_guarded(&self) -> bool {
+        !self.open && is_guarded(self.by)
+    }
+}
+
+/// Whether a delivery costs the operator money, or runs a tool of theirs.
+const fn is_guarded(by: Handler) -> bool {
+    // Every handler is named, so that a new one can't be open by mistake.
+    match by {
+        Handler::Sms | Handler::Mcp => true,
+        Handler::Inbox
+        | Handler::CopyPaste
+        | Handler::Http
+        | Handler::File
+        | Handler::Exec
+        | Handler::Relay
+        | Handler::Email => false,
+    }
 }
 
 /// Addresses that a token is bound to: what is for them waits in an inbox until their owner comes for it.
@@ -150,6 +174,13 @@ impl Routes {
         let mut lines = self.table.iter();
         let line = lines.find(|r| r.by == recipient.by && r.to.matches(&recipient.address));
         goes_out && !line.is_some_and(|r| r.inside)
+    }
+
+    /// Whether only callers that the operator knows may send to a recipient (HTP-061).
+    pub fn is_guarded(&self, recipient: &Recipient) -> bool {
+        let mut lines = self.table.iter();
+        let line = lines.find(|r| r.by == recipient.by && r.to.matches(&recipient.address));
+        line.map_or(is_guarded(recipient.by), Route::is_guarded)
     }
 
     /// How an address is reached, if the sender asks for a way or leaves it open.

@@ -53,6 +53,7 @@ fn saying(block: &str, from: &str, intent: &str, peer: &Peer, holds: Vec<Hold>) 
         verdict: &verdict,
         proof: crosstalk_protocol::consent::Proof::default(),
         peer,
+        was_asked: false,
         at: now(),
     };
     let rules = RelayRules {

@@ -143,6 +143,7 @@ fn handed_in(
         verdict: &verdict,
         proof: Proof::default(),
         peer,
+        was_asked: false,
         at: now(),
     };
     admit(candidate, rules).map_err(|refusal| refusal.code)
@@ -249,6 +250,7 @@ fn access_and_routes_go_by_the_same_name() {
             to: pattern("jürgen"),
             by: Handler::File,
             inside: true,
+            open: false,
         }],
         names: [("ÄNN", "human://acme.example/ann")]
             .map(|(n, a)| (crosstalk_envelope::name::name_key(n), a.to_owned()))
@@ -284,6 +286,7 @@ fn no_third_party_is_not_carried_to_a_phone_number() {
             verdict: &verdict,
             proof: Proof::default(),
             peer: &Peer::local(),
+            was_asked: false,
             at: now(),
         };
         let admitted = admit(candidate, &RelayRules::default());

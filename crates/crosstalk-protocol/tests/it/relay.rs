@@ -1,5 +1,6 @@
 //! What a relay lets in, whom it passes it to, and what it leaves on it.
 
+use crate::conversation::record;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::Rejection;
 use crosstalk_envelope::{
@@ -8,9 +9,10 @@ use crosstalk_envelope::{
 };
 use crosstalk_protocol::consent::{Policy, Proof};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
+use crosstalk_protocol::relay::report::rejected_answer;
 use crosstalk_protocol::relay::{
-    Admission, AdmissionCandidate, Agent, Binding, ConversationId, Directory, HOPS, Handler,
-    HopFault, HopKey, Pattern, Peer, Priority, Receipted, RelayRules, Role, Route, Routes,
+    Admission, AdmissionCandidate, Agent, Binding, ConversationId, Delivery, Directory, HOPS,
+    Handler, HopFault, HopKey, Pattern, Peer, Priority, Receipted, RelayRules, Role, Route, Routes,
     Surroundings, TokenRecord, acknowledgement, add_hop, admit, check_hop,
 };
 use crosstalk_protocol::{
@@ -64,6 +66,7 @@ fn let_in(
         verdict: &verdict,
         proof: Proof::of(&document, &verdict, trust, peer),
         peer: signer.as_ref().unwrap_or(peer),
+        was_asked: false,
         at: now(),
     };
     admit(candidate, rules)
@@ -362,11 +365,13 @@ fn recipients_and_handlers() {
                     to: Pattern::parse("claude://code/*").unwrap(),
                     by: Handler::Exec,
                     inside: false,
+                    open: false,
                 },
                 Route {
                     to: Pattern::parse("claude://*").unwrap(),
                     by: Handler::Http,
                     inside: false,
+                    open: false,
                 },
             ],
             bindings: Vec::new(),
@@ -819,4 +824,165 @@ fn couriers_carry_only_their_messages() {
     // A `*` of an agent is nobody whom the token of a person names.
     assert!(!rules.lets_read(&agent, "bob") && rules.lets_read(&agent, "CHATGPT"));
     assert!(rules.lets_read(&peer(Role::Agent, &["BOB"], &[]), "bob"));
+}
+
+/// Who can be anybody neither spends the money of the operator nor runs their tools.
+#[test]
+fn strangers_reach_neither_phones_nor_tools() {
+    let route = |to: &str, by, open| Route {
+        to: Pattern::parse(to).unwrap(),
+        by,
+        inside: false,
+        open,
+    };
+    let rules = RelayRules {
+        routes: Routes {
+            table: vec![
+                route("tel:+1*", Handler::Sms, true),
+                route("tel:*", Handler::Sms, false),
+                route("human://here.example/ann", Handler::Sms, false),
+                route("mcp://open@docs", Handler::Mcp, true),
+                route("mcp://*", Handler::Mcp, false),
+                route("claude://*", Handler::Exec, false),
+                route("email:*", Handler::Email, false),
+            ],
+            names: [("BOB".to_owned(), "tel:+49151".to_owned())].into(),
+            ..Routes::default()
+        },
+        escalate_to: Some("human://here.example/ann".into()),
+        ..RelayRules::default()
+    };
+    let speaks = |name: &str, role| Peer {
+        name: name.into(),
+        role,
+        addresses: vec![Pattern::parse("email:x@evil.example").unwrap()],
+        ..Peer::stranger()
+    };
+    let domain = Peer {
+        domain: Some("evil.example".into()),
+        ..speaks("evil.example", Role::Agent)
+    };
+    let strangers = [
+        speaks("mail:x@evil.example", Role::Agent),
+        speaks("did:key:z6Mk", Role::Signer).without_token(),
+        speaks("x@evil.example", Role::Signer).without_token(),
+        domain.without_token(),
+    ];
+    let known = [
+        speaks("ci", Role::Agent),
+        speaks("x@evil.example", Role::Person).without_token(),
+        Peer::local(),
+    ];
+    let sent = |peer: &Peer, to: &str, intent: &str, meta: &str| {
+        let text = envelope("email:x@evil.example", to, intent, meta);
+        let_in(&text, peer, &rules, &Trust::default())
+    };
+    let all = "meta: routing\nTargets: claude://code/a, tel:+49151\n";
+    let asked = "meta: routing\nX-Delivery: sms\n";
+    for (to, intent, meta, is_open) in [
+        ("tel:+49151", "NOTE", "", false),
+        ("tel:+49151", "RESPOND", "", false),
+        ("TEL:+49151", "NOTE", asked, false),
+        ("bob", "NOTE", "", false),
+        ("EVERYBODY", "BROADCAST", all, false),
+        ("claude://code/a", "ESCALATE", "", false),
+        ("human://here.example/ann", "REQUEST", "", false),
+        ("mcp://look@docs", "REQUEST", "", false),
+        ("mcp://open@docs", "REQUEST", "", true),
+        ("tel:+1555", "NOTE", "", true),
+        ("claude://code/a", "REQUEST", "", true),
+        ("email:ann@here.example", "NOTE", "", true),
+        ("agent://a/b", "NOTE", "", true),
+    ] {
+        for peer in &strangers {
+            let outcome = sent(peer, to, intent, meta).map(drop).map_err(|r| r.code);
+            let wanted = is_open.then_some(()).ok_or(ErrorCode::Perm);
+            assert_eq!(outcome, wanted, "{} {to} {intent}", peer.name);
+        }
+        for peer in &known {
+            let outcome = sent(peer, to, intent, meta);
+            assert!(outcome.is_ok(), "{} {to} {intent} {outcome:?}", peer.name);
+        }
+    }
+}
+
+/// An answer reaches whoever asked, whatever the way.
+#[test]
+fn only_an_answer_to_the_asker_counts_as_asked_for() {
+    let rules = RelayRules {
+        routes: Routes {
+            table: vec![Route {
+                to: Pattern::parse("tel:*").unwrap(),
+                by: Handler::Sms,
+                inside: false,
+                open: false,
+            }],
+            names: [("BOB".to_owned(), "tel:+49151".to_owned())].into(),
+            ..Routes::default()
+        },
+        ..RelayRules::default()
+    };
+    let sender = "email:x@evil.example";
+    let stranger = Peer {
+        name: "mail:x@evil.example".into(),
+        addresses: vec![Pattern::exact(sender)],
+        ..Peer::stranger()
+    };
+    let was_asked = |to: &str, intent: &str, asker: &str, went_to: &str| {
+        let question = envelope(asker, went_to, "REQUEST", "");
+        let question = question.replace("message: 01M7D", "message: 01M7B");
+        let question = question.replace("000000000M\n", "000000000P\n");
+        let (record, _) = record(1, &question);
+        let way = Delivery::queued(went_to, Handler::Email, now());
+        let text = envelope(sender, to, intent, "");
+        let document = Document::parse(&text, Reading::Strict);
+        let envelope = document.envelope();
+        let is_asked = rules.was_asked(&envelope, &record, &[way]);
+        let asks = rules.asks_whether_asked(&stranger, &envelope);
+        assert!(asks || !is_asked, "{to} {intent}");
+        assert!(!rules.asks_whether_asked(&Peer::local(), &envelope));
+        let verdict = verify(&document, &Trust::default(), &VerifyContext::at(now()));
+        let candidate = AdmissionCandidate {
+            document: &document,
+            verdict: &verdict,
+            proof: Proof::default(),
+            peer: &stranger,
+            was_asked: is_asked,
+            at: now(),
+        };
+        assert_eq!(admit(candidate, &rules).is_ok(), is_asked, "{to} {intent}");
+        is_asked
+    };
+    assert!(was_asked("tel:+49151", "RESPOND", "tel:+49151", sender));
+    assert!(was_asked(
+        "bob",
+        "ACK",
+        "tel:+49151",
+        "EMAIL:x@EVIL.example"
+    ));
+    assert!(was_asked("tel:+49151", "NACK", "BOB", sender));
+    assert!(!was_asked("tel:+49152", "RESPOND", "tel:+49151", sender));
+    assert!(!was_asked(
+        "tel:+49151",
+        "RESPOND",
+        "tel:+49151",
+        "email:y@evil.example"
+    ));
+    assert!(!was_asked("tel:+49151", "REQUEST", "tel:+49151", sender));
+}
+
+/// Else a program that answers every ERROR would get one for each answer, for ever.
+#[test]
+fn the_answer_to_an_error_is_rejected_in_silence() {
+    let refusal = Rejection::new(ErrorCode::TooLarge, "It is too large.", "send less.");
+    let told = |intent: &str, sender: &str| {
+        let text = envelope(sender, "email:ann@acme.example", intent, "");
+        let (question, _) = record(1, &text);
+        rejected_answer(&question, "email:ann@acme.example", "A1", &refusal)
+    };
+    assert!(told("REQUEST", "BOT").is_some());
+    for intent in ["ERROR", "ACK", "NACK", "BROADCAST"] {
+        assert_eq!(told(intent, "BOT"), None, "{intent}");
+    }
+    assert_eq!(told("NOTE", "SYSTEM"), None);
 }

@@ -1,6 +1,7 @@
 //! Reads `relay.toml` and reports its errors.
 
 use super::Config;
+use super::email::is_loopback;
 use crosstalk_email::is_mail_address;
 use crosstalk_envelope::name::{NameList, begins_with};
 use crosstalk_envelope::{Address, Explanation};
@@ -9,6 +10,7 @@ use crosstalk_protocol::relay::{
     Agent, Directory, Handler, KnownNames, Pattern, RelayRules, Route, Routes, is_human,
 };
 use crosstalk_protocol::store::party;
+use crosstalk_protocol::url::Url;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -249,6 +251,7 @@ impl Config {
                 to: r.pattern()?,
                 by: r.handler()?,
                 inside: r.inside,
+                open: r.open,
             })
         };
         let names = self.names.iter().map(|(n, a)| (party(n), a.clone()));
@@ -351,6 +354,14 @@ fn check_tool_route(route: &super::RouteEntry) -> Result<(), ConfigError> {
             "add `command = [\"PROGRAM\", \"ARGUMENT\"]` for a server on this machine, or `url` for one over HTTP",
         );
     }
+    let url = route.url.as_deref().map(Url::parse);
+    if let Some(Ok(url)) = url
+        && route.token_file.is_some()
+        && !url.is_https()
+        && !is_loopback(&url.host().to_string())
+    {
+        return fault("would send its token without TLS", "write https://");
+    }
     if route.tools.iter().any(|tool| tool.trim().is_empty()) {
         return fault("`tools` has an empty name", "write the names of its tools");
     }
@@ -432,6 +443,11 @@ mod tests {
         );
         assert_eq!(tool("mcp://*", &several, "mcp://write@x"), None);
         assert_eq!(tool("mcp://*", &several, "mcp://x"), None);
+        for url in ["https://a.example/", "http://127.0.0.1:9/", "http://[::1]/"] {
+            let with_token = format!("url = \"{url}\"\ntoken_file = \"t\"");
+            assert!(read("mcp://look@docs", &with_token).is_ok(), "{url}");
+        }
+        assert!(read("mcp://look@docs", "url = \"http://a.example/\"").is_ok());
         for (to, more, word) in [
             ("LOOK", command, "mcp://TOOL@HOST"),
             ("mcp://*", command, "`tools"),
@@ -441,6 +457,11 @@ mod tests {
                 "mcp://look@docs",
                 "command = [\"a\"]\nurl = \"https://a.example/\"",
                 "one server",
+            ),
+            (
+                "mcp://look@docs",
+                "url = \"http://a.example/\"\ntoken_file = \"t\"",
+                "without TLS",
             ),
             (
                 "mcp://*",

@@ -49,9 +49,9 @@ impl Sms {
             )
         })?;
         let host = url.host().to_string();
-        if self.token_file.is_some() && !url.is_https() && !is_loopback(&host) {
+        if !url.is_https() && !is_loopback(&host) {
             return Err(ConfigError::new(
-                format!("[sms] would send the token to `{host}` without TLS"),
+                format!("[sms] would send texts and phone numbers to `{host}` without TLS"),
                 "write https://",
             ));
         }
@@ -140,6 +140,10 @@ mod tests {
             (sms(url, "a name that is too long", ""), "no phone number"),
             (
                 sms("http://sms.example/", from, "token_file = \"t\"\n"),
+                "without TLS",
+            ),
+            (
+                sms("http://10.0.0.1/", from, "allow_private = true\n"),
                 "without TLS",
             ),
             (sms(url, from, "reply_days = 0\n"), "reply_days"),

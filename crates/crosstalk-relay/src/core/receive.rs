@@ -308,11 +308,14 @@ impl Relay {
             Some(_) => Proof::of(&document, verdict, &self.shared.trust_snapshot.now(), &peer),
             None => Proof::default(),
         };
+        let asks = self.rules().asks_whether_asked(&peer, &document.envelope());
+        let was_asked = asks && Box::pin(self.was_asked(&document)).await;
         let candidate = AdmissionCandidate {
             document: &document,
             verdict,
             proof,
             peer: &peer,
+            was_asked,
             at,
         };
         let admitted = match hold {

@@ -383,4 +383,16 @@ impl Relay {
             ..Peer::stranger()
         })
     }
+
+    /// Whether a message answers one of its receiver that went out to its sender.
+    pub(super) async fn was_asked(&self, document: &Document<'_>) -> bool {
+        let envelope = document.envelope();
+        let Some(parent) = envelope.parent else {
+            return false;
+        };
+        match self.shared.sent(parent).await {
+            Ok(Some((question, ways))) => self.rules().was_asked(&envelope, &question, &ways),
+            _ => false,
+        }
+    }
 }

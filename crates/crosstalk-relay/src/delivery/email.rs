@@ -21,6 +21,7 @@ use crosstalk_envelope::name::{SYSTEM, same_name};
 use crosstalk_envelope::registry::{ErrorCode, SchemeKind};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Address, Document, Intent, Reading, Timestamp};
+use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::relay::{HOPS, hops_of};
 use crosstalk_protocol::{expects_answer, standing};
 use percent_encoding::percent_decode_str;
@@ -112,6 +113,7 @@ impl MailHandler {
         let has_cover = is_revocation || job.route.as_ref().is_some_and(|route| route.cover);
         let standing = standing(record);
         let body = document.body_text();
+        let sender = speaker(&record.sender, &record.text, 0);
         let cover = MailCover {
             standing: &standing,
             body: &body,
@@ -126,7 +128,7 @@ impl MailHandler {
             thread: &record.thread,
             ancestors: &ancestors,
             answered_mail: answered_mail.as_deref(),
-            sender: &record.sender,
+            sender: &sender,
             to,
             context: record.context.as_deref().unwrap_or_default(),
             intent: record.intent.as_deref().unwrap_or_default(),

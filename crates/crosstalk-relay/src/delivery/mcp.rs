@@ -154,8 +154,10 @@ impl ToolHandler {
         };
         let server = HttpServer::new(&self.outbound, route.allow_private, within, limit);
         let result = call_tool(server.transport(&url, token), call).await;
+        // What the tool said counts, whatever failed when the session was closed.
+        let is_broken = matches!(&result, Err(ToolFault::Server(_) | ToolFault::Lost(_)));
         match server.fault() {
-            Some(outcome) if result.is_err() && !limit.is_exceeded() => outcome,
+            Some(outcome) if is_broken && !limit.is_exceeded() => outcome,
             _ => outcome_of(result, limit, ""),
         }
     }

@@ -16,6 +16,7 @@ use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Document, Intent, Reading};
 use crosstalk_protocol::expects_answer;
 use crosstalk_protocol::relay::Handler;
+use crosstalk_protocol::relay::report::speaker;
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use serde::Serialize;
@@ -71,7 +72,7 @@ impl TextHandler {
         let code = make_text_code(key, record.seq, scope);
         let document = Document::parse(&job.text, Reading::Strict);
         let text = compose_text(&OutgoingText {
-            sender: &record.sender,
+            sender: &speaker(&record.sender, &record.text, 0),
             context: record.context.as_deref().unwrap_or_default(),
             body: &document.body_text(),
             purpose: match record.meaning {

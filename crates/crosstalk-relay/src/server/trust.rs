@@ -83,7 +83,7 @@ fn checked(id: &str, record: &str) -> Result<PublicKey, HttpError> {
     let key = PublicKey::parse_record(record.trim()).map_err(|fault| {
         HttpError::format(
             format!("`key` is no public key: {}.", fault.message),
-            "write it as ed25519:pk= and base64, as `crosstalk key show` does.",
+            "write it as ed25519:pk= and base64, as `crosstalk key show NAME` does.",
         )
     })?;
     match PublicKey::from_did(id) {
@@ -150,7 +150,7 @@ fn rejected(id: &str, fault: &PinError) -> HttpError {
             ),
             KeyStanding::Distrusted { .. } | KeyStanding::Active => (
                 format!("This key of {id} is distrusted."),
-                "undo that with `crosstalk trust remove` on the machine of the relay first.",
+                "undo that with `crosstalk trust remove ID` on the machine of the relay first.",
             ),
         },
         PinError::NoRoom => (

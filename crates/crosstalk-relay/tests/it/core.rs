@@ -338,6 +338,7 @@ async fn unindexed_message_is_seen_at_the_next_start() {
                 verdict: &verify(&document, &Trust::default(), &VerifyContext::at(now())),
                 proof: Proof::default(),
                 peer: &Peer::local(),
+                was_asked: false,
                 at: now(),
             };
             admit(candidate, &RelayRules::default()).unwrap()

@@ -284,6 +284,21 @@ impl DataFolder {
         Ok(made)
     }
 
+    /// A relay on a database of several does not make a key of its own: the others could not read its tokens.
+    pub(crate) fn require_reply_key(&self) -> Result<(), Failure> {
+        let path = self.folder.join(REPLY_KEY);
+        match path.exists() {
+            true => Ok(()),
+            false => {
+                let path = path.display();
+                let what = format!("there is no {path}, which all relays on one database share");
+                Err(Failure::failed(what).help(format!(
+                    "copy it from the data folder of another relay; for the first one, make it: (umask 077; openssl rand -hex 32 > {path})"
+                )))
+            }
+        }
+    }
+
     /// The key of the reply tokens. It is made when the relay sends or receives mail for the first time.
     pub(crate) fn find_or_make_reply_key(&self) -> Result<ReplyKey, Failure> {
         let path = self.folder.join(REPLY_KEY);
@@ -587,7 +602,13 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let data = DataFolder::at(folder.path().to_owned());
+        let missing = data.require_reply_key().unwrap_err().to_string();
+        assert!(
+            missing.contains("all relays on one database share"),
+            "{missing}"
+        );
         let first = data.find_or_make_reply_key().unwrap();
+        assert!(data.require_reply_key().is_ok());
         assert_eq!(data.find_or_make_reply_key().unwrap(), first);
         let path = folder.path().join(REPLY_KEY);
         let mode = path.metadata().unwrap().permissions().mode();

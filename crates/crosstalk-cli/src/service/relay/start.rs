@@ -51,6 +51,9 @@ pub(crate) async fn start_shared(
     config: Config,
     place: PostgresPlace,
 ) -> Result<Relay, Failure> {
+    if config.email.is_some() || config.sms.is_some() {
+        data.require_reply_key()?;
+    }
     let key = data.find_or_make_key(&config.name)?;
     // A key that can't sign the log has no text as one of a log; the relays have the same all the same.
     let log_key = match NoteKey::new(&config.name, key.public()) {

@@ -184,6 +184,7 @@ impl Model {
             } else {
                 peer
             },
+            was_asked: false,
             at,
         };
         let admission = match self.admit(candidate, text) {

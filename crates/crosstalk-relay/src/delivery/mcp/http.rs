@@ -17,7 +17,7 @@ use crosstalk_mcp::rmcp::transport::streamable_http_client::{
     StreamableHttpPostResponse,
 };
 use futures_util::StreamExt as _;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{BoxStream, try_unfold};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use http::{Method, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -42,6 +42,7 @@ type Fault = StreamableHttpError<OutboundError>;
 pub(super) struct HttpServer {
     outbound: Outbound,
     allow_private: bool,
+    within: Duration,
     until: Instant,
     limit: Arc<ByteLimit>,
     /// Why the last request failed, as a delivery tells it.
@@ -58,6 +59,7 @@ impl HttpServer {
         Self {
             outbound: outbound.clone(),
             allow_private,
+            within,
             until: Instant::now() + within,
             limit: Arc::clone(limit),
             fault: Arc::default(),
@@ -132,7 +134,10 @@ impl HttpServer {
             }
             Ok(response)
         };
-        sent.await.map_err(|error| self.failed(error))
+        // What is left of a client goes on after its call: nothing of it waits longer than the call may take.
+        let sent = tokio::time::timeout_at(self.until, sent).await;
+        let sent = sent.unwrap_or(Err(OutboundError::Late(self.within)));
+        sent.map_err(|error| self.failed(error))
     }
 
     /// The whole body of a response, as far as the limit allows.
@@ -146,12 +151,20 @@ impl HttpServer {
     }
 
     fn frames(&self, body: Incoming) -> BoxStream<'static, Result<Bytes, std::io::Error>> {
-        let limit = Arc::clone(&self.limit);
-        let frames = body.into_data_stream().map(move |data| {
-            let data = data.map_err(std::io::Error::other)?;
-            match limit.allows(data.len()) {
-                true => Ok(data),
-                false => Err(std::io::Error::other("the server sends too much")),
+        let (limit, until) = (Arc::clone(&self.limit), self.until);
+        let frames = try_unfold(body.into_data_stream(), move |mut body| {
+            let limit = Arc::clone(&limit);
+            async move {
+                let next = tokio::time::timeout_at(until, body.next()).await;
+                let late = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
+                let Some(data) = next.map_err(late)? else {
+                    return Ok(None);
+                };
+                let data = data.map_err(std::io::Error::other)?;
+                match limit.allows(data.len()) {
+                    true => Ok(Some((data, body))),
+                    false => Err(std::io::Error::other("the server sends too much")),
+                }
             }
         });
         frames.boxed()

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,8 +22,10 @@ pub enum Say {
     Status(u16, &'static str, String),
     /// Nothing: the connection is closed.
     Nothing,
-    /// Nothing, and the connection stays.
+    /// Nothing, and the connection stays until the other side ends it.
     Silence,
+    /// A status with these headers, and no end of the body until the other side ends the connection.
+    Endless(u16, &'static str),
 }
 
 impl Say {
@@ -35,6 +38,8 @@ impl Say {
 pub struct Endpoint {
     pub address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
+    /// How many connections the other side ended that never got a whole answer.
+    ended: Arc<AtomicUsize>,
     /// Answers are given as long as there are permits.
     gate: Arc<Semaphore>,
 }
@@ -53,19 +58,29 @@ impl Endpoint {
         let address = listener.local_addr().unwrap();
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let gate = Arc::new(Semaphore::new(0));
+        let ended: Arc<AtomicUsize> = Arc::default();
+        let left = Arc::clone(&ended);
         let (seen, open, answer) = (Arc::clone(&asked), Arc::clone(&gate), Arc::new(answer));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (seen, open, answer) =
                     (Arc::clone(&seen), Arc::clone(&open), Arc::clone(&answer));
-                tokio::spawn(async move { serve(stream, &seen, &open, answer.as_ref()).await });
+                let left = Arc::clone(&left);
+                tokio::spawn(async move {
+                    serve(stream, &seen, &open, &left, answer.as_ref()).await;
+                });
             }
         });
         Self {
             address,
             asked,
+            ended,
             gate,
         }
+    }
+
+    pub fn ended(&self) -> usize {
+        self.ended.load(Ordering::SeqCst)
     }
 
     pub fn let_go(&self, count: usize) {
@@ -89,6 +104,7 @@ async fn serve(
     mut stream: TcpStream,
     seen: &Mutex<Vec<Asked>>,
     gate: &Semaphore,
+    ended: &AtomicUsize,
     answer: &(dyn Fn(usize, &Asked) -> Say + Send + Sync),
 ) {
     let Some(asked) = read(&mut stream).await else {
@@ -102,7 +118,16 @@ async fn serve(
     gate.acquire().await.unwrap().forget();
     match answer(number, &asked) {
         Say::Nothing => {}
-        Say::Silence => std::future::pending().await,
+        Say::Silence => {
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+            ended.fetch_add(1, Ordering::SeqCst);
+        }
+        Say::Endless(status, headers) => {
+            let head = format!("HTTP/1.1 {status} X\r\n{headers}\r\n");
+            let _ = stream.write_all(head.as_bytes()).await;
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+            ended.fetch_add(1, Ordering::SeqCst);
+        }
         Say::Status(status, headers, body) => {
             let text = format!(
                 "HTTP/1.1 {status} X\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",

@@ -7,6 +7,7 @@ use crosstalk_envelope::reply::{self, ReceivedIds, Rejection};
 use crosstalk_envelope::{Document, ErrorCode, Reading};
 use crosstalk_protocol::relay::DeliveryState;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn route(url: &str, more: &str) -> String {
     format!(
@@ -117,9 +118,11 @@ async fn a_refusal_is_final_and_keeps_its_code() {
     let refusal =
         reply::error_from_system(None, &Rejection::new(ErrorCode::Consent, "No consent.", ""));
     let refusal = refusal.build().unwrap();
-    let endpoint = Endpoint::start(move |number, _| match number {
-        0 => Say::Status(403, "", refusal.clone()),
-        _ => Say::ok(),
+    let accepts = Arc::new(AtomicBool::new(false));
+    let is_open = Arc::clone(&accepts);
+    let endpoint = Endpoint::start(move |_, _| match is_open.load(Ordering::SeqCst) {
+        false => Say::Status(403, "", refusal.clone()),
+        true => Say::ok(),
     })
     .await;
     let post = Post::start(&route(&endpoint.url(), ""));
@@ -139,6 +142,7 @@ async fn a_refusal_is_final_and_keeps_its_code() {
     assert_eq!(inbox[0].record.parent.as_deref(), Some("M1"));
     let dead = post.dead().await;
     assert_eq!((dead.len(), dead[0].id.as_str()), (1, "M1"));
+    accepts.store(true, Ordering::SeqCst);
     let now = post.relay.now();
     assert_eq!(post.relay.store().requeue("M1", now).await.unwrap(), 1);
     post.relay.wake();

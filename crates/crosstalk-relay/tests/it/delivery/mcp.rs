@@ -539,3 +539,52 @@ async fn faults_over_http_become_errors() {
         assert_eq!(error_of(&post, "M1").await.0, code, "{number}");
     }
 }
+
+/// Nothing of a call is left when its time is over, whatever the server keeps back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_server_keeps_no_connection() {
+    let events = "Content-Type: text/event-stream\r\n";
+    let ways: [fn(&'static str) -> Say; 2] = [|_| Say::Silence, |events| Say::Endless(200, events)];
+    for (number, way) in ways.into_iter().enumerate() {
+        let endpoint = Endpoint::start(move |_, asked| served(asked, |_| way(events))).await;
+        let more = "allow_private = true\ntimeout_seconds = 1";
+        let post = Post::start(&over_http(&endpoint.url(), more));
+        post.send(&asks("M1", "mcp://look@docs", "{}")).await;
+        let attempts = post.is("M1", DeliveryState::Failed).await.attempts;
+        assert_eq!(attempts, 3, "{number}");
+        eventually("no connection is left", async || {
+            (endpoint.ended() == 3).then_some(())
+        })
+        .await;
+    }
+}
+
+/// What the tool said counts, although the session could not be closed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_at_the_end_does_not_replace_the_answer_of_a_tool() {
+    let endpoint = Endpoint::start(|_, asked| {
+        if asked.line.starts_with("DELETE") {
+            return Say::Nothing;
+        }
+        let result = "\"result\":{\"isError\":true,\"content\":[{\"type\":\"text\",\"text\":\"No such port.\"}]}";
+        match served(asked, |id| {
+            let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{result}}}");
+            Say::Status(200, "Content-Type: application/json\r\n", body)
+        }) {
+            Say::Status(200, headers, body) if asked.body.contains("\"initialize\"") => {
+                let headers = format!("{headers}Mcp-Session-Id: s1\r\n");
+                Say::Status(200, headers.leak(), body)
+            }
+            other => other,
+        }
+    })
+    .await;
+    let post = Post::start(&over_http(&endpoint.url(), "allow_private = true"));
+    post.send(&asks("M1", "mcp://look@docs", "{}")).await;
+    let (code, body) = error_of(&post, "M1").await;
+    assert_eq!(code, "E-ROUTE");
+    assert!(body.contains("No such port."), "{body}");
+    assert_eq!(post.is("M1", DeliveryState::Failed).await.attempts, 1);
+    let asked = endpoint.asked();
+    assert!(asked.iter().any(|a| a.line.starts_with("DELETE")));
+}

@@ -231,7 +231,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Makes changes in one transaction, then answers them. If one of them can't be made, each goes alone.
+    /// Makes changes in one transaction, then answers them. If one of them breaks a rule of the store, each goes alone.
     fn change_together(
         &mut self,
         changes: &mut Vec<Box<dyn GroupedChange>>,
@@ -241,8 +241,8 @@ impl Writer {
         }
         self.note_handed_out()?;
         let made = self.store.change_together(changes);
-        let is_fatal = made.as_ref().is_err_and(is_fatal);
-        if made.is_err() && !is_fatal && changes.len() > 1 {
+        let is_invalid = |error: &StoreError| error.fault == StoreFault::Invalid;
+        if made.as_ref().is_err_and(is_invalid) && changes.len() > 1 {
             for change in changes.drain(..) {
                 self.change_together(&mut vec![change])?;
             }
