@@ -319,11 +319,17 @@ pub(super) async fn respond(
     pages: &TowerToHyperService<Router>,
     request: Request,
 ) -> Response {
-    let is_asset = request.uri().path().starts_with("/assets/");
+    let path = request.uri().path();
+    let is_asset = path.starts_with("/assets/");
+    let is_sign_in = path == "/sign-in" && request.method() == Method::POST;
     let exchange = match Exchange::of(request.extensions()) {
         Ok(exchange) => Arc::clone(exchange),
         Err(fault) => return fault.into_response(),
     };
+    // The form of the sign-in is read for everybody, so it counts before.
+    if is_sign_in && let Err(fault) = count_visitor(server, &exchange).await {
+        return fault.into_response();
+    }
     let answer = match pages.call(request).await {
         Ok(answer) => answer,
         Err(never) => match never {},
