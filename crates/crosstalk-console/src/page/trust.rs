@@ -19,6 +19,8 @@ struct KeyRow {
     since: Moment,
     how: &'static str,
     senders: Vec<PartyName>,
+    /// The same as they are: the form sends what was shown.
+    raw_senders: Vec<String>,
     standing: Shown,
     tone: &'static str,
     changed: Option<Moment>,
@@ -52,6 +54,7 @@ impl KeyRow {
                 _ => "pinned by a person",
             },
             senders: key.senders.iter().map(|s| PartyName::of(s)).collect(),
+            raw_senders: key.senders.clone(),
             tone: match key.standing.as_str() {
                 "active" if needs_comparison => "note",
                 "active" => "ok",
@@ -114,7 +117,9 @@ pub(crate) async fn show(visit: Visit) -> PageResult {
 }
 
 pub(crate) async fn pin(Posted { visit, form }: Posted) -> PageResult {
-    let senders = super::polls::lines(&form.text("senders").replace(',', "\n"));
+    let mut senders = super::polls::lines(&form.text("senders").replace(',', "\n"));
+    // A card sends those that it showed.
+    senders.extend(form.all("sender").map(str::to_owned));
     let pin = NewPin {
         id: form.text("id").trim().to_owned(),
         key: form.text("key").trim().to_owned(),
