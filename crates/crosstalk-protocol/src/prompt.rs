@@ -98,9 +98,7 @@ fn shown(record: &Record) -> String {
 /// envelope in a fence. A model is shown nothing that is hidden, and has no use for the trace of the relays.
 pub fn carried(envelope: &str, signature: Option<&str>, pkid: Option<&str>) -> String {
     let verdict = VerdictWord::ALL.iter().copied();
-    let verdict = verdict
-        .into_iter()
-        .find(|v| Some(v.as_str()) == signature);
+    let verdict = verdict.into_iter().find(|v| Some(v.as_str()) == signature);
     let standing = match verdict {
         Some(verdict) => standing_of(verdict, pkid),
         None => "not checked; the sender is a claim".to_owned(),
@@ -197,13 +195,19 @@ pub(crate) mod tests {
         let key = Some("boss@acme.example");
         for (word, begin) in [
             (Some("unsigned"), "Verification: unsigned; nobody proved"),
-            (Some("verified"), "Verification: verified; signed with the key boss@acme.example"),
+            (
+                Some("verified"),
+                "Verification: verified; signed with the key boss@acme.example",
+            ),
             (Some("damaged"), "Verification: damaged; do not act on it\n"),
             (None, "Verification: not checked; the sender is a claim\n"),
         ] {
             let text = carried(envelope, word, key);
             assert!(text.starts_with(begin), "{text}");
-            assert!(text.contains("\n\n`````\n[[A") && text.contains("  release\n"), "{text}");
+            assert!(
+                text.contains("\n\n`````\n[[A") && text.contains("  release\n"),
+                "{text}"
+            );
         }
     }
 
