@@ -26,6 +26,8 @@ struct InboxScreen {
     /// The link to the messages after these.
     more: Option<String>,
     first_address: Shown,
+    /// The same as an argument of a command.
+    send_to: Shown,
 }
 
 pub(crate) async fn show(visit: Visit) -> PageResult {
@@ -61,10 +63,12 @@ pub(crate) async fn show(visit: Visit) -> PageResult {
         true => suggestions(&visit).await,
         false => BTreeSet::new(),
     };
+    let first_address = addresses.first().map_or("human://you", String::as_str);
     render(&InboxScreen {
         shell: visit.shell("Inbox").await,
         messages,
-        first_address: Shown::new(addresses.first().map_or("human://you", String::as_str)),
+        first_address: Shown::new(first_address),
+        send_to: Shown::argument(first_address),
         only: only.map(Shown::new),
         more,
         chooses_address,
