@@ -112,16 +112,20 @@ fn is_secure(console: &ConsoleState, headers: &HeaderMap) -> bool {
     console.host.is_tls() || proto.is_some_and(|p| p == "https")
 }
 
-/// The secret in the cookie of a request.
+/// The secret in the cookie of a request. Other programs of this machine can give a browser cookies as well: of two with the name,
+/// none counts.
 pub(crate) fn cookie_of(console: &ConsoleState, headers: &HeaderMap) -> Option<String> {
     let name = cookie_name(console, headers);
     let lines = headers.get_all(COOKIE).iter();
-    let mut pairs = lines
+    let pairs = lines
         .filter_map(|line| line.to_str().ok())
         .flat_map(|line| line.split(';'))
         .filter_map(|pair| pair.trim().split_once('='));
-    let found = pairs.find(|(n, _)| *n == name);
-    found.map(|(_, value)| value.to_owned())
+    let mut found = pairs.filter(|(n, _)| *n == name);
+    match (found.next(), found.next()) {
+        (Some((_, value)), None) => Some(value.to_owned()),
+        _ => None,
+    }
 }
 
 /// The line that gives a browser its secret, or takes it away.
@@ -162,6 +166,13 @@ pub(crate) struct Visit {
 impl Visit {
     pub(crate) fn credential(&self) -> ConsoleCredential {
         self.sign_in.credential
+    }
+
+    /// Whether the sign-in has not ended since the request came, and its credential still counts.
+    pub(crate) async fn is_signed_in(&self) -> bool {
+        let (all, host) = (&self.console.sign_ins, &self.console.host);
+        let found = all.find(&self.secret, host.now(), false);
+        found.is_some() && host.has_credential(self.credential()).await
     }
 
     /// Whether the person asked for the page, and not the page for itself.
@@ -249,6 +260,10 @@ impl FromRequest<Arc<ConsoleState>> for Posted {
         let (mut parts, body) = request.into_parts();
         let visit = Visit::from_request_parts(&mut parts, console).await?;
         let form = read_form(parts.uri.path(), body).await?;
+        // It may have taken a minute to come.
+        if !visit.is_signed_in().await {
+            return Err(PageError::sign_in(&parts, &visit.target, Some("ended")));
+        }
         match is_same_secret(form.text(CSRF), &visit.sign_in.csrf) {
             true => Ok(Self { visit, form }),
             false => Err(PageError::Fault(Box::new(NoEntrance {
@@ -263,10 +278,7 @@ impl FromRequest<Arc<ConsoleState>> for Posted {
 }
 
 /// Reads the form of a page, bounded in size and time.
-pub(crate) async fn read_form(
-    path: &str,
-    body: axum::body::Body,
-) -> Result<FormFields, PageError> {
+pub(crate) async fn read_form(path: &str, body: axum::body::Body) -> Result<FormFields, PageError> {
     let limit = FormLimit::of(path);
     let read = tokio::time::timeout(limit.time, collect(body, limit.bytes)).await;
     let bytes = read.map_err(|_| PageError::format("The form did not come in time."))??;
