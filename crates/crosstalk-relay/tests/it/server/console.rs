@@ -612,6 +612,57 @@ fn a_sign_in_has_a_few_streams() {
     });
 }
 
+#[test]
+fn a_stream_ends_with_the_token() {
+    let house = office().open();
+    let ann = Browser::sign_in(&house, "ann");
+    let ask = page(&house, "GET", "/live").header("Cookie", &ann.cookie);
+    let mut line = crate::http::Line::to(house.addr);
+    line.send(ask.bytes());
+    assert_eq!(line.line(), "HTTP/1.1 200 OK");
+    assert!((0..50).any(|_| line.line() == ": crosstalk"));
+    house
+        .store()
+        .revoke_token("ann", "operator", house_now(1))
+        .unwrap();
+    house.take_as("ci", &text("claude://code/main", ANN, "M1"));
+    let mut said = Vec::new();
+    while said.len() < 20 && said.last().is_none_or(|l| l != "0") {
+        said.push(line.line());
+    }
+    assert!(said.iter().any(|l| l == "0"), "{said:?}");
+    assert!(!said.iter().any(|l| l.contains("change")), "{said:?}");
+}
+
+/// A form takes its time: who signs out meanwhile has not sent it.
+#[test]
+fn a_form_counts_if_its_sign_in_does_when_it_has_come() {
+    let house = office().open();
+    house.take_as("ci", &text("claude://code/main", ANN, "M1"));
+    let ann = Browser::sign_in(&house, "ann");
+    let csrf = ann.csrf();
+    let done = format!("{ANN}\nM1");
+    let whole = form(&house, "/inbox/done", &[("csrf", &csrf), ("done", &done)]);
+    let whole = whole
+        .header("Cookie", &ann.cookie)
+        .header("Expect", "100-continue")
+        .bytes();
+    let begin = whole.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 4;
+    let (head, body) = whole.split_at(begin);
+    let mut line = crate::http::Line::to(house.addr);
+    line.send(head);
+    // The relay asks for the form when the sign-in was found.
+    assert_eq!(line.line(), "HTTP/1.1 100 Continue");
+    assert_eq!(line.line(), "");
+    assert_eq!(ann.post("/sign-out", &[]).status, 303);
+    line.send(body);
+    let answer = line.answer();
+    assert_eq!(answer.status, 303);
+    assert_eq!(answer.header("location"), Some("/sign-in?why=ended"));
+    let again = Browser::sign_in(&house, "ann");
+    assert!(again.get("/inbox").text().contains("&#10;M1\""));
+}
+
 /// What a chat gets: nothing that is hidden, and what was found out about the sender.
 #[test]
 fn a_chat_gets_no_hidden_characters() {
