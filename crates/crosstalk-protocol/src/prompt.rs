@@ -97,8 +97,8 @@ fn shown(record: &Record) -> String {
 /// A message for a chat that a person carries it to: what was found out about its sender, by the words of a relay, and the
 /// envelope in a fence. A model is shown nothing that is hidden, and has no use for the trace of the relays.
 pub fn carried(envelope: &str, signature: Option<&str>, pkid: Option<&str>) -> String {
-    let verdict = VerdictWord::ALL.iter().copied();
-    let verdict = verdict.into_iter().find(|v| Some(v.as_str()) == signature);
+    let all = VerdictWord::ALL.iter();
+    let verdict = all.copied().find(|v| Some(v.as_str()) == signature);
     let standing = match verdict {
         Some(verdict) => standing_of(verdict, pkid),
         None => "not checked; the sender is a claim".to_owned(),

@@ -402,9 +402,10 @@ impl Trust {
             }
             pin.since = known.since;
             pin.by = pin.by.or_else(|| known.by.clone());
-            match self.check_bound(&pin) {
-                Err(fault) if !replace => return Err(fault),
-                _ => {}
+            if let Err(fault) = self.check_bound(&pin)
+                && !replace
+            {
+                return Err(fault);
             }
         }
         // The rules come first; on a copy, since a pin by hand may go on from here.
