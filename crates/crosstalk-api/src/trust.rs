@@ -114,7 +114,7 @@ pub struct NewPin {
     pub id: String,
     /// The key, as a record.
     pub key: String,
-    /// The senders that use it, besides those that are known.
+    /// The senders that use it: of a key that nobody decided about yet, all that are known, so that none is bound unseen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<schema::Address>", length(max = MAX_PIN_SENDERS))]
     pub senders: Vec<String>,

@@ -38,15 +38,36 @@
     }
     known = unread();
   }
+  // However much arrives, a tab fetches what it shows at most once in this time, in milliseconds; one that nobody sees fetches
+  // nothing until it is looked at again. If notifications are on, the tab that listens looks now and then what is new.
+  const PAUSE = 3000, HIDDEN_PAUSE = 30000;
+  let refreshed = -Infinity, timer = 0, isStale = false, isListening = false;
+  const isHidden = () => document.visibilityState === "hidden";
+  const notifies = () => isListening && "Notification" in window && Notification.permission === "granted";
   function changed() {
+    isStale = true;
+    if (timer || (isHidden() && !notifies())) return;
+    const pause = isHidden() ? HIDDEN_PAUSE : PAUSE;
+    timer = setTimeout(refresh, Math.max(0, refreshed + pause - performance.now()));
+  }
+  function refresh() {
+    timer = 0;
+    if (isHidden() && !notifies()) return;
+    [isStale, refreshed] = [false, performance.now()];
     if (isBusy()) refreshFrame().catch(() => {});
     else document.body.dispatchEvent(new Event("live"));
   }
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(timer);
+    timer = 0;
+    if (isStale) changed();
+  });
   document.addEventListener("htmx:afterSettle", settled);
   document.addEventListener("htmx:responseError", (event) => {
     if (event.detail.xhr.status === 401) location.assign("/sign-in?why=ended");
   });
   function listen(tell) {
+    isListening = true;
     const events = new EventSource(live);
     events.addEventListener("change", tell);
     events.addEventListener("error", () => {
@@ -128,17 +149,19 @@
       asked.onerror = () => reject(asked.error);
     };
   });
+  // Several people may use this browser: each credential has a key of its own.
+  const keyName = `signing ${document.body.dataset.credential}`;
   async function ownKey() {
-    const kept = await database("readonly", (keys) => keys.get("signing"));
+    const kept = await database("readonly", (keys) => keys.get(keyName));
     if (kept) return kept;
     const made = await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]);
-    await database("readwrite", (keys) => keys.put(made, "signing"));
+    await database("readwrite", (keys) => keys.put(made, keyName));
     return made;
   }
   const signing = $("#sign");
   if (signing && window.isSecureContext && window.indexedDB && crypto.subtle) {
     const place = $("[data-own-key]"), fault = $(".fault", signing);
-    database("readonly", (keys) => keys.get("signing")).then((kept) => {
+    database("readonly", (keys) => keys.get(keyName)).then((kept) => {
       $("[data-own-key-name]").textContent = kept ? "" : "It is made when you use it for the first time.";
       place.hidden = false;
     }, () => {});

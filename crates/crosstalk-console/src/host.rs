@@ -81,6 +81,9 @@ pub trait ConsoleHost: Send + Sync {
         request: &'h Extensions,
     ) -> Later<'h, Result<Entrance, NoEntrance>>;
 
+    /// Whether a credential still counts.
+    fn has_credential(&self, credential: ConsoleCredential) -> Later<'_, bool>;
+
     /// Counts what the relay has indexed: it changes when something may be new on a page.
     fn changes(&self) -> watch::Receiver<u64>;
 

@@ -31,14 +31,39 @@ pub use link::{LINK_SECONDS, LinkKey};
 use axum::Router;
 use axum::routing::{get, post};
 use link::UsedLinks;
+use page::PageError;
 use sign_in::SignIns;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// What every request of the console needs.
 pub(crate) struct ConsoleState {
     pub(crate) host: Arc<dyn ConsoleHost>,
     pub(crate) sign_ins: SignIns,
     pub(crate) links: UsedLinks,
+    /// Who may read a large text now: that takes a processor for a while.
+    readers: Arc<Semaphore>,
+}
+
+/// How many large texts are read at the same time.
+const MAX_READERS: usize = 2;
+
+impl ConsoleState {
+    /// Reads a text that may be large, beside the threads that serve everybody. It goes on if nobody waits for it any more, and
+    /// keeps its place until it is done.
+    pub(crate) async fn read_apart<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, PageError> {
+        let failed = || PageError::fault(500, "The text can't be read.", "try again.");
+        let place = Arc::clone(&self.readers).acquire_owned().await;
+        let place = place.map_err(|_| failed())?;
+        let reading = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            read()
+        });
+        reading.await.map_err(|_| failed())
+    }
 }
 
 /// The pages, for the router of a relay. Its fallback answers paths that no page has.
@@ -47,6 +72,7 @@ pub fn router(host: Arc<dyn ConsoleHost>) -> Router {
         host,
         sign_ins: SignIns::default(),
         links: UsedLinks::default(),
+        readers: Arc::new(Semaphore::new(MAX_READERS)),
     });
     let pages = Router::new()
         .route("/", get(page::home::show))

@@ -1,7 +1,7 @@
 //! What changes while a page is open: numbers of the navigation, and a stream that says when something may be new.
 
 use crate::nav::{CountOf, NavRole};
-use crate::page::PageResult;
+use crate::page::{PageError, PageResult};
 use crate::visit::Visit;
 use axum::body::Body;
 use axum::response::Response;
@@ -10,12 +10,16 @@ use futures_util::StreamExt as _;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How many are counted: more are shown as this number and a plus.
 const MOST: usize = 50;
+/// What arrives together is told together.
+const SETTLE: Duration = Duration::from_millis(400);
 /// At most one event in this time, however much arrives.
-const PAUSE: Duration = Duration::from_millis(400);
+const PAUSE: Duration = Duration::from_secs(2);
 /// How often a stream sends a comment, so that proxies keep the connection open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
@@ -104,19 +108,30 @@ pub(crate) fn is_unread(state: Option<&str>) -> bool {
 /// Tells a page when the relay has indexed something. The page then fetches what it shows.
 pub(crate) async fn stream(visit: Visit) -> PageResult {
     let changes = visit.console.host.changes();
+    let place = Arc::clone(&visit.sign_in.streams).try_acquire_owned();
+    let place = place.map_err(|_| {
+        PageError::fault(
+            429,
+            "Too many pages of this sign-in are open.",
+            "close some of them.",
+        )
+    })?;
     let begin = "retry: 3000\n: crosstalk\n\n";
+    let told = Instant::now();
     let events = futures_util::stream::unfold(
-        (visit, changes, Some(begin)),
-        |(visit, mut changes, begin)| async move {
+        (visit, changes, Some(begin), place, told),
+        |(visit, mut changes, begin, place, mut told)| async move {
             if let Some(begin) = begin {
                 let first = Bytes::from_static(begin.as_bytes());
-                return Some((first, (visit, changes, None)));
+                return Some((first, (visit, changes, None, place, told)));
             }
             let stopped = visit.console.host.stopped();
             let next = tokio::select! {
                 changed = changes.changed() => match changed {
                     Ok(()) => {
-                        tokio::time::sleep(PAUSE).await;
+                        let settled = Instant::now() + SETTLE;
+                        tokio::time::sleep_until(settled.max(told)).await;
+                        told = Instant::now() + PAUSE;
                         changes.borrow_and_update();
                         Some(Bytes::from_static(b"event: change\ndata: now\n\n"))
                     }
@@ -125,12 +140,9 @@ pub(crate) async fn stream(visit: Visit) -> PageResult {
                 () = tokio::time::sleep(HEARTBEAT) => Some(Bytes::from_static(b": still here\n\n")),
                 () = stopped => None,
             }?;
-            // The sign-in may have ended meanwhile.
-            visit
-                .console
-                .sign_ins
-                .find(&visit.secret, visit.console.host.now(), false)?;
-            Some((next, (visit, changes, None)))
+            // The sign-in may have ended meanwhile, and its token been revoked.
+            let next = visit.is_signed_in().await.then_some(next)?;
+            Some((next, (visit, changes, None, place, told)))
         },
     );
     let body = Body::from_stream(events.map(Ok::<Bytes, Infallible>));

@@ -7,7 +7,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Semaphore;
 
 /// After how long without a request of the person a sign-in ends.
 const IDLE_MILLIS: i64 = 12 * 60 * 60 * 1000;
@@ -15,6 +16,10 @@ const IDLE_MILLIS: i64 = 12 * 60 * 60 * 1000;
 const LONGEST_MILLIS: i64 = 14 * 24 * 60 * 60 * 1000;
 /// How many sign-ins there are at most; the one that was idle for the longest time ends first.
 const MOST: usize = 10_000;
+/// How many of these one credential has.
+const MOST_OF_ONE: usize = 20;
+/// How many pages of a sign-in are told about changes at the same time.
+const MAX_STREAMS: usize = 8;
 
 /// The sign-ins of a relay.
 #[derive(Default)]
@@ -28,6 +33,8 @@ pub(crate) struct SignIn {
     pub(crate) csrf: String,
     /// The address whose inbox the person looks at, where the credential names none.
     pub(crate) address: Option<String>,
+    /// For the streams of its pages.
+    pub(crate) streams: Arc<Semaphore>,
     since: Timestamp,
     used: Timestamp,
 }
@@ -50,6 +57,13 @@ fn hash(secret: &str) -> [u8; 32] {
     Digest::of(secret.as_bytes()).0
 }
 
+/// Ends the sign-in that was idle for the longest time, of those that are meant.
+fn remove_oldest(all: &mut HashMap<[u8; 32], SignIn>, is_meant: impl Fn(&SignIn) -> bool) {
+    let meant = all.iter().filter(|(_, s)| is_meant(s));
+    let oldest = meant.min_by_key(|(_, s)| s.used).map(|(key, _)| *key);
+    oldest.and_then(|key| all.remove(&key));
+}
+
 impl SignIns {
     fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], SignIn>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -64,14 +78,17 @@ impl SignIns {
         let (secret, csrf) = (random_secret()?, random_secret()?);
         let mut all = self.lock();
         all.retain(|_, s| s.counts(now));
-        if all.len() >= MOST {
-            let oldest = all.iter().min_by_key(|(_, s)| s.used).map(|(k, _)| *k);
-            oldest.and_then(|key| all.remove(&key));
+        let own = |s: &SignIn| s.credential == credential;
+        if all.values().filter(|s| own(s)).count() >= MOST_OF_ONE {
+            remove_oldest(&mut all, own);
+        } else if all.len() >= MOST {
+            remove_oldest(&mut all, |_| true);
         }
         let sign_in = SignIn {
             credential,
             csrf,
             address: None,
+            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             since: now,
             used: now,
         };
@@ -156,6 +173,24 @@ mod tests {
             );
         }
         assert!(all.find(&secret, at(14 * 24 * HOUR), true).is_none());
+    }
+
+    #[test]
+    fn a_credential_has_a_few_sign_ins_and_ends_its_own_ones_only() {
+        let all = SignIns::default();
+        let (ann, bob) = (
+            ConsoleCredential::Token([1; 32]),
+            ConsoleCredential::Token([2; 32]),
+        );
+        let of_bob = all.begin(bob, at(0)).unwrap();
+        let secrets: Vec<String> = (1..=25).map(|n| all.begin(ann, at(n)).unwrap()).collect();
+        assert_eq!((all.count(ann, at(30)), all.count(bob, at(30))), (20, 1));
+        assert!(all.find(&of_bob, at(30), true).is_some());
+        let left = secrets.iter().map(|s| all.find(s, at(30), true).is_some());
+        assert_eq!(
+            left.collect::<Vec<_>>(),
+            [vec![false; 5], vec![true; 20]].concat()
+        );
     }
 
     #[test]

@@ -23,10 +23,33 @@ use http_body_util::BodyExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The largest form, in bytes: the text of a chat that is pasted.
-const MAX_FORM_BYTES: usize = 8 << 20;
-/// How long a form may take to come.
-const FORM_TIME: Duration = Duration::from_secs(60);
+/// How large a form may be, and how long it may take to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FormLimit {
+    bytes: usize,
+    time: Duration,
+}
+
+impl FormLimit {
+    /// The limit of a page. Everybody may send the form of the sign-in.
+    fn of(path: &str) -> Self {
+        let bytes = match path {
+            "/sign-in" => 8 << 10,
+            // The text of a chat that is pasted.
+            "/paste" | "/paste/file" | "/inspect" | "/inspect/save" => 8 << 20,
+            // A message that a person writes; its characters take up to three bytes each.
+            "/send" | "/sign" | "/new" => 2200 << 10,
+            path if path.starts_with("/threads/") => 2200 << 10,
+            _ => 64 << 10,
+        };
+        let seconds = if path == "/sign-in" { 10 } else { 60 };
+        Self {
+            bytes,
+            time: Duration::from_secs(seconds),
+        }
+    }
+}
+
 /// The field of a form that proves that a page of this sign-in sent it.
 pub(crate) const CSRF: &str = "csrf";
 
@@ -89,16 +112,20 @@ fn is_secure(console: &ConsoleState, headers: &HeaderMap) -> bool {
     console.host.is_tls() || proto.is_some_and(|p| p == "https")
 }
 
-/// The secret in the cookie of a request.
+/// The secret in the cookie of a request. Other programs of this machine can give a browser cookies as well: of two with the name,
+/// none counts.
 pub(crate) fn cookie_of(console: &ConsoleState, headers: &HeaderMap) -> Option<String> {
     let name = cookie_name(console, headers);
     let lines = headers.get_all(COOKIE).iter();
-    let mut pairs = lines
+    let pairs = lines
         .filter_map(|line| line.to_str().ok())
         .flat_map(|line| line.split(';'))
         .filter_map(|pair| pair.trim().split_once('='));
-    let found = pairs.find(|(n, _)| *n == name);
-    found.map(|(_, value)| value.to_owned())
+    let mut found = pairs.filter(|(n, _)| *n == name);
+    match (found.next(), found.next()) {
+        (Some((_, value)), None) => Some(value.to_owned()),
+        _ => None,
+    }
 }
 
 /// The line that gives a browser its secret, or takes it away.
@@ -139,6 +166,13 @@ pub(crate) struct Visit {
 impl Visit {
     pub(crate) fn credential(&self) -> ConsoleCredential {
         self.sign_in.credential
+    }
+
+    /// Whether the sign-in has not ended since the request came, and its credential still counts.
+    pub(crate) async fn is_signed_in(&self) -> bool {
+        let (all, host) = (&self.console.sign_ins, &self.console.host);
+        let found = all.find(&self.secret, host.now(), false);
+        found.is_some() && host.has_credential(self.credential()).await
     }
 
     /// Whether the person asked for the page, and not the page for itself.
@@ -225,7 +259,11 @@ impl FromRequest<Arc<ConsoleState>> for Posted {
     ) -> Result<Self, PageError> {
         let (mut parts, body) = request.into_parts();
         let visit = Visit::from_request_parts(&mut parts, console).await?;
-        let form = read_form(body).await?;
+        let form = read_form(parts.uri.path(), body).await?;
+        // It may have taken a minute to come.
+        if !visit.is_signed_in().await {
+            return Err(PageError::sign_in(&parts, &visit.target, Some("ended")));
+        }
         match is_same_secret(form.text(CSRF), &visit.sign_in.csrf) {
             true => Ok(Self { visit, form }),
             false => Err(PageError::Fault(Box::new(NoEntrance {
@@ -239,23 +277,24 @@ impl FromRequest<Arc<ConsoleState>> for Posted {
     }
 }
 
-/// Reads a form, bounded in size and time.
-pub(crate) async fn read_form(body: axum::body::Body) -> Result<FormFields, PageError> {
-    let read = tokio::time::timeout(FORM_TIME, collect(body)).await;
+/// Reads the form of a page, bounded in size and time.
+pub(crate) async fn read_form(path: &str, body: axum::body::Body) -> Result<FormFields, PageError> {
+    let limit = FormLimit::of(path);
+    let read = tokio::time::timeout(limit.time, collect(body, limit.bytes)).await;
     let bytes = read.map_err(|_| PageError::format("The form did not come in time."))??;
     let text = std::str::from_utf8(&bytes).ok();
     let fields = text.and_then(FormFields::parse);
     fields.ok_or_else(|| PageError::format("The form can't be read."))
 }
 
-async fn collect(mut body: axum::body::Body) -> Result<Bytes, PageError> {
+async fn collect(mut body: axum::body::Body, most: usize) -> Result<Bytes, PageError> {
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| PageError::format("The form broke off."))?;
         if let Ok(part) = frame.into_data() {
-            if all.len() + part.len() > MAX_FORM_BYTES {
+            if all.len().saturating_add(part.len()) > most {
                 let why = Explanation::new(
-                    format!("The form has more than {MAX_FORM_BYTES} bytes."),
+                    format!("The form has more than {most} bytes."),
                     "send the text in parts.",
                 );
                 return Err(PageError::Fault(Box::new(NoEntrance { status: 413, why })));
@@ -315,6 +354,18 @@ mod tests {
             sign_in_path("/polls", Some("ended")),
             "/sign-in?why=ended&to=%2Fpolls"
         );
+    }
+
+    #[test]
+    fn only_forms_with_long_texts_may_be_large() {
+        let most = |path| FormLimit::of(path).bytes;
+        assert_eq!((most("/sign-in"), most("/tokens")), (8 << 10, 64 << 10));
+        assert_eq!((most("/paste/file"), most("/inspect")), (8 << 20, 8 << 20));
+        // An envelope of the largest size fits, in the form as well.
+        for path in ["/send", "/sign", "/new", "/threads/T1/reply"] {
+            assert_eq!(most(path), 2200 << 10, "{path}");
+        }
+        assert!(FormLimit::of("/sign-in").time <= Duration::from_secs(10));
     }
 
     #[test]

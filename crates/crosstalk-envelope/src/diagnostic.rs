@@ -199,21 +199,24 @@ impl<'t> LineIndex<'t> {
         }
     }
 
+    /// The line of a byte offset, from 1. It takes no longer for a text without lines, as [`Self::position`] does.
+    pub fn line(&self, offset: usize) -> usize {
+        let offset = self.text.floor_char_boundary(offset);
+        let block = offset / Self::BLOCK;
+        let in_block = self.text.as_bytes().get(block * Self::BLOCK..offset);
+        let whole = self.lines_before.get(block).or(self.lines_before.last());
+        whole.copied().unwrap_or(0)
+            + memchr::memchr_iter(b'\n', in_block.unwrap_or(&[])).count()
+            + 1
+    }
+
     /// The place of a byte offset.
     pub fn position(&self, offset: usize) -> Position {
         let offset = self.text.floor_char_boundary(offset);
         let before = self.text.get(..offset).unwrap_or("");
-        let block = offset / Self::BLOCK;
-        let in_block = before.as_bytes().get(block * Self::BLOCK..).unwrap_or(&[]);
-        let whole = self
-            .lines_before
-            .get(block)
-            .or(self.lines_before.last())
-            .copied()
-            .unwrap_or(0);
         let line_start = memchr::memrchr(b'\n', before.as_bytes()).map_or(0, |i| i + 1);
         Position {
-            line: whole + memchr::memchr_iter(b'\n', in_block).count() + 1,
+            line: self.line(offset),
             column: before.get(line_start..).map_or(0, |t| t.chars().count()) + 1,
         }
     }

@@ -52,7 +52,7 @@ pub use program::{
     MESSAGE_VARIABLE_PREFIX, Printed, TRUNCATED_OUTPUT, agent_user, expects_answer, is_answer,
     is_quote, message_variables, printed_receiver,
 };
-pub use prompt::{follow_up_prompt, program_prompt, standing};
+pub use prompt::{carried, follow_up_prompt, program_prompt, standing};
 pub use readdress::{answer_receiver, readdressed};
 pub use rotation::Rotation;
 pub use trust::{

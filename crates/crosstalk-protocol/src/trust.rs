@@ -184,6 +184,8 @@ pub enum PinError {
     LooksLike(String, String),
     /// The key was revoked or is distrusted.
     Refused(Box<KeyStanding>),
+    /// These senders use the key as well, and the person did not see them.
+    Unseen(Vec<String>),
     /// The credential that brought the key has as many first contacts as it may have, or a text is too long.
     NoRoom,
 }
@@ -192,7 +194,7 @@ impl PinError {
     /// Whether a person can't replace what is known either.
     fn is_final(&self) -> bool {
         match self {
-            Self::Denied(_) | Self::NoRoom => true,
+            Self::Denied(_) | Self::NoRoom | Self::Unseen(_) => true,
             Self::Refused(standing) => !matches!(**standing, KeyStanding::Replaced { .. }),
             Self::Changed(_) | Self::SenderChanged(_) | Self::LooksLike(..) => false,
         }
@@ -391,8 +393,21 @@ impl Trust {
     /// # Errors
     /// Why not, if `replace` is missing, or the key is rejected whatever a person decides.
     pub fn pin_by_person(&mut self, mut pin: KnownKey, replace: bool) -> Result<(), PinError> {
-        let same = self.entry(&pin.id, &pin.key);
-        let known = same.filter(|k| k.standing == KeyStanding::Active).cloned();
+        let known = self.undecided(&pin).cloned();
+        if let Some(known) = &known {
+            for sender in &known.senders {
+                if !pin.senders.iter().any(|s| same_name(s, sender)) {
+                    pin.senders.push(sender.clone());
+                }
+            }
+            pin.since = known.since;
+            pin.by = pin.by.or_else(|| known.by.clone());
+            if let Err(fault) = self.check_bound(&pin)
+                && !replace
+            {
+                return Err(fault);
+            }
+        }
         // The rules come first; on a copy, since a pin by hand may go on from here.
         let mut after = self.clone();
         match after.pin(pin.clone()) {
@@ -403,17 +418,49 @@ impl Trust {
                 after.pin_anyway(pin.clone())?;
             }
         }
-        if let Some(known) = known
-            && pin.how == Origin::Manual
-            && known.how != Origin::Manual
-        {
-            pin.senders.extend(known.senders);
-            pin.senders.dedup();
-            pin.since = known.since;
-            pin.by = pin.by.or(known.by);
+        if known.is_some() {
             after.pin_anyway(pin)?;
         }
         *self = after;
+        Ok(())
+    }
+
+    /// The same for a person who was shown senders of the key: `pin.senders` has all of them, and no other one is bound.
+    ///
+    /// # Errors
+    /// As above; [`PinError::Unseen`] if other senders used the key meanwhile.
+    pub fn pin_as_shown(&mut self, pin: KnownKey, replace: bool) -> Result<(), PinError> {
+        let known = self.undecided(&pin).map_or(&[][..], |k| &k.senders);
+        let is_shown = |sender: &&String| pin.senders.iter().any(|s| same_name(s, sender));
+        let unseen: Vec<String> = known.iter().filter(|s| !is_shown(s)).cloned().collect();
+        match unseen.is_empty() {
+            true => self.pin_by_person(pin, replace),
+            false => Err(PinError::Unseen(unseen)),
+        }
+    }
+
+    /// The active entry of a key that a person decides about now for the first time.
+    fn undecided(&self, pin: &KnownKey) -> Option<&KnownKey> {
+        let known = self.entry(&pin.id, &pin.key)?;
+        let is_first = pin.how == Origin::Manual && known.how != Origin::Manual;
+        (is_first && known.standing == KeyStanding::Active).then_some(known)
+    }
+
+    /// Checks the senders that a key gets, as if it had none of them yet: what was decided since they came counts.
+    fn check_bound(&self, pin: &KnownKey) -> Result<(), PinError> {
+        let mut others = self.clone();
+        let is_other = |k: &KnownKey| k.id != pin.id && k.standing == KeyStanding::Active;
+        others.keys.retain(is_other);
+        for sender in &pin.senders {
+            let ids = others.ids_of_sender(sender);
+            if !ids.is_empty() {
+                let ids = ids.iter().map(|s| (*s).to_owned()).collect();
+                return Err(PinError::SenderChanged(ids));
+            }
+            if let Some((like, _)) = others.look_alike(sender) {
+                return Err(PinError::LooksLike(sender.clone(), like.to_owned()));
+            }
+        }
         Ok(())
     }
 

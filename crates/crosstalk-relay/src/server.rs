@@ -44,7 +44,9 @@ mod view;
 
 pub use blob::Blobs;
 pub(crate) use blob::blob_path;
-pub use console::{CONSOLE_KEY, find_or_make_link_key, renew_link_key};
+pub use console::{
+    CONSOLE_KEY, CONSOLE_LINK, find_or_make_link_key, renew_link_key, write_link_page,
+};
 pub use probe::{ProbeError, probe};
 pub use tls::{ServerTls, TlsError, tls};
 

@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::input::{Input, is_piped, typed_text};
 use crate::paragraph::count;
 use crate::service::clipboard::{ClipboardError, Copied, Follower};
-use crate::service::deliver::with_primer;
 use crate::service::dns::DnsOptions;
 use crate::service::intake::TextIntake;
 use crate::service::relay::inbox::{Cause, envelope, keep, takes_answer};
@@ -15,8 +14,10 @@ use crate::service::settings::When;
 use crate::service::workspace::Workspace;
 use crate::view;
 use clap::Args;
-use crosstalk_envelope::{Document, Edit, ErrorCode, Reading, fence, scan};
+use crosstalk_envelope::unicode::visible;
+use crosstalk_envelope::{Document, ErrorCode, Reading, scan};
 use crosstalk_protocol::store::{Way, is_same_party};
+use crosstalk_protocol::{Assistant, carried, primer_of};
 use std::io::{BufRead as _, IsTerminal as _};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -160,14 +161,17 @@ impl Courier<'_> {
 
     /// The text for the chat.
     fn text(&self, waiting: &Waiting) -> String {
-        // A chat has no use for the trace of the relays.
-        let document = Document::parse(&waiting.envelope, Reading::Strict);
-        let text = Edit::new(&document).map(|edit| edit.remove_blocks("audit").finish());
-        let text = text.unwrap_or_else(|_| waiting.envelope.clone());
-        match self.primer {
-            true => with_primer(&text, &waiting.to),
-            false => fence(&text),
+        let text = carried(
+            &waiting.envelope,
+            waiting.signature.as_deref(),
+            waiting.pkid.as_deref(),
+        );
+        if !self.primer {
+            return text;
         }
+        let document = Document::parse(&waiting.envelope, Reading::Strict);
+        let primer = primer_of(Assistant::of_address(&waiting.to), document.sender());
+        format!("{}\n\n{text}", primer.trim_end())
     }
 
     /// Puts a message on the clipboard. Returns how, and nothing if it is not there.
@@ -281,7 +285,9 @@ fn is_question(waiting: &Waiting, said: &str) -> bool {
     let question = Document::parse(&waiting.envelope, Reading::Strict);
     let found = scan(said, Reading::Paste);
     let same = |d: &Document<'_>| {
-        is_same_party(d.sender(), question.sender()) && d.body_text() == question.body_text()
+        // What is hidden in the message was not carried.
+        is_same_party(d.sender(), question.sender())
+            && visible(&d.body_text()) == visible(&question.body_text())
     };
     found.documents.iter().any(same)
 }

@@ -9,6 +9,8 @@ use crate::service::relay::data::{DataArgument, DataFolder};
 use clap::Args;
 use crosstalk_console::ConsoleCredential;
 use crosstalk_protocol::relay::{Role, TokenRecord};
+use crosstalk_relay::server::write_link_page;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Open the web console of the relay on this machine
@@ -38,7 +40,14 @@ impl OpenConsole {
         let url = running_url(&data)?;
         let credential = self.credential(&data)?;
         let link = sign_in_url(&data, &url, credential)?;
-        let is_opened = !self.print && console.is_terminal() && open(&link);
+        let is_opened = match !self.print && console.is_terminal() && has_desktop() {
+            true => {
+                // Everybody on the machine can read the command lines of others, so the link is in none.
+                let page = write_link_page(data.folder(), &link);
+                open(&page.map_err(|e| Failure::at(data.folder(), e))?)
+            }
+            false => false,
+        };
         match is_opened {
             true => console.talk(&format!(
                 "Opened {url} in the browser. The link works once:\n{link}\n"
@@ -109,19 +118,21 @@ fn running_url(data: &DataFolder) -> Result<String, Failure> {
     url.map(str::to_owned).ok_or_else(not_running)
 }
 
-/// Opens a page in the browser of the desktop. Whether there is one.
-fn open(url: &str) -> bool {
+/// Whether there is a desktop to open a browser on.
+fn has_desktop() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some();
+    cfg!(target_os = "macos") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
+}
+
+/// Opens a file in the browser of the desktop. Whether that worked.
+fn open(page: &Path) -> bool {
     #[cfg(target_os = "macos")]
     const PROGRAM: &str = "open";
     #[cfg(not(target_os = "macos"))]
     const PROGRAM: &str = "xdg-open";
-    #[cfg(not(target_os = "macos"))]
-    if std::env::var_os("DISPLAY").is_none() && std::env::var_os("WAYLAND_DISPLAY").is_none() {
-        return false;
-    }
     let mut command = Command::new(PROGRAM);
     command
-        .arg(url)
+        .arg(page)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());

@@ -809,6 +809,9 @@ fn explain_refusal(pin: &KnownKey, fault: &PinError, replace: &str) -> String {
     let id = &pin.id;
     match fault {
         PinError::NoRoom => format!("there is no room for another first contact like {id}"),
+        PinError::Unseen(senders) => {
+            format!("{} used the key of {id} as well", senders.join(", "))
+        }
         PinError::Denied(reason) => format!("the key of {id} is on the deny list: it was {reason}"),
         PinError::Changed(known) => format!(
             "{id} has another key already\n  known key  {}\n  other key  {}\n\

@@ -6,8 +6,8 @@ use crate::text::Shown;
 use crate::visit::{Posted, Visit, redirect};
 use askama::Template;
 
-use crosstalk_envelope::{Document, Edit, Reading, fence};
-use crosstalk_protocol::{Assistant, expects_answer, primer_of};
+use crosstalk_envelope::{Document, Reading};
+use crosstalk_protocol::{Assistant, carried, expects_answer, primer_of};
 
 /// How many errands are listed.
 const MOST: usize = 100;
@@ -33,11 +33,13 @@ pub(crate) async fn show(visit: Visit) -> PageResult {
     let waiting = visit.client.courier(MOST).await?;
     let errands = waiting.iter().map(|view| {
         let document = Document::parse(&view.envelope, Reading::Strict);
-        // A chat has no use for the trace of the relays.
-        let text = Edit::new(&document).map(|edit| edit.remove_blocks("audit").finish());
-        let text = text.unwrap_or_else(|_| view.envelope.clone());
+        let text = carried(
+            &view.envelope,
+            view.signature.as_deref(),
+            view.pkid.as_deref(),
+        );
         let primer = primer_of(Assistant::of_address(&view.to), document.sender());
-        let exact = format!("{}\n\n{}", primer.trim_end(), fence(&text));
+        let exact = format!("{}\n\n{text}", primer.trim_end());
         ErrandCard {
             message: ShownMessage::of(view, visit.now),
             text: Shown::new(&exact),

@@ -27,6 +27,8 @@ struct InboxScreen {
     more: Option<String>,
     first_address: Shown,
     relay_url: String,
+    /// The same as an argument of a command.
+    send_to: Shown,
 }
 
 pub(crate) async fn show(visit: Visit) -> PageResult {
@@ -62,11 +64,13 @@ pub(crate) async fn show(visit: Visit) -> PageResult {
         true => suggestions(&visit).await,
         false => Vec::new(),
     };
+    let first_address = addresses.first().map_or("human://you", String::as_str);
     render(&InboxScreen {
         relay_url: visit.console.host.url(&visit.headers),
         shell: visit.shell("Inbox").await,
         messages,
-        first_address: Shown::new(addresses.first().map_or("human://you", String::as_str)),
+        first_address: Shown::new(first_address),
+        send_to: Shown::argument(first_address),
         only: only.map(Shown::new),
         more,
         chooses_address,

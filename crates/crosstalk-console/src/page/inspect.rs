@@ -19,6 +19,8 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 const MOST_LINES: usize = 600;
 /// How many envelopes of a text are shown.
 const MOST_ENVELOPES: usize = 10;
+/// How many findings are shown of an envelope, and of what is none.
+const MOST_FINDINGS: usize = 300;
 
 #[derive(Template)]
 #[template(path = "inspect.html")]
@@ -67,14 +69,14 @@ pub(crate) async fn show(visit: Visit) -> PageResult {
     match visit.query.get("id") {
         Some(id) => {
             let message = visit.client.message(id).await?;
-            page(visit, &message.envelope).await
+            page(visit, message.envelope).await
         }
-        None => page(visit, "").await,
+        None => page(visit, String::new()).await,
     }
 }
 
 pub(crate) async fn inspect(Posted { visit, form }: Posted) -> PageResult {
-    let text = form.text("text");
+    let text = form.text("text").to_owned();
     page(visit, text).await
 }
 
@@ -91,31 +93,40 @@ pub(crate) async fn save(Posted { form, .. }: Posted) -> Response {
     answer
 }
 
-async fn page(visit: Visit, text: &str) -> PageResult {
-    let found = scan(text, Reading::Paste).accept_truncated();
-    let index = LineIndex::new(text);
-    let envelopes = found
-        .documents
-        .iter()
-        .take(MOST_ENVELOPES)
-        .map(|d| inspected(d, &index));
-    let is_read = !text.trim().is_empty();
+async fn page(visit: Visit, text: String) -> PageResult {
+    let read = visit.console.read_apart(move || {
+        let (envelopes, rejected) = read(&text);
+        (envelopes, rejected, text)
+    });
+    let (envelopes, rejected, text) = read.await?;
     render(&InspectPage {
-        envelopes: envelopes.collect(),
-        rejected: match is_read {
-            true => found.rejected.iter().map(|d| remark(d, &index)).collect(),
-            false => Vec::new(),
-        },
-        is_read,
-        text: text.to_owned(),
+        envelopes,
+        rejected,
+        is_read: !text.trim().is_empty(),
+        text,
         shell: visit.shell("Inspect").await,
     })
+}
+
+/// The envelopes of a text, and what could not be read.
+fn read(text: &str) -> (Vec<Inspected>, Vec<LineRemark>) {
+    if text.trim().is_empty() {
+        return (Vec::new(), Vec::new());
+    }
+    let found = scan(text, Reading::Paste).accept_truncated();
+    let index = LineIndex::new(text);
+    let envelopes = found.documents.iter().take(MOST_ENVELOPES);
+    let rejected = found.rejected.iter().take(MOST_FINDINGS);
+    (
+        envelopes.map(|d| inspected(d, &index)).collect(),
+        rejected.map(|d| remark(d, &index)).collect(),
+    )
 }
 
 fn remark(finding: &Diagnostic, index: &LineIndex<'_>) -> LineRemark {
     LineRemark {
         tone: tone(finding.severity),
-        line: index.position(finding.span.start).line,
+        line: index.line(finding.span.start),
         message: Shown::new(&finding.message),
         help: finding.help(),
         rule: finding.rule.id,
@@ -163,6 +174,7 @@ fn inspected(document: &Document<'_>, index: &LineIndex<'_>) -> Inspected {
     let mut findings: Vec<Diagnostic> = document.diagnostics().to_vec();
     findings.extend(lint(document));
     findings.sort_by_key(|d| d.span.start);
+    findings.truncate(MOST_FINDINGS);
     let (lines, more_lines) = lines(document, is_signed, diagnosis.as_ref());
     Inspected {
         lines,
@@ -291,6 +303,15 @@ fn explain(line: &str, part: &mut Part) -> (String, bool, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn findings_are_shown_up_to_a_number() {
+        let bad = "[[A→B v1]]\nuser: u\nbody: |\n\u{202e}\rx\n[[END\n".repeat(2000);
+        let (envelopes, rejected) = read(&bad);
+        assert!(rejected.len() <= MOST_FINDINGS && envelopes.len() <= MOST_ENVELOPES);
+        assert!(envelopes.iter().all(|e| e.repairs.len() <= MOST_FINDINGS));
+        assert!(!(rejected.is_empty() && envelopes.is_empty()));
+    }
 
     #[test]
     fn each_line_says_what_covers_it() {

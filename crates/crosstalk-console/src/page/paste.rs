@@ -97,7 +97,11 @@ pub(crate) async fn review(Posted { visit, form }: Posted) -> PageResult {
         "" => None,
         id => Some(visit.client.message(id).await?),
     };
-    let review = read(&text, place, question.as_ref());
+    let read = visit.console.read_apart(move || {
+        let review = read(&text, place, question.as_ref());
+        (review, text)
+    });
+    let (review, text) = read.await?;
     page(visit, &text, &chosen, Some(review)).await
 }
 
@@ -144,7 +148,7 @@ fn read(text: &str, place: usize, question: Option<&MessageView>) -> Review {
     let index = LineIndex::new(text);
     let lines = findings.iter().enumerate().map(|(at, d)| FindingLine {
         number: at + 1,
-        line: index.position(d.span.start).line,
+        line: index.line(d.span.start),
         tone: tone(d.severity),
         message: Shown::new(&d.message),
         help: d.help(),
@@ -231,13 +235,18 @@ fn marked(text: &str, findings: &[&Diagnostic]) -> Vec<MarkedPart> {
 
 /// Files an answer: the envelope goes to the relay, and the question counts as carried.
 pub(crate) async fn file(Posted { visit, form }: Posted) -> PageResult {
-    let text = form.text("text");
+    let text = form.text("text").to_owned();
     let place = form.text("place").parse().unwrap_or(0);
     let question = match form.get("question") {
         None => None,
         Some(id) => Some(visit.client.message(id).await?),
     };
-    let brought = brought_back(text, place, question.as_ref())?;
+    let read = visit.console.read_apart(move || {
+        let brought = brought_back(&text, place, question.as_ref());
+        (brought, question)
+    });
+    let (brought, question) = read.await?;
+    let brought = brought?;
     let shown = form.text("envelope");
     // The person has seen one text, and that one is filed: ids that are made anew differ.
     let envelope = match is_same_answer(shown, &brought.envelope) {

@@ -73,7 +73,7 @@ pub(crate) async fn sign_in(
     request: Request,
 ) -> PageResult {
     let (parts, body) = request.into_parts();
-    let form = read_form(body).await?;
+    let form = read_form(parts.uri.path(), body).await?;
     let host = &console.host;
     let credential = match (form.get("link"), form.get("token")) {
         (Some(code), _) => {

@@ -150,9 +150,9 @@ pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
     };
     let messages: Vec<(ShownMessage, Option<String>)> = all
         .iter()
-        .map(|(node, parent)| (ShownMessage::of(&node.message, now), parent.clone()))
         .skip(from)
         .take(SHOWN)
+        .map(|(node, parent)| (ShownMessage::of(&node.message, now), parent.clone()))
         .collect();
     let statuses = messages.iter().map(|(m, _)| visit.client.status(&m.raw_id));
     let statuses = join_all(statuses).await;
@@ -207,7 +207,8 @@ pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
     };
     let page = |from: usize| format!("/threads/{}?from={from}", encode(&id));
     let earlier = (from > 0).then(|| page(from.saturating_sub(SHOWN)));
-    let later = (from + SHOWN < total).then(|| page(from + SHOWN));
+    let next = from.saturating_add(SHOWN);
+    let later = (next < total).then(|| page(next));
     render(&ThreadPage {
         shell: visit.shell("Conversation").await,
         path: encode(&id),

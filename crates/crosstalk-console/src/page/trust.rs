@@ -1,6 +1,7 @@
 //! Keys and trust: comparing fingerprints, pinning and distrusting keys of others.
 
 use super::{PageError, PageResult, Shell, render, render_with};
+use crate::fields::{decode, encode};
 use crate::text::{Moment, PartyName, Shown};
 use crate::visit::{Posted, Visit, redirect};
 use askama::Template;
@@ -19,6 +20,8 @@ struct KeyRow {
     since: Moment,
     how: &'static str,
     senders: Vec<PartyName>,
+    /// The same, encoded, since a page has no hidden characters: the form sends what was shown.
+    raw_senders: Vec<String>,
     standing: Shown,
     tone: &'static str,
     changed: Option<Moment>,
@@ -52,6 +55,7 @@ impl KeyRow {
                 _ => "pinned by a person",
             },
             senders: key.senders.iter().map(|s| PartyName::of(s)).collect(),
+            raw_senders: key.senders.iter().map(|s| encode(s)).collect(),
             tone: match key.standing.as_str() {
                 "active" if needs_comparison => "note",
                 "active" => "ok",
@@ -114,7 +118,12 @@ pub(crate) async fn show(visit: Visit) -> PageResult {
 }
 
 pub(crate) async fn pin(Posted { visit, form }: Posted) -> PageResult {
-    let senders = super::polls::lines(&form.text("senders").replace(',', "\n"));
+    let mut senders = super::polls::lines(&form.text("senders").replace(',', "\n"));
+    // A card sends those that it showed.
+    for sender in form.all("sender") {
+        let sender = decode(sender);
+        senders.push(sender.ok_or_else(|| PageError::format("A sender can't be read."))?);
+    }
     let pin = NewPin {
         id: form.text("id").trim().to_owned(),
         key: form.text("key").trim().to_owned(),

@@ -695,3 +695,35 @@ fn rotation_of_a_contact_is_for_its_senders_only() {
     learn(&document, &mut trust, &question).unwrap();
     assert_eq!(trust.keys()[1].credential.as_deref(), Some("agent:mallory"));
 }
+
+/// A person who pins a key binds its senders: those that were shown, and none that belongs to another key by now.
+#[test]
+fn a_pin_binds_the_senders_that_a_person_saw() {
+    let (met, anna, ana) = (new_key(), new_key(), new_key());
+    let mut trust = Trust::default();
+    for sender in ["bob", "anna", "maria"] {
+        let contact = contact("met@keys", &met, sender);
+        trust.pin_contact(contact, "agent:x").unwrap();
+    }
+    let with = |senders: &[&str]| pin("met@keys", &met, senders);
+    let unseen = trust.clone().pin_as_shown(with(&["bob"]), true);
+    let left_out = vec!["anna".to_owned(), "maria".to_owned()];
+    assert_eq!(unseen, Err(PinError::Unseen(left_out)));
+    let all = ["bob", "anna", "maria"];
+    trust.clone().pin_as_shown(with(&all), false).unwrap();
+    // Somebody decided meanwhile who Anna is.
+    let mut decided = trust.clone();
+    let of_anna = pin("anna@keys", &anna, &["anna"]);
+    decided.pin_anyway(of_anna).unwrap();
+    let other = decided.clone().pin_by_person(with(&["bob"]), false);
+    assert_eq!(
+        other,
+        Err(PinError::SenderChanged(vec!["anna@keys".to_owned()]))
+    );
+    decided.pin_by_person(with(&["bob"]), true).unwrap();
+    let mut decided = trust.clone();
+    let of_other = pin("other@keys", &ana, &["mar\u{456}a"]);
+    decided.pin_anyway(of_other).unwrap();
+    let like = decided.pin_by_person(with(&all), false);
+    assert!(matches!(like, Err(PinError::LooksLike(name, _)) if name == "maria"));
+}

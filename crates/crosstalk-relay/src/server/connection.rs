@@ -50,7 +50,7 @@ impl Connection {
         if is_plain && host.is_some() && host == self.passed.get() {
             return Ok(());
         }
-        gate.check(request.uri(), headers, self.here.ip())?;
+        gate.check(request.method(), request.uri(), headers, self.here.ip())?;
         if let Some(host) = host.filter(|_| is_plain) {
             // Another request of this connection may have been first.
             let _ = self.passed.set(host.clone());

@@ -26,12 +26,15 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 use std::io::{self, ErrorKind, Write as _};
-use std::path::Path;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// The file with the key of one-time links, in the data folder.
 pub const CONSOLE_KEY: &str = "console.key";
+/// The page that leads to a one-time link, in the data folder.
+pub const CONSOLE_LINK: &str = "console.html";
 
 /// Reads the key of one-time links, or makes one.
 ///
@@ -57,17 +60,52 @@ pub fn renew_link_key(data: &Path) -> io::Result<LinkKey> {
     getrandom::fill(&mut bytes).map_err(|e| io::Error::other(e.to_string()))?;
     let key = LinkKey::new(bytes);
     std::fs::create_dir_all(data)?;
-    let path = data.join(CONSOLE_KEY);
-    match std::fs::remove_file(&path) {
-        Err(fault) if fault.kind() != ErrorKind::NotFound => return Err(fault),
-        _ => {}
+    write_private(data, CONSOLE_KEY, &key.to_text())?;
+    Ok(key)
+}
+
+/// Writes a page for the owner of the folder that leads a browser to a one-time link: the link is then in no command line, which
+/// every user of the machine could read. The relay removes it when it starts.
+///
+/// # Errors
+/// The folder can't be written.
+pub fn write_link_page(data: &Path, link: &str) -> io::Result<PathBuf> {
+    let mut target = String::new();
+    for c in link.chars() {
+        match c {
+            '&' => target.push_str("&amp;"),
+            '"' | '\'' | '<' | '>' => target.extend(c.escape_unicode()),
+            c => target.push(c),
+        }
     }
+    let page = format!(
+        "<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+         <meta http-equiv=\"refresh\" content=\"0; url={target}\">\n<title>Crosstalk</title>\n\
+         <p><a href=\"{target}\">Sign in to the console</a></p>\n"
+    );
+    write_private(data, CONSOLE_LINK, &page)?;
+    data.join(CONSOLE_LINK).canonicalize()
+}
+
+/// Puts a file for the owner alone in its place at once: readers see the old one or the new one.
+fn write_private(folder: &Path, name: &str, text: &str) -> io::Result<()> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|e| io::Error::other(e.to_string()))?;
+    let random = u64::from_be_bytes(random);
+    let temporary = folder.join(format!(".{name}.tmp-{random:016x}"));
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)?.write_all(key.to_text().as_bytes())?;
-    Ok(key)
+    let write = || {
+        let mut file = options.open(&temporary)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, folder.join(name))
+    };
+    write().inspect_err(|_| {
+        let _ = std::fs::remove_file(&temporary);
+    })
 }
 
 /// The relay as the host of its console.
@@ -81,6 +119,8 @@ pub(super) struct RelayConsole {
 
 impl RelayConsole {
     pub(super) fn new(server: Arc<Server>, api: Router, data: &Path) -> Result<Self, ServeError> {
+        // Its link has been used, or nobody needs it any more.
+        let _ = std::fs::remove_file(data.join(CONSOLE_LINK));
         let changes = watch::Sender::new(0);
         let (send, mut indexed) = (changes.clone(), server.relay.indexing());
         tokio::spawn(async move {
@@ -95,6 +135,36 @@ impl RelayConsole {
             api,
             changes,
         })
+    }
+}
+
+impl RelayConsole {
+    /// The caller of a sign-in, if its credential counts.
+    async fn caller(
+        &self,
+        credential: ConsoleCredential,
+        from: IpAddr,
+    ) -> Result<Caller, HttpError> {
+        let server = &self.server;
+        let known = server.relay.registry().await?;
+        match credential {
+            ConsoleCredential::Local
+                if known.tokens.is_empty() && server.credentials.is_loopback() =>
+            {
+                Ok(Caller {
+                    peer: Arc::new(Peer::local()),
+                    rate_key: RateKey::peer(from),
+                })
+            }
+            ConsoleCredential::Local => Err(HttpError::unknown_peer(
+                "The relay has tokens now: the link to it without one counts no more.",
+                "sign in with a token.",
+            )),
+            ConsoleCredential::Token(hash) => {
+                let now = server.relay.now();
+                server.credentials.caller_of(&known, hash, now)
+            }
+        }
     }
 }
 
@@ -179,29 +249,7 @@ impl ConsoleHost for RelayConsole {
             let exchange = Exchange::of(request).map_err(no_entrance)?;
             let server = &self.server;
             let from = exchange.connection.from.ip();
-            let known = server.relay.registry().await;
-            let known = known.map_err(|e| no_entrance(e.into()))?;
-            let caller = match credential {
-                ConsoleCredential::Local
-                    if known.tokens.is_empty() && server.credentials.is_loopback() =>
-                {
-                    Caller {
-                        peer: Arc::new(Peer::local()),
-                        rate_key: RateKey::peer(from),
-                    }
-                }
-                ConsoleCredential::Local => {
-                    return Err(no_entrance(HttpError::unknown_peer(
-                        "The relay has tokens now: the link to it without one counts no more.",
-                        "sign in with a token.",
-                    )));
-                }
-                ConsoleCredential::Token(hash) => {
-                    let now = server.relay.now();
-                    let caller = server.credentials.caller_of(&known, hash, now);
-                    caller.map_err(no_entrance)?
-                }
-            };
+            let caller = self.caller(credential, from).await.map_err(no_entrance)?;
             if caller.peer.is_monitor() {
                 return Err(no_entrance(HttpError::forbidden(
                     "The token is that of a monitor, which reads the metrics and nothing else.",
@@ -224,6 +272,17 @@ impl ConsoleHost for RelayConsole {
                 peer,
                 client: client.with_transport(Arc::new(transport)),
             })
+        })
+    }
+
+    fn has_credential(&self, credential: ConsoleCredential) -> Later<'_, bool> {
+        Box::pin(async move {
+            let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+            match self.caller(credential, nobody).await {
+                Ok(_) => true,
+                // A store that is busy says nothing about the credential.
+                Err(fault) => fault.status_code() != 401,
+            }
         })
     }
 
@@ -320,11 +379,17 @@ pub(super) async fn respond(
     pages: &TowerToHyperService<Router>,
     request: Request,
 ) -> Response {
-    let is_asset = request.uri().path().starts_with("/assets/");
+    let path = request.uri().path();
+    let is_asset = path.starts_with("/assets/");
+    let is_sign_in = path == "/sign-in" && request.method() == Method::POST;
     let exchange = match Exchange::of(request.extensions()) {
         Ok(exchange) => Arc::clone(exchange),
         Err(fault) => return fault.into_response(),
     };
+    // The form of the sign-in is read for everybody, so it counts before.
+    if is_sign_in && let Err(fault) = count_visitor(server, &exchange).await {
+        return fault.into_response();
+    }
     let answer = match pages.call(request).await {
         Ok(answer) => answer,
         Err(never) => match never {},

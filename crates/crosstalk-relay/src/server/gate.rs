@@ -3,7 +3,7 @@
 
 use super::response::HttpError;
 use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, Method, Uri};
 use std::net::{IpAddr, SocketAddr};
 
 /// The names under which the relay is reached.
@@ -61,6 +61,7 @@ impl Gate {
     /// Lets a request through, or says why not. `here` is the address of this side of the connection.
     pub(super) fn check(
         &self,
+        method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
         here: IpAddr,
@@ -97,8 +98,8 @@ impl Gate {
         let is_neighbour = comes_from("same-site")
             && self.own.contains(&host.host)
             && !headers.contains_key(ORIGIN);
-        if comes_from("cross-site")
-            || is_neighbour
+        let is_led_here = comes_from("cross-site") || is_neighbour;
+        if (is_led_here && !is_way_to_sign_in(method, uri, headers))
             || origins.any(|o| o.to_str().map_or(true, is_foreign))
         {
             return Err(HttpError::forbidden(
@@ -131,6 +132,18 @@ impl Gate {
             || self.pages.iter().any(is_page)
             || origin == *host
     }
+}
+
+/// Whether somebody is led to the page where people sign in, as by a link. It changes nothing, and stands in no frame.
+fn is_way_to_sign_in(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
+    let is = |name: &str, value: &str| {
+        let mut all = headers.get_all(name).iter();
+        all.next().is_some_and(|v| v == value) && all.next().is_none()
+    };
+    *method == Method::GET
+        && uri.path() == "/sign-in"
+        && is("sec-fetch-mode", "navigate")
+        && is("sec-fetch-dest", "document")
 }
 
 /// A host and its port.
@@ -190,7 +203,8 @@ mod tests {
             headers.append(*name, HeaderValue::from_str(value).unwrap());
         }
         let here = IpAddr::from([10, 0, 0, 7]);
-        gate().check(&uri.parse().unwrap(), &headers, here).is_ok()
+        let uri = uri.parse().unwrap();
+        gate().check(&Method::GET, &uri, &headers, here).is_ok()
     }
 
     #[test]
@@ -235,6 +249,45 @@ mod tests {
         ));
         assert!(passes(&[("host", "localhost")], "http://relay.example/x"));
         assert!(!passes(&[("host", "localhost")], "http://evil.example/x"));
+    }
+
+    #[test]
+    fn a_link_of_another_site_leads_to_the_sign_in_only() {
+        let led = |site: &'static str, mode: &str, dest: &str, path: &str| {
+            let pairs = [
+                ("host", "localhost:8799"),
+                ("sec-fetch-site", site),
+                ("sec-fetch-mode", mode),
+                ("sec-fetch-dest", dest),
+            ];
+            passes(&pairs, path)
+        };
+        for site in ["cross-site", "same-site"] {
+            assert!(led(site, "navigate", "document", "/sign-in?link=x"));
+            for (mode, dest, path) in [
+                ("navigate", "document", "/inbox"),
+                ("navigate", "document", "/sign-in/x"),
+                ("navigate", "iframe", "/sign-in"),
+                ("no-cors", "image", "/sign-in"),
+                ("cors", "empty", "/sign-in"),
+                ("navigate", "", "/sign-in"),
+            ] {
+                assert!(!led(site, mode, dest, path), "{site} {mode} {dest} {path}");
+            }
+        }
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("host", "localhost:8799"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        let (uri, here) = (Uri::from_static("/sign-in"), IpAddr::from([127, 0, 0, 1]));
+        assert!(gate().check(&Method::POST, &uri, &headers, here).is_err());
+        headers.insert(ORIGIN, HeaderValue::from_static("http://evil.example"));
+        assert!(gate().check(&Method::GET, &uri, &headers, here).is_err());
     }
 
     #[test]

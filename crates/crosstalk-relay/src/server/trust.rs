@@ -40,7 +40,7 @@ pub(super) async fn pin(
         credential: None,
     };
     let replace = wanted.replace;
-    let change = move |trust: &mut crosstalk_protocol::Trust| trust.pin_by_person(pin, replace);
+    let change = move |trust: &mut crosstalk_protocol::Trust| trust.pin_as_shown(pin, replace);
     let pinned = call.server.relay.change_trust(change).await;
     pinned
         .map_err(not_stored)?
@@ -153,6 +153,13 @@ fn rejected(id: &str, fault: &PinError) -> HttpError {
                 "undo that with `crosstalk trust remove ID` on the machine of the relay first.",
             ),
         },
+        PinError::Unseen(senders) => (
+            format!(
+                "The key is used by {} as well.",
+                escape(&senders.join(", "))
+            ),
+            "ask its owner about all of its senders, and pin it for all of them.",
+        ),
         PinError::NoRoom => (
             "A name of the key is too long.".to_owned(),
             "give a shorter one.",

@@ -12,7 +12,7 @@ use crosstalk_envelope::{Algorithm, Explanation, PrivateKey, PublicKey};
 use crosstalk_protocol::audit::Note;
 use crosstalk_relay::config::Config;
 use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
-use crosstalk_relay::server::CONSOLE_KEY;
+use crosstalk_relay::server::{CONSOLE_KEY, CONSOLE_LINK};
 use crosstalk_store::{Home, KeyFileError, KeyStore, SqliteStore, TrustFile, require_own};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -76,10 +76,11 @@ pub(crate) struct DataFolder {
 
 /// What a relay makes in its folder besides its store.
 #[cfg(unix)]
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
     "blobs",
     REPLY_KEY,
     CONSOLE_KEY,
+    CONSOLE_LINK,
     "keys",
     "relay.toml",
     "trust.toml",

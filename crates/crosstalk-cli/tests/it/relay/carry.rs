@@ -25,7 +25,9 @@ fn messages_are_carried_step_by_step() {
     let id = header(&sent.out, "message");
     let next = kalle.does(&["carry", "--next"]);
     assert!(
-        next.out.starts_with("```") && next.out.contains("Is JWT fine?"),
+        next.out.starts_with("Verification: unsigned; ")
+            && next.out.contains("\n\n```\n[[")
+            && next.out.contains("Is JWT fine?"),
         "{}",
         next.out
     );

@@ -528,6 +528,169 @@ fn a_person_carries_a_question_to_a_chat_and_pastes_the_answer() {
     assert!(ann.get("/carry").text().contains("Nothing to carry"));
 }
 
+/// The form of the sign-in is read for everybody: it is small, and counts before it is read.
+#[test]
+fn nobody_fills_the_memory_by_signing_in() {
+    let house = office().config("[limits]\nrequests_per_minute = 4").open();
+    let long = "x".repeat(9000);
+    let answer = house.ask(&form(&house, "/sign-in", &[("token", &long)]));
+    assert_eq!(answer.status, 413, "{}", answer.text());
+    // No byte of the form comes, and the answer is there.
+    let unread = form(&house, "/sign-in", &[]).header("Content-Length", "8000");
+    for _ in 0..4 {
+        house.ask(&form(&house, "/sign-in", &[("token", &long)]));
+    }
+    assert_eq!(house.ask(&unread).status, 429);
+}
+
+/// Programs on the same machine set cookies for every port of it.
+#[test]
+fn of_two_cookies_with_the_name_none_counts() {
+    let house = office().open();
+    let ann = Browser::sign_in(&house, "ann");
+    let name = ann.cookie.split('=').next().unwrap().to_owned();
+    let both = [
+        format!("{}; {name}=planted", ann.cookie),
+        format!("{name}=planted; {}", ann.cookie),
+    ];
+    for cookie in both {
+        let asked = page(&house, "GET", "/inbox").header("Cookie", &cookie);
+        assert_eq!(house.ask(&asked).status, 303, "{cookie}");
+    }
+    assert_eq!(ann.get("/inbox").status, 200);
+}
+
+/// A page of the owner leads to a one-time link. It is a file, so for the browser a page of another site.
+#[test]
+fn a_link_page_leads_to_the_sign_in() {
+    let house = office().open();
+    let data = house.data.path();
+    let link = format!("{}/sign-in?link=a&x=<\">", origin(&house));
+    let path = crosstalk_relay::server::write_link_page(data, &link).unwrap();
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        written.contains("content=\"0; url=http://localhost:") && !written.contains("=<"),
+        "{written}"
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    let led = |path: &str| {
+        page(&house, "GET", path)
+            .header("Sec-Fetch-Site", "cross-site")
+            .header("Sec-Fetch-Mode", "navigate")
+            .header("Sec-Fetch-Dest", "document")
+    };
+    assert_eq!(house.ask(&led("/sign-in?link=a")).status, 200);
+    assert_eq!(house.ask(&led("/inbox")).status, 403);
+}
+
+/// A stream of changes is one of a few, and ends with its sign-in.
+#[test]
+fn a_sign_in_has_a_few_streams() {
+    let house = office().open();
+    let ann = Browser::sign_in(&house, "ann");
+    let ask = || page(&house, "GET", "/live").header("Cookie", &ann.cookie);
+    let mut open = Vec::new();
+    for _ in 0..8 {
+        let mut line = crate::http::Line::to(house.addr);
+        line.send(ask().bytes());
+        assert_eq!(line.line(), "HTTP/1.1 200 OK");
+        open.push(line);
+    }
+    assert_eq!(house.ask(&ask()).status, 429);
+    // Those of others are not concerned, and a place is free again when a page closes.
+    assert_eq!(Browser::sign_in(&house, "ann").get("/inbox").status, 200);
+    drop(open);
+    crosstalk_testing::wait::wait_until("a place is free", || {
+        let mut line = crate::http::Line::to(house.addr);
+        line.send(ask().bytes());
+        line.line() == "HTTP/1.1 200 OK"
+    });
+}
+
+#[test]
+fn a_stream_ends_with_the_token() {
+    let house = office().open();
+    let ann = Browser::sign_in(&house, "ann");
+    let ask = page(&house, "GET", "/live").header("Cookie", &ann.cookie);
+    let mut line = crate::http::Line::to(house.addr);
+    line.send(ask.bytes());
+    assert_eq!(line.line(), "HTTP/1.1 200 OK");
+    assert!((0..50).any(|_| line.line() == ": crosstalk"));
+    house
+        .store()
+        .revoke_token("ann", "operator", house_now(1))
+        .unwrap();
+    house.take_as("ci", &text("claude://code/main", ANN, "M1"));
+    let mut said = Vec::new();
+    while said.len() < 20 && said.last().is_none_or(|l| l != "0") {
+        said.push(line.line());
+    }
+    assert!(said.iter().any(|l| l == "0"), "{said:?}");
+    assert!(!said.iter().any(|l| l.contains("change")), "{said:?}");
+}
+
+/// A form takes its time: who signs out meanwhile has not sent it.
+#[test]
+fn a_form_counts_if_its_sign_in_does_when_it_has_come() {
+    let house = office().open();
+    house.take_as("ci", &text("claude://code/main", ANN, "M1"));
+    let ann = Browser::sign_in(&house, "ann");
+    let csrf = ann.csrf();
+    let done = format!("{ANN}\nM1");
+    let whole = form(&house, "/inbox/done", &[("csrf", &csrf), ("done", &done)]);
+    let whole = whole
+        .header("Cookie", &ann.cookie)
+        .header("Expect", "100-continue")
+        .bytes();
+    let begin = whole.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 4;
+    let (head, body) = whole.split_at(begin);
+    let mut line = crate::http::Line::to(house.addr);
+    line.send(head);
+    // The relay asks for the form when the sign-in was found.
+    assert_eq!(line.line(), "HTTP/1.1 100 Continue");
+    assert_eq!(line.line(), "");
+    assert_eq!(ann.post("/sign-out", &[]).status, 303);
+    line.send(body);
+    let answer = line.answer();
+    assert_eq!(answer.status, 303);
+    assert_eq!(answer.header("location"), Some("/sign-in?why=ended"));
+    let again = Browser::sign_in(&house, "ann");
+    assert!(again.get("/inbox").text().contains("&#10;M1\""));
+}
+
+/// What a chat gets: nothing that is hidden, and what was found out about the sender.
+#[test]
+fn a_chat_gets_no_hidden_characters() {
+    let house = office().open();
+    let carried = Builder::new(ANN, "CHATGPT")
+        .user("ann")
+        .thread("T2")
+        .message("M2")
+        .context("c")
+        .intent("REQUEST")
+        .body("re\u{202e}lease\u{e0041}\u{200b}")
+        .build()
+        .unwrap();
+    house.take_as("ann", &carried);
+    let ann = Browser::sign_in(&house, "ann");
+    let carry = ann.get("/carry");
+    let text = carry.text();
+    for hidden in ['\u{202e}', '\u{e0041}', '\u{200b}'] {
+        assert!(!text.contains(hidden), "{hidden:?}");
+    }
+    let exact = text.split_once("id=\"exact-1\"").unwrap().1;
+    let exact = exact.split("</textarea>").next().unwrap();
+    assert!(
+        exact.contains("\nVerification: unsigned; ") && exact.contains("  release\n"),
+        "{exact}"
+    );
+}
+
 /// Threats 30, 31, 33 and 34: what hides, reorders or is HTML is shown as text on every page.
 #[test]
 fn hidden_characters_and_html_are_shown_as_text() {

@@ -682,6 +682,17 @@ fn keys_are_compared_pinned_and_distrusted() {
         }
         ops.post("/trust/pin", &fields)
     };
+    // The card binds the senders that it shows: another one, which came meanwhile, is not bound unseen.
+    let card = "name=\"sender\" value=\"human:%2F%2Facme.example%2Fann\"";
+    assert!(shown.text().contains(card), "{}", shown.text());
+    let id = ("id", "ann@acme.example");
+    let unseen = ops.post("/trust/pin", &[id, ("key", &record)]);
+    assert_eq!(unseen.status, 409, "{}", unseen.text());
+    assert!(plain(unseen.text()).contains(&format!("used by {ANN} as well")));
+    assert!(unseen.text().contains("I compared it") && unseen.text().contains(card));
+    let sender = ("sender", "human:%2F%2Facme.example%2Fann");
+    let card = ops.post("/trust/pin", &[id, ("key", &record), sender]);
+    assert_eq!(card.status, 303, "{}", card.text());
     assert_eq!(pin(&record, false).status, 303);
     let shown = ops.get("/trust");
     assert!(shown.text().contains("pinned by a person") && !shown.text().contains("I compared it"));
