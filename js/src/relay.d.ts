@@ -96,6 +96,10 @@ export interface RelayMessage {
   attempt?: number;
   /** When the relay accepted it. */
   received_at: string;
+  /** The result of the verification of its signature when the relay accepted it. */
+  signature?: "verified" | "first-contact" | "unbound" | "unsigned" | "unknown-key";
+  /** The key id that signed it, where the signature holds. */
+  pkid?: string;
   /** The envelope. */
   envelope: string;
   /** Of an ESCALATE and a HANDOFF: the thread so far, the oldest first. */

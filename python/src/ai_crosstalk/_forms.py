@@ -288,7 +288,12 @@ _Stored = TypedDict(
 _History = TypedDict("_History", {"history": list[str], "withheld": int}, total=False)
 
 
-class InboxMessage(_Stored, _History):
+class _Verified(TypedDict, total=False):
+    signature: Literal["verified", "first-contact", "unbound", "unsigned", "unknown-key"]
+    pkid: str
+
+
+class InboxMessage(_Stored, _History, _Verified):
     """A message in an inbox."""
 
     state: str
@@ -300,7 +305,7 @@ class _Progress(TypedDict, total=False):
     attempt: int
 
 
-class RelayMessage(_Stored, _History, _Progress):
+class RelayMessage(_Stored, _History, _Verified, _Progress):
     """A message that a relay has."""
 
 

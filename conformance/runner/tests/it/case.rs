@@ -32,7 +32,8 @@ fn every_file_of_an_area_is_a_case() {
             let file = file.unwrap().path();
             // The relay suite has several cases in a file; the mails have their lists of cases beside them.
             let extensions: &[&str] = match area.file_name().and_then(|name| name.to_str()) {
-                Some("http" | "tool") => &["toml"],
+                Some("http") => &["toml"],
+                Some("tool") => &["toml", "md"],
                 Some("email") => &["eml", "toml", "md"],
                 _ => &["case"],
             };
