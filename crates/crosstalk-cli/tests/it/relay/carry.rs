@@ -266,7 +266,7 @@ fn messages_are_carried_with_the_clipboard() {
     terminal.wait_for("It is on the clipboard");
     let copied = String::from_utf8(screen.pasted()).unwrap();
     assert!(
-        copied.starts_with("```") && copied.contains("Is JWT fine?"),
+        copied.starts_with("Verification: unsigned") && copied.contains("Is JWT fine?"),
         "{copied}"
     );
     screen.copy("UTF8_STRING", b"Yes, it is.");

@@ -102,34 +102,6 @@ async fn the_result_of_a_tool_is_the_answer() {
     assert!(post.inbox("mcp://look@docs").await.is_empty());
 }
 
-/// The answer was accepted, and then the relay stopped before it had noted the delivery: a tool may do something, so it is not
-/// called again.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_was_answered_is_not_repeated_after_a_restart() {
-    let config = stdio("mcp://look@docs", &script("say 'Port 8080.'"), "");
-    let post = Post::start(&config);
-    post.send(&asks("M1", "mcp://look@docs", "{}")).await;
-    post.is("M1", DeliveryState::Delivered).await;
-    assert_eq!(post.gets("ANN", 1).await.len(), 1);
-    let folder = post.end().await;
-    let db = rusqlite::Connection::open(folder.path().join("relay.db")).unwrap();
-    let sql = "UPDATE delivery SET state = 0, next_at = 0, delivered_at = NULL WHERE handler > 1";
-    assert_eq!(db.execute(sql, []).unwrap(), 1);
-    drop(db);
-
-    let post = Post::open(&config, None, folder, None, START);
-    post.is("M1", DeliveryState::Delivered).await;
-    // A later one is called, so that calls are not only missing.
-    post.send(&asks("M2", "mcp://look@docs", "{}")).await;
-    post.is("M2", DeliveryState::Delivered).await;
-    let ids: Vec<String> = calls(&post)
-        .iter()
-        .map(|call| call["params"]["_meta"]["crosstalk/id"].to_string())
-        .collect();
-    assert_eq!(ids, ["\"M1\"", "\"M2\""]);
-    assert_eq!(post.gets("ANN", 2).await.len(), 2);
-}
-
 #[derive(Deserialize)]
 struct Suite {
     case: Vec<Case>,

@@ -33,7 +33,7 @@ fn it_says_how_it_is() {
     );
     let document: Value = serde_json::from_slice(&house.get("/openapi.json").body).unwrap();
     assert!(document["openapi"].as_str().unwrap().starts_with("3."));
-    let page = house.get("/");
+    let page = house.ask(&Ask::new("GET", "/").accept("text/html"));
     assert_eq!(
         page.header("content-type"),
         Some("text/html; charset=utf-8")
