@@ -3,7 +3,6 @@
 use super::endpoint::{Asked, Endpoint, Say};
 use super::{Post, QUICK, eventually, message, meta};
 use crate::dns::Domains;
-use crate::house::START;
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::relay::{DeliveryState, Peer};
 use crosstalk_relay::core::Received;
