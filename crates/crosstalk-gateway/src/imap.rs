@@ -39,8 +39,8 @@ pub const STATE_FILE: &str = "email-imap.json";
 const MAX_STATE_BYTES: u64 = 16 << 20;
 /// Seconds between two looks, where the server does not tell.
 const POLL_SECONDS: u64 = 30;
-/// Seconds that an IDLE lasts: servers end it after half an hour, routers in between earlier.
-const IDLE_SECONDS: u64 = 9 * 60;
+/// Seconds that an IDLE lasts. A mail that the server reports just before it idles is found when this is over.
+const IDLE_SECONDS: u64 = 60;
 /// Seconds that one command may take.
 const COMMAND_SECONDS: u64 = 120;
 /// The longest wait before the next connection, in seconds.
