@@ -2,6 +2,7 @@
 
 use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
+use crate::tree::target;
 use serde::Deserialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,13 @@ struct Package {
 /// Builds all test binaries.
 pub fn build(root: &Path) -> Result<Ending, Failure> {
     Invocation::new("cargo test --workspace --no-run").run(root)
+}
+
+/// Builds the program as the integration tests start it, and says where it is. With one selection of packages, Cargo builds
+/// each crate once for all tests: `-p crosstalk-cli` would give half of them other features, and build them again.
+pub fn program(root: &Path) -> Result<PathBuf, Failure> {
+    Invocation::new("cargo test --quiet --workspace --test it --no-run").run(root)?;
+    Ok(target(root).join("debug/crosstalk"))
 }
 
 /// Lists the test binaries that [`build`] built.

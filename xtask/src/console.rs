@@ -1,24 +1,21 @@
 //! The web console in real browsers: its tests, and pictures of every page.
 
+use crate::binary;
 use crate::ending::{Ending, Failure};
 use crate::extension::install_tools;
 use crate::invocation::Invocation;
 use crate::suite::Tier;
-use crate::tree::target;
 use std::path::Path;
 
 /// Runs a script of the console with the tools and the program.
 fn script(root: &Path, words: &str) -> Result<Invocation, Failure> {
     let tools = install_tools(root)?;
-    Invocation::new("cargo build --quiet -p crosstalk-cli").run(root)?;
+    let program = binary::program(root)?;
     let shown = |path: &Path| path.to_string_lossy().into_owned();
     Ok(
         Invocation::new(&format!("node crates/crosstalk-console/test/{words}"))
             .env("CROSSTALK_NPM", &shown(&tools))
-            .env(
-                "CROSSTALK_BINARY",
-                &shown(&target(root).join("debug/crosstalk")),
-            ),
+            .env("CROSSTALK_BINARY", &shown(&program)),
     )
 }
 

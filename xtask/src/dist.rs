@@ -16,6 +16,7 @@ mod sbom;
 
 pub use check::step;
 
+use crate::binary;
 use crate::ending::Failure;
 use crate::invocation::Invocation;
 use serde::Deserialize;
@@ -26,6 +27,9 @@ use std::{env, io};
 
 /// Which profile a task builds when it is not told otherwise.
 pub const PROFILE: &str = "dist";
+
+/// The profile of the tests. Its packages hold the program that the tests have built, so that the check need not build another.
+pub const TESTS: &str = "dev";
 
 /// The shells with completions: what `crosstalk completions` calls them, the file in the archive, and the file in the
 /// Debian package for those that have a folder there.
@@ -66,8 +70,9 @@ struct Release {
     target: String,
     /// The time of all files, in seconds since 1970.
     epoch: u64,
-    /// Packages that Cargo compiled for the program, as `name version`.
-    compiled: Vec<String>,
+    /// Packages that Cargo compiled for the program, as `name version`; unknown for the program of the tests, which has the
+    /// features of the whole workspace.
+    compiled: Option<Vec<String>>,
 }
 
 impl Release {
@@ -125,20 +130,12 @@ fn build(root: &Path, profile: &str) -> Result<Release, Failure> {
         .map(|p| p.version)
         .ok_or_else(|| "cargo metadata does not list crosstalk-cli".to_owned())?;
 
-    let mut line = format!("cargo build --locked --profile {profile} -p crosstalk-cli");
-    if profile == PROFILE {
-        // Messages of a panic would name folders of this machine.
-        let flags = builder_folders(root)
-            .map(|(folder, name)| format!("\"--remap-path-prefix={folder}={name}\""));
-        line += &format!(" --config build.rustflags=[{}]", flags.join(","));
-    }
-    Invocation::new(&line).run(root)?;
-    // Nothing is left to build: this lists what went into the program.
-    let messages =
-        Invocation::new(&format!("{line} --quiet --message-format json")).output(root)?;
-    let (built, compiled) = read_messages(&messages)
-        .ok_or_else(|| Failure::new("cargo did not say where the program is", line))?;
-
+    let (built, compiled) = if profile == TESTS {
+        (binary::program(root)?, None)
+    } else {
+        let (built, compiled) = compile(root, profile)?;
+        (built, Some(compiled))
+    };
     let host = Invocation::new("rustc -vV").output(root)?;
     let target = host
         .lines()
@@ -156,6 +153,23 @@ fn build(root: &Path, profile: &str) -> Result<Release, Failure> {
         epoch: epoch(root),
         compiled,
     })
+}
+
+/// Compiles the program alone: where it is, and the packages that were compiled for it.
+fn compile(root: &Path, profile: &str) -> Result<(PathBuf, Vec<String>), Failure> {
+    let mut line = format!("cargo build --locked --profile {profile} -p crosstalk-cli");
+    if profile == PROFILE {
+        // Messages of a panic would name folders of this machine.
+        let flags = builder_folders(root)
+            .map(|(folder, name)| format!("\"--remap-path-prefix={folder}={name}\""));
+        line += &format!(" --config build.rustflags=[{}]", flags.join(","));
+    }
+    Invocation::new(&line).run(root)?;
+    // Nothing is left to build: this lists what went into the program.
+    let messages =
+        Invocation::new(&format!("{line} --quiet --message-format json")).output(root)?;
+    read_messages(&messages)
+        .ok_or_else(|| Failure::new("cargo did not say where the program is", line))
 }
 
 /// Where the program is, and the packages that were compiled for it, from the messages of a build.

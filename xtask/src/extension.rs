@@ -4,7 +4,7 @@ use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
 use crate::suite::Tier;
 use crate::tree::{self, target};
-use crate::{js, npm};
+use crate::{binary, js, npm};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ pub fn test(root: &Path, tier: Tier) -> Result<Ending, Failure> {
     }
     build(root)?;
     let tools = install_tools(root)?;
-    Invocation::new("cargo build --quiet -p crosstalk-cli").run(root)?;
+    let program = binary::program(root)?;
     let shown = |path: &Path| path.to_string_lossy().into_owned();
     let mut tests = Invocation::new("node js/extension/test/run.mjs")
         .env("CROSSTALK_NPM", &shown(&tools))
@@ -82,10 +82,7 @@ pub fn test(root: &Path, tier: Tier) -> Result<Ending, Failure> {
             "CROSSTALK_EXTENSION",
             &shown(&target(root).join("extension")),
         )
-        .env(
-            "CROSSTALK_BINARY",
-            &shown(&target(root).join("debug/crosstalk")),
-        );
+        .env("CROSSTALK_BINARY", &shown(&program));
     if tier == Tier::Full {
         tests = tests.env("CROSSTALK_TEST_FULL", "1");
     }

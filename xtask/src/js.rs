@@ -2,6 +2,7 @@
 
 mod size;
 
+use crate::binary;
 use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
 use crate::npm;
@@ -66,11 +67,11 @@ pub fn test(root: &Path, tier: Tier) -> Result<Ending, Failure> {
     let tools = install_tools(root)?;
     let suite = target(root).join("js/suite");
     bind(root, "crosstalk-conformance-wasm", &suite, "suite")?;
-    Invocation::new("cargo build --quiet -p crosstalk-cli").run(root)?;
+    let program = binary::program(root)?;
     let mut tests = Invocation::new("node js/test/run.mjs")
         .env_path("CROSSTALK_NPM", &tools)
         .env_path("CROSSTALK_SUITE", &suite)
-        .env_path("CROSSTALK_BINARY", &target(root).join("debug/crosstalk"));
+        .env_path("CROSSTALK_BINARY", &program);
     if tier == Tier::Full {
         tests = tests.env("CROSSTALK_TEST_FULL", "1");
     }
@@ -88,7 +89,7 @@ pub fn bench(root: &Path, words: &[String]) -> Result<Ending, Failure> {
 }
 
 /// Installs the tools from npm, and the target of the compiler.
-fn install_tools(root: &Path) -> Result<PathBuf, Failure> {
+pub fn install_tools(root: &Path) -> Result<PathBuf, Failure> {
     let (folder, _) = npm::install(root, "npm", TOOLS, |_| Ok(()))?;
     let has = Invocation::new("rustup target list --installed").output(root)?;
     if !has.lines().any(|line| line == TARGET) {

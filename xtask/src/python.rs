@@ -4,7 +4,7 @@ use crate::ending::{Ending, Failure};
 use crate::invocation::Invocation;
 use crate::suite::Tier;
 use crate::tree::target;
-use crate::{dist, package};
+use crate::{binary, dist, package};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -104,13 +104,12 @@ pub fn build(root: &Path) -> Result<Ending, Failure> {
 /// `cargo xtask python-test`: the wheel as a user installs it, and a second one with the operations of the conformance suite.
 pub fn test(root: &Path, tier: Tier) -> Result<Ending, Failure> {
     let profile = match tier {
-        Tier::Default => "release",
+        Tier::Default => dist::TESTS,
         Tier::Full => dist::PROFILE,
     };
     install_missing(root, PACKAGING)?;
-    Invocation::new("cargo build -p crosstalk-cli").run(root)?;
+    let program = binary::program(root)?;
     let package = wheel(root, profile, "python/wheel", "")?;
-    // The relay that the tests start has most of its crates built in this profile.
     let suite = wheel(root, "dev", "python/suite-wheel", "--features conformance")?;
     let tests = root.join("python/tests/run.py");
     let python = install(root, &package, "python/package")?;
@@ -118,7 +117,7 @@ pub fn test(root: &Path, tier: Tier) -> Result<Ending, Failure> {
     let built = |path: &str| target(root).join(path);
     let mut tests = Invocation::program(&python)
         .arg(tests)
-        .env_path("CROSSTALK_BINARY", &built("debug/crosstalk"))
+        .env_path("CROSSTALK_BINARY", &program)
         .env_path("CROSSTALK_MYPY", &built("tools/mypy/bin/mypy"))
         .env_path("CROSSTALK_SUITE_PYTHON", &suite_python);
     if tier == Tier::Full {

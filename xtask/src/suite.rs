@@ -71,21 +71,10 @@ const STEPS: &[Step] = &[
         spec::task(root, false)
     }),
     Step::new(
-        "clippy",
+        "clippy, tools",
         "cargo clippy --workspace --all-targets -- -D warnings",
-        |root, _| clippy(root),
+        |root, _| clippy_and_tools(root),
     ),
-    Step::new(
-        "packages",
-        "apt-get install knot knot-dnsutils",
-        |root, _| package::step(root),
-    ),
-    Step::new("Python programs", "cargo xtask test", |root, _| {
-        python::step(root)
-    }),
-    Step::new("MCP clients", "cargo xtask test", |root, _| {
-        mcp_client::step(root)
-    }),
     Step::new(
         "build of tests",
         "cargo test --workspace --no-run",
@@ -99,7 +88,7 @@ const STEPS: &[Step] = &[
     ),
     Step::new("package", "cargo xtask dist", |root, tier| {
         let profile = match tier {
-            Tier::Default => "release",
+            Tier::Default => dist::TESTS,
             Tier::Full => dist::PROFILE,
         };
         dist::step(root, profile)
@@ -113,6 +102,9 @@ const STEPS: &[Step] = &[
     })
     .only_in_full(),
 ];
+
+/// How many tests of a binary run at once, for each core. Most tests of servers wait for programs and disks.
+const THREADS_PER_CORE: usize = 2;
 
 /// The test binaries that take longest, slowest first. They start first, so that no core is idle at the end.
 const SLOW: &[(&str, &str)] = &[
@@ -184,6 +176,30 @@ fn generated(root: &Path) -> Result<Ending, Failure> {
     }
 }
 
+/// Installs the tools while clippy compiles: one waits for the network, the other needs the processor.
+fn clippy_and_tools(root: &Path) -> Result<Ending, Failure> {
+    thread::scope(|scope| {
+        let tools = scope.spawn(|| install_tools(root));
+        clippy(root)?;
+        let tools = tools.join();
+        tools.unwrap_or_else(|_| Err("installing the tools panicked".to_owned().into()))
+    })
+}
+
+/// Installs what the later steps need: packages of the system, Python programs, and programs from npm.
+fn install_tools(root: &Path) -> Result<Ending, Failure> {
+    let mut notes = Vec::new();
+    for step in [package::step, python::step, mcp_client::step] {
+        match step(root)? {
+            Ending::Done(note) | Ending::Skipped(note) if note.is_empty() => {}
+            Ending::Done(note) | Ending::Skipped(note) => notes.push(note),
+        }
+    }
+    js::install_tools(root)?;
+    extension::install_tools(root)?;
+    Ok(Ending::Done(notes.join("; ")))
+}
+
 fn clippy(root: &Path) -> Result<Ending, Failure> {
     toolchain::component(root, "clippy", "cargo clippy --version")?;
     Invocation::new("cargo clippy --workspace --all-targets -- -D warnings").run(root)
@@ -207,7 +223,7 @@ fn tests(root: &Path, tier: Tier) -> Result<Ending, Failure> {
     }
     let mut jobs: Vec<Job> = binaries
         .iter()
-        .map(|binary| Job::of_binary(binary, cores))
+        .map(|binary| Job::of_binary(binary, THREADS_PER_CORE * cores))
         .collect();
     jobs.push(Job::of_doc_tests(root));
     for job in &mut jobs {
