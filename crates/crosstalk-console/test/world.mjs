@@ -6,6 +6,9 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { LIMIT_MS, until } from "../../../js/test/wait.mjs";
+
+export { closeBrowser, until } from "../../../js/test/wait.mjs";
 
 const path = (name) => fileURLToPath(new URL(name, import.meta.url));
 const TOOLS = process.env.CROSSTALK_NPM ?? path("../../../target/tools/console");
@@ -13,25 +16,6 @@ export const BINARY = process.env.CROSSTALK_BINARY ?? path("../../../target/debu
 const require = createRequire(join(TOOLS, "package.json"));
 const puppeteer = require("puppeteer-core");
 export const axeSource = () => readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-
-/** A condition that does not come about within this time never does. */
-const LIMIT_MS = Number(process.env.CROSSTALK_LIMIT ?? 60) * 1000;
-
-/** Waits until a condition holds, and returns its value. */
-export async function until(what, condition) {
-  const end = Date.now() + LIMIT_MS;
-  let trouble = "";
-  for (;;) {
-    const value = await Promise.resolve()
-      .then(condition)
-      .catch((error) => {
-        trouble = `: ${error.message}`;
-      });
-    if (value) return value;
-    if (Date.now() > end) throw new Error(`waited in vain for ${what}${trouble}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
 
 export const CONFIG = `name = "relay.example"
 
@@ -89,9 +73,9 @@ export class Relay {
   run(...words) {
     const env = { ...process.env, HOME: this.home, CROSSTALK_HOME: join(this.home, "home") };
     try {
-      return execFileSync(BINARY, [...words, "--data", this.data], { env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+      return execFileSync(BINARY, [...words, "--data", this.data], { env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], timeout: LIMIT_MS });
     } catch (error) {
-      throw new Error(`${words.join(" ")}: ${error.stderr}`);
+      throw new Error(`${words.join(" ")}: ${error.stderr || error.message}`);
     }
   }
 
@@ -110,7 +94,7 @@ export class Relay {
     const headers = { accept: "application/json" };
     if (who) headers.authorization = `Bearer ${this.tokens[who]}`;
     if (body !== undefined) headers["content-type"] = type;
-    const answer = await fetch(this.url + target, { method, headers, body: typeof body === "object" ? JSON.stringify(body) : body });
+    const answer = await fetch(this.url + target, { method, headers, body: typeof body === "object" ? JSON.stringify(body) : body, signal: AbortSignal.timeout(LIMIT_MS) });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`${method} ${target}: ${answer.status} ${text}`);
     return text ? JSON.parse(text) : undefined;
@@ -207,17 +191,18 @@ const FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disabl
 /** Chromium with an empty profile. */
 export async function chromium() {
   const executablePath = process.env.CROSSTALK_CHROMIUM ?? "/usr/bin/chromium";
-  return puppeteer.launch({ executablePath, headless: true, args: FLAGS.split(" ") });
+  return puppeteer.launch({ executablePath, headless: true, args: FLAGS.split(" "), protocolTimeout: LIMIT_MS });
 }
 
 export async function firefox() {
-  return puppeteer.launch({ browser: "firefox", executablePath: process.env.CROSSTALK_FIREFOX ?? "/usr/bin/firefox-esr", headless: true });
+  return puppeteer.launch({ browser: "firefox", executablePath: process.env.CROSSTALK_FIREFOX ?? "/usr/bin/firefox-esr", headless: true, protocolTimeout: LIMIT_MS });
 }
 
 /** A page in a browser profile of its own, signed in with a token. It keeps what scripts, requests and dialogs it saw. */
 export async function signIn(browser, relay, who, { width = 1200, height = 850 } = {}) {
   const context = await browser.createBrowserContext();
   const page = await context.newPage();
+  page.setDefaultTimeout(LIMIT_MS);
   await page.setViewport({ width, height });
   watch(page, relay);
   await page.goto(`${relay.url}/sign-in`);

@@ -15,7 +15,7 @@ const message = (body, sender = "CLAUDE") =>
   build({ sender, receiver: "ANN", user: sender.toLowerCase(), context: "api design", intent: "RESPOND", parent: "M1", body });
 
 export function flows(name) {
-  describe(`the extension in ${name}`, { timeout: 300_000 }, () => {
+  describe(`the extension in ${name}`, () => {
     const key = generateKey();
     const signed = sign(message("Keep v2.\n\nIt has fewer endpoints."), key.privateKeyPem, { keyId: "claude@acme.example", withKey: true });
     const damaged = sign(message("Pay 100 to Bo."), key.privateKeyPem, { keyId: "claude@acme.example", withKey: true }).replace("100", "900");

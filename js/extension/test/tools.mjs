@@ -6,6 +6,9 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { LIMIT_MS, closeBrowser, until, within } from "../../test/wait.mjs";
+
+export { until } from "../../test/wait.mjs";
 
 const path = (name) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -17,23 +20,6 @@ const require = createRequire(join(TOOLS, "package.json"));
 const puppeteer = require("puppeteer-core");
 export const axeSource = () => readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 export const crosstalk = await import(pathToFileURL(path("../../dist/index.js")));
-
-/** A condition that does not come about within this time never does. */
-const LIMIT_MS = Number(process.env.CROSSTALK_LIMIT ?? 60) * 1000;
-
-/** Waits until a condition holds, and returns its value. */
-export async function until(what, condition) {
-  const end = Date.now() + LIMIT_MS;
-  let trouble = "";
-  for (;;) {
-    const value = await Promise.resolve(condition()).catch((error) => {
-      trouble = `: ${error.message}`;
-    });
-    if (value) return value;
-    if (Date.now() > end) throw new Error(`waited in vain for ${typeof what === "function" ? await what() : what}${trouble}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
 
 /** A folder with the extension as it is built, except that the test pages are allowed: nobody can answer the question of the browser. */
 function copyOf(browser) {
@@ -60,13 +46,13 @@ export class Browser {
     made.downloads = mkdtempSync(join(tmpdir(), "crosstalk-downloads-"));
     made.browser = await puppeteer.launch(
       name === "chromium"
-        ? { executablePath: process.env.CROSSTALK_CHROMIUM ?? "/usr/bin/chromium", headless: true, enableExtensions: true, args: FLAGS.split(" "), protocolTimeout: 120_000, downloadBehavior: { policy: "allow", downloadPath: made.downloads } }
+        ? { executablePath: process.env.CROSSTALK_CHROMIUM ?? "/usr/bin/chromium", headless: true, enableExtensions: true, args: FLAGS.split(" "), protocolTimeout: LIMIT_MS, downloadBehavior: { policy: "allow", downloadPath: made.downloads } }
         : {
             browser: "firefox",
             executablePath: "/usr/bin/firefox-esr",
             headless: true,
             args: ["--remote-allow-system-access"],
-            protocolTimeout: 120_000,
+            protocolTimeout: LIMIT_MS,
             extraPrefsFirefox: {
               // Otherwise nobody could answer the question for the permission of a site.
               "extensions.webextOptionalPermissionPrompts": false,
@@ -86,7 +72,11 @@ export class Browser {
             },
           },
     );
-    const id = await made.browser.installExtension(made.folder);
+    const installed = within("the installation of the extension", made.browser.installExtension(made.folder));
+    const id = await installed.catch(async (error) => {
+      await made.close();
+      throw error;
+    });
     made.origin = name === "chromium" ? `chrome-extension://${id}` : `moz-extension://${FIREFOX_ID}`;
     return made;
   }
@@ -95,7 +85,7 @@ export class Browser {
   async own(name) {
     const page = await this.browser.newPage();
     await page.setViewport({ width: 520, height: 900 });
-    const going = page.goto(`${this.origin}/pages/${name}`, { timeout: 60_000 });
+    const going = page.goto(`${this.origin}/pages/${name}`, { timeout: LIMIT_MS });
     // The driver of Firefox does not see the end of the load of a page of an extension.
     if (this.name === "chromium") await going;
     else going.catch(() => {});
@@ -106,7 +96,7 @@ export class Browser {
   async page(url) {
     const page = await this.browser.newPage();
     await page.setViewport({ width: 900, height: 1400 });
-    await page.goto(url);
+    await page.goto(url, { timeout: LIMIT_MS });
     this.pages.push(page);
     return page;
   }
@@ -125,7 +115,7 @@ export class Browser {
       return [...background.fetched];
     };
     if (this.name === "firefox") return own.evaluate(`browser.runtime.getBackgroundPage().then(${record})`);
-    const target = await this.browser.waitForTarget((each) => each.type() === "service_worker" && each.url().startsWith(this.origin));
+    const target = await this.browser.waitForTarget((each) => each.type() === "service_worker" && each.url().startsWith(this.origin), { timeout: LIMIT_MS });
     return (await target.worker()).evaluate(`(${record})(globalThis)`);
   }
 
@@ -142,7 +132,7 @@ export class Browser {
   }
 
   async close() {
-    await this.browser.close();
+    await closeBrowser(this.browser);
     rmSync(this.downloads, { recursive: true, force: true });
     if (this.isCopy) rmSync(this.folder, { recursive: true, force: true });
   }
