@@ -3,6 +3,7 @@
 use super::{PageError, PageResult, Shell, render};
 use crate::compose::{INTENTS, WrittenMessage};
 use crate::fields::encode;
+use crate::message::takes_reply;
 use crate::signing::{UnsignedMessage, read_key};
 use crate::text::Shown;
 use crate::visit::{Posted, Visit, own_path, redirect};
@@ -139,6 +140,16 @@ pub(crate) async fn preview_reply(
     Posted { visit, form }: Posted,
 ) -> PageResult {
     let answered = visit.client.message(form.text("parent")).await?;
+    let meaning = Document::parse(&answered.envelope, Reading::Strict)
+        .envelope()
+        .meaning();
+    if !takes_reply(meaning) {
+        return Err(PageError::fault(
+            409,
+            "This message takes no answer: it only informs, or settles something.",
+            "write a new message.",
+        ));
+    }
     let envelope = draft_of(&visit, &form, Some(&answered))?;
     let back = format!("/threads/{}#reply", encode(&thread));
     preview(visit, envelope, back, None).await
