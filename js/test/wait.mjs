@@ -11,8 +11,13 @@ const words = async (what) => (typeof what === "function" ? Promise.resolve(what
 /** The value of a promise, or an error that says what did not come. */
 export async function within(what, promise, limit = LIMIT_MS) {
   let timer;
+  // Made here, so that it says who waited.
+  const error = new Error();
   const late = new Promise((_, reject) => {
-    timer = setTimeout(async () => reject(new Error(`waited ${limit / 1000} s in vain for ${await words(what)}`)), limit);
+    timer = setTimeout(async () => {
+      error.message = `waited ${limit / 1000} s in vain for ${await words(what)}`;
+      reject(error);
+    }, limit);
   });
   try {
     return await Promise.race([promise, late]);

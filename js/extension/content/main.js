@@ -1087,14 +1087,23 @@
 
   const MAX_VISITED = 200_000;
 
-  /** The nodes of a tree and of the open shadow trees in it, the last one first. */
+  /**
+   * The nodes of a tree and of the open shadow trees in it, the last one first, with `null` where it is time for a pause. The page
+   * may throw a node away in a pause, or while its text is read: then the walk goes on before what was around it.
+   */
   function* backwards(root) {
     const walker = walkerOf(root, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
     while (walker.lastChild() !== null);
+    let count = 0;
     for (let node = walker.currentNode; node !== null; node = walker.previousNode()) {
       const shadow = typeOf(node) === Node.ELEMENT_NODE ? openShadowOf(node) : null;
+      const isPause = ++count % STEP_NODES === 0;
+      const around = [];
+      if (isPause || shadow !== null || starts.has(node)) for (let at = node; at !== null && at !== root; at = parentOf(at)) around.push(at);
       if (shadow !== null) yield* backwards(shadow);
       yield node;
+      if (isPause) yield null;
+      if (around.length > 0 && !isAttached(node)) walker.currentNode = around.find(isAttached) ?? root;
     }
   }
 
@@ -1104,8 +1113,11 @@
     const memo = { blocks: new Map(), surroundings: new Map(), boxes: new Map() };
     let [visited, found] = [0, 0];
     for (const node of backwards(rootOf(document))) {
-      if (++visited % STEP_NODES === 0) yield;
-      if (visited > MAX_VISITED || found >= stats.found || texts.length >= count) break;
+      if (node === null) {
+        yield;
+        continue;
+      }
+      if (++visited > MAX_VISITED || found >= stats.found || texts.length >= count) break;
       const here = starts.get(node);
       if (here === undefined) continue;
       found += here.length;
@@ -1203,7 +1215,7 @@
         return true;
       }
       case "stats":
-        respond({ ...stats, badges: [...badged].filter(({ badge }) => badge.style.display !== "none").map(({ badge }) => {
+        respond({ ...stats, isPopoverOpen: popover !== null, badges: [...badged].filter(({ badge }) => badge.style.display !== "none").map(({ badge }) => {
           const { left, top, width, height } = badge.getBoundingClientRect();
           return { text: badge.textContent, left, top, width, height };
         }) });

@@ -239,16 +239,17 @@ export function flows(name) {
         const [node] = document.querySelector("#log pre span").childNodes;
         addEventListener("mousedown", () => (node.data = other), { capture: true, once: true });
       }, message("Pay 900 to Bo.", "EVE"));
-      const panelText = () => panel.evaluate(() => document.querySelector("#about").textContent);
-      await press(panel, "Write");
-      await pick(page, badge, "Show in Crosstalk");
-      [badge] = await badges(panel, "CHATGPT chat", ["Unsigned"]);
-      assert.equal((await panelText()).includes("Pay 900"), false, "a click on the old badge carried the new text");
+      const isPopoverOpen = async () => (await stats(panel, "CHATGPT chat")).isPopoverOpen;
       await clickAt(page, badge);
+      [badge] = await badges(panel, "CHATGPT chat", ["Unsigned"]);
+      assert.equal(await isPopoverOpen(), false, "a click on the old badge showed its verdict on the new text");
+      await clickAt(page, badge);
+      await until("the popover", isPopoverOpen);
       // Behind the open popover it is swapped again.
       await page.evaluate((text) => (document.querySelector("#log pre span").firstChild.data = text), signed);
       await badges(panel, "CHATGPT chat", ["Verified"]);
       await pressInPopover(page, "Show in Crosstalk");
+      const panelText = () => panel.evaluate(() => document.querySelector("#about").textContent);
       await until("the text that the popover showed", async () => (await panelText()).includes("Pay 900"));
       assert.match(await panelText(), /○ Unsigned/);
     });
@@ -414,6 +415,30 @@ export function flows(name) {
         console.log(`${name}: on the page that changes without end, ${slices} slices of work, the longest ${maxMs.toFixed(1)} ms, ${over5} over 5 ms`);
         assert.deepEqual(site.requests.filter((request) => !/^GET \/(favicon\.ico)?$/.test(request)), [], "nothing was sent");
         await page.close();
+      } finally {
+        site.close();
+      }
+    });
+
+    test("the last messages are found, however fast the page changes below them", async () => {
+      const script = `const rows = [0, 1].map(() => Array.from({ length: 5000 }, () => document.createElement("i")));
+        let count = 0;
+        setInterval(() => document.querySelector("#below").replaceChildren(...rows[count++ % 2]), 1);`;
+      const site = await Site.start({ "/": `<!doctype html><html lang="en"><title>busy chat</title><body><pre>${message("Above.")}</pre><p id="below"></p><script>${script}</script>` });
+      try {
+        await type(options, "#site", site.origin);
+        await press(options, "Add site", { isReal: true });
+        await says(options, "Added.");
+        await browser.page(site.origin);
+        await badges(panel, "busy chat", ["Unsigned"]);
+        const found = await panel.evaluate(async () => {
+          const api = globalThis.browser ?? globalThis.chrome;
+          const { id } = (await api.tabs.query({})).find(({ title }) => title === "busy chat");
+          const all = [];
+          for (let round = 0; round < 5; round += 1) all.push((await api.tabs.sendMessage(id, { type: "latest", count: 5 }, { frameId: 0 })).length);
+          return all;
+        });
+        assert.deepEqual(found, [1, 1, 1, 1, 1]);
       } finally {
         site.close();
       }
