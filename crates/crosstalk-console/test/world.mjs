@@ -167,6 +167,15 @@ async function fillOffice(relay, sent) {
   await vote("bob", "human://acme.example/bob", "Monday\n\nSupport can be there from noon. On Friday, nobody reads the alerts after six.");
   await vote("claude", "claude://code/main", "Friday\n\nAll tests are green, and the change is behind a flag.");
   await vote("gemini", "gemini://code/main", "I would wait for the start of the week, unless the customer insists.");
+  const decided = await relay.send("ann", {
+    sender: ANN, receiver: "TEAM", intent: "POLL", context: "Which database for the audit log?",
+    meta: { routing: { Targets: `["human://acme.example/bob", "claude://code/main"]` }, poll: { Type: "plurality", Options: `["SQLite", "PostgreSQL"]` } },
+    body: "Which database for the audit log?",
+  });
+  for (const [who, sender] of [["bob", "human://acme.example/bob"], ["claude", "claude://code/main"]]) {
+    await relay.send(who, { sender, receiver: ANN, intent: "RESPOND", context: "Which database for the audit log?", thread: decided.thread, parent: decided.id, body: "SQLite\n\nOne file is easy to check." });
+  }
+  await relay.call("ann", "POST", `/crosstalk/polls/${decided.id}/close`, "");
   const consent = (id, scope, to, end) => relay.send("ann", {
     sender: ANN, receiver: to, intent: "BROADCAST", context: "consent",
     meta: { privacy: { Consent: "explicit_yes_2026-01-01T00:00:00Z", Scope: scope, "Consent-ID": id, ...(end && { Expires: end }), Jurisdiction: "GDPR" } },
