@@ -762,12 +762,12 @@
     const { innerWidth, innerHeight } = window;
     const places = [];
     for (const record of badged) {
-      const { node, anchor, view, data, badge } = record;
+      const { node, anchor, scope, view, data, badge } = record;
       // Text that changed since it was read has no badge until it is read again.
       const isRead = isAttached(node) && view !== null && node.data.startsWith(data);
       const rect = isRead ? rectOf(record) : null;
       const isOut = rect === null || rect.bottom < -30 || rect.top > innerHeight + 30 || isCutOff(rect, view.clips, boxes, false);
-      places.push({ badge, rect: isOut ? null : rect, right: isOut ? 0 : boxOf(anchor, boxes).right });
+      places.push({ badge, rect: isOut ? null : rect, right: isOut ? 0 : boxOf(scope ?? anchor, boxes).right });
     }
     for (const { badge, rect, right } of places) {
       const { style } = badge;

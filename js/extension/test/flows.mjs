@@ -259,8 +259,8 @@ export function flows(name) {
       await press(panel, "Carry");
       await choose(panel, "#one", "CLAUDE");
       await choose(panel, "#other", "CHATGPT");
-      await type(panel, "#ask-context", "which endpoint");
-      await type(panel, "#question", "Which endpoint should stay?");
+      // Without a topic, the first words are it.
+      await type(panel, "#question", "Which endpoint should stay? Say it in one word, and give your reasons below.");
       await press(panel, "Ask both");
       await says(panel, "The question is in both chats.");
       for (const page of [one, other]) {
@@ -292,7 +292,7 @@ export function flows(name) {
       await says(panel, "is in the input of CHATGPT");
       const forward = await other.evaluate(() => window.readEditor());
       const [envelope] = parse(forward).envelopes;
-      assert.match(envelope.body, /^What do you think\?\n\nCLAUDE wrote about “which endpoint” \(unsigned\):\n\n\| CLAUDE says: keep v2\.\n\|\n\| It has fewer endpoints\.$/);
+      assert.match(envelope.body, /^What do you think\?\n\nCLAUDE wrote about “Which endpoint should stay\? Say it in one word, and give …” \(unsigned\):\n\n\| CLAUDE says: keep v2\.\n\|\n\| It has fewer endpoints\.$/);
       assert.equal(forward.includes("AI Crosstalk:"), false, "this chat knows the format already");
     });
 
