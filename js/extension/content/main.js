@@ -44,7 +44,7 @@
   // ---- Work in slices -------------------------------------------------------------------------------------------------------
 
   /** How long a slice may take, in milliseconds; the clock is looked at after each step, and a step is short. */
-  const SLICE_MS = 1.5;
+  const SLICE_MS = 1;
   /** What reads the tree only. */
   const jobs = [];
   /** What reads styles and places: it runs right after the browser made the layout of a frame, and so causes no other one. */

@@ -7,7 +7,7 @@ import { badges, choose, clickAt, keys, paste, pick, press, pressInPopover, says
 import { RelayServer } from "../../test/relay-server.mjs";
 import { hostilePage, slowPage } from "./hostile.mjs";
 import { openPopup } from "./toolbar.mjs";
-import { Browser, Site, crosstalk, isFull, picture, until } from "./tools.mjs";
+import { Browser, Site, checkSlices, crosstalk, isFull, picture, sliceTimes, until } from "./tools.mjs";
 
 const { Relay, build, generateKey, parse, sign } = crosstalk;
 
@@ -391,9 +391,14 @@ export function flows(name) {
         await says(options, "Added.");
         // Whatever opens the panel leaves this part of it.
         await press(panel, "Threads");
-        const page = await browser.page(site.origin);
-        const [badge] = await badges(panel, "hostile chat", ["Damaged"]);
-        await until("the attempts of the page", () => page.evaluate(() => globalThis.attempts?.isDone));
+        const page = await browser.page("about:blank");
+        let badge;
+        const times = await sliceTimes(browser, page, async () => {
+          await page.goto(site.origin);
+          [badge] = await badges(panel, "hostile chat", ["Damaged"]);
+          await until("the attempts of the page", () => page.evaluate(() => globalThis.attempts?.isDone));
+        });
+        checkSlices(name, "a page that changes without end", times);
         const attempts = await page.evaluate(() => globalThis.attempts);
         assert.deepEqual(attempts.reached, [], "the page reached something of the extension");
         // What the page can read of the layer is an empty element.
@@ -488,8 +493,12 @@ export function flows(name) {
         await type(options, "#site", site.origin);
         await press(options, "Add site", { isReal: true });
         await says(options, "Added.");
-        await browser.page(site.origin);
-        await badges(panel, "slow chat", [...Array(6).fill("Damaged"), "Unsigned"]);
+        const page = await browser.page("about:blank");
+        const times = await sliceTimes(browser, page, async () => {
+          await page.goto(site.origin);
+          await badges(panel, "slow chat", [...Array(6).fill("Damaged"), "Unsigned"]);
+        });
+        checkSlices(name, "a page of slow texts", times);
         const { maxMs, slices, over5 } = await stats(panel, "slow chat");
         console.log(`${name}: on the page of slow texts, ${slices} slices of work, the longest ${maxMs.toFixed(1)} ms, ${over5} over 5 ms`);
       } finally {
@@ -500,7 +509,7 @@ export function flows(name) {
     test("slices of work stay short on a long chat", async () => {
       const page = await browser.page(gpt.origin);
       const many = isFull ? 40_000 : 10_000;
-      await page.evaluate((text, many) => {
+      const show = () => page.evaluate((text, many) => {
         const log = document.querySelector("#log");
         const part = document.createDocumentFragment();
         for (let count = 0; count < many; count += 1) {
@@ -510,7 +519,11 @@ export function flows(name) {
         }
         log.append(part);
       }, message("one of many"), many);
-      await until("all messages", async () => (await stats(panel, "CHATGPT chat"))?.found >= many / 2);
+      const times = await sliceTimes(browser, page, async () => {
+        await show();
+        await until("all messages", async () => (await stats(panel, "CHATGPT chat"))?.found >= many / 2);
+      });
+      checkSlices(name, `a page of ${many} messages`, times);
       const { slices, maxMs, over5, found, sum } = await stats(panel, "CHATGPT chat");
       // How often the machine itself interrupts a loop that ends after 2.5 ms.
       const [longest, late] = await page.evaluate(() => {

@@ -143,6 +143,44 @@ export function inside(page, run, ...values) {
   return page.evaluate(run, ...values);
 }
 
+/**
+ * How long the script of the extension kept a page from everything else while something was done, in milliseconds of processor time,
+ * so that other work on the machine does not count: `own` without the collections of memory that V8 put into it, `all` with them.
+ * `null` in Firefox, whose driver has no trace.
+ */
+export async function sliceTimes(browser, page, act) {
+  if (browser.name !== "chromium") {
+    await act();
+    return null;
+  }
+  await page.tracing.start({ categories: ["devtools.timeline", "v8", "disabled-by-default-v8.gc"] });
+  await act();
+  const { traceEvents } = JSON.parse(Buffer.from(await page.tracing.stop()).toString());
+  const events = traceEvents.filter(({ ph, tdur }) => ph === "X" && tdur > 0);
+  const slices = events.filter(({ name, args }) => name === "FunctionCall" && args.data?.url?.startsWith(`${browser.origin}/content/`));
+  const collections = events.filter(({ name }) => /^(MinorGC|MajorGC|V8\.GC)/.test(name)).sort((a, b) => a.tts - b.tts);
+  const own = slices.map(({ pid, tid, tts, tdur }) => {
+    let [left, until] = [tdur, tts];
+    for (const each of collections) {
+      if (each.pid !== pid || each.tid !== tid || each.tts < tts || each.tts > tts + tdur) continue;
+      // They are nested in each other.
+      left -= Math.max(0, each.tts + each.tdur - Math.max(until, each.tts));
+      until = Math.max(until, each.tts + each.tdur);
+    }
+    return left / 1000;
+  });
+  if (slices.length === 0) throw new Error("the trace has no call of the extension");
+  return { own, all: slices.map(({ tdur }) => tdur / 1000) };
+}
+
+/** Checks and prints what a page had to wait for. */
+export function checkSlices(name, where, times) {
+  if (times === null) return;
+  const [own, all] = [times.own, times.all].map((list) => ({ most: Math.max(...list), over: list.filter((ms) => ms > 5).length }));
+  console.log(`${name}: ${where}: ${times.own.length} slices, at most ${own.most.toFixed(1)} ms of processor time, ${all.most.toFixed(1)} with the browser's collection of memory, ${all.over} of these over 5 ms`);
+  if (own.over > 0) throw new Error(`${where}: ${own.over} slices took more than 5 ms of processor time, the longest ${own.most.toFixed(1)} ms`);
+}
+
 /** Bundles the editors that the pages use; once for all tests. */
 export async function editors() {
   const esbuild = require("esbuild");
