@@ -15,7 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::{Bytes, BytesMut};
 use crosstalk_api::client::Client;
 use crosstalk_envelope::{Explanation, Timestamp};
-use crosstalk_protocol::relay::Peer;
+use crosstalk_protocol::relay::{Peer, is_human};
 use http::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -202,6 +202,13 @@ impl Visit {
             all.push(chosen.clone());
         }
         all
+    }
+
+    /// Whether the person is this party. On a relay without tokens, the person at the machine is every person, until one is chosen.
+    pub(crate) fn is_own(&self, address: &str) -> bool {
+        let own = self.addresses();
+        own.iter().any(|a| a == address)
+            || (own.is_empty() && self.peer.is_local && is_human(address))
     }
 
     /// Whether the person may choose whose inbox to look at.

@@ -165,8 +165,6 @@ pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
     if visit.is_of_person() {
         mark_read(&visit, &messages).await;
     }
-    let own = visit.addresses();
-    let speaks = |address: &str| own.iter().any(|a| a == address);
     let mut turns: Vec<Turn> = Vec::new();
     for ((message, parent), status) in messages.into_iter().zip(statuses) {
         let deliveries = status.map_or_else(|_| Vec::new(), |s| s.deliveries);
@@ -188,7 +186,7 @@ pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
             question.compared.push(message.clone());
         }
         turns.push(Turn {
-            is_own: speaks(&message.raw_from),
+            is_own: visit.is_own(&message.raw_from),
             deliveries: deliveries
                 .iter()
                 .map(|d| DeliveryLine::of(d, now))

@@ -762,6 +762,30 @@ fn what_only_informs_offers_no_answer() {
     assert_eq!(ann.post("/threads/T-R1/reply", &fields("R1")).status, 200);
 }
 
+/// Somebody who has chosen no inbox yet is the person in whose name they write.
+#[test]
+fn a_person_without_a_token_reads_what_answers_them() {
+    let house = Plan::default().open();
+    let code = link(&house, ConsoleCredential::Local, 1);
+    let used = house.ask(&form(&house, "/sign-in", &[("link", &code)]));
+    let local = Browser {
+        house: &house,
+        cookie: cookie_of(&used).unwrap(),
+    };
+    house.take(&text(ANN, "claude://code/main", "Q1"));
+    let notice = Builder::new("claude://code/main", ANN).user("claude");
+    let notice = notice.thread("T1").message("N1").context("c");
+    house.take(&notice.intent("BROADCAST").body("Not yet.").build().unwrap());
+    let thread = local.get("/threads/T1");
+    let own = format!("as <b>{ANN}</b>");
+    assert!(thread.text().contains(&own), "{}", thread.text());
+    assert!(local.get("/inbox").text().contains("Choose whose inbox"));
+    let envelope = text(ANN, "claude://code/main", "Q2");
+    let sent = local.post("/send", &[("envelope", &envelope)]);
+    assert_eq!(sent.status, 303, "{}", sent.text());
+    assert!(local.get("/inbox").text().contains("Not yet."));
+}
+
 /// However long a conversation is, a page has a part of it.
 #[test]
 fn a_long_conversation_has_pages() {
