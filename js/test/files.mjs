@@ -33,7 +33,7 @@ async function runFile(path, isNote) {
   for await (const line of createInterface({ input: child.stdout })) {
     output.push(line);
     if (isNote(line)) console.log(line.slice(2));
-    else if (/^\s+(not )?ok \d+ - /.test(line)) console.log(line.replace(/^\s+(not ok|ok) \d+ - /, "  $1  "));
+    else if (/^\s*(not )?ok \d+ - /.test(line)) console.log(line.replace(/^\s*(not ok|ok) \d+ - /, "  $1  "));
   }
   const code = child.exitCode ?? (await new Promise((resolve) => child.once("exit", resolve)));
   timers.forEach(clearTimeout);
