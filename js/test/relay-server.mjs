@@ -6,6 +6,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { within } from "./wait.mjs";
 
 /** The program: that of the environment, else the one that `cargo build` made. */
 export const PROGRAM = process.env.CROSSTALK_BINARY ?? fileURLToPath(new URL("../../target/debug/crosstalk", import.meta.url));
@@ -69,7 +70,7 @@ export class RelayServer {
       () => `the relay to be ready:\n${readFileSync(this.#log, "utf8").slice(-4000)}`,
       async () => {
         if (child.exitCode !== null) throw new Error(`the relay ended:\n${readFileSync(this.#log, "utf8").slice(-4000)}`);
-        return fetch(`${this.url}/readyz`).then((response) => response.ok, () => false);
+        return fetch(`${this.url}/readyz`, { signal: AbortSignal.timeout(10_000) }).then((response) => response.ok, () => false);
       },
     );
   }
@@ -80,7 +81,7 @@ export class RelayServer {
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const ended = new Promise((resolve) => child.once("exit", resolve));
     child.kill(signal);
-    await ended;
+    await within("the end of the relay", ended, LIMIT_MS).finally(() => child.kill("SIGKILL"));
   }
 
   async restart(signal) {
@@ -95,7 +96,7 @@ export class RelayServer {
 
   /** The output of a command about tokens. */
   tokens(...words) {
-    return execFileSync(PROGRAM, ["token", ...words, ...this.#data], { env: scratchEnvironment(this.#folder), encoding: "utf8", stdio: "pipe" }).trim();
+    return execFileSync(PROGRAM, ["token", ...words, ...this.#data], { env: scratchEnvironment(this.#folder), encoding: "utf8", stdio: "pipe", timeout: LIMIT_MS }).trim();
   }
 
   async remove() {

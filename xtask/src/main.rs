@@ -90,6 +90,9 @@ fn perform(task: &Task, root: &Path) -> Result<Ending, Failure> {
         Task::Bench { words } if words.first().is_some_and(|word| word == "js") => {
             js::bench(root, words.get(1..).unwrap_or_default())
         }
+        Task::Bench { words } if words.first().is_some_and(|word| word == "console") => {
+            console::bench(root, words.get(1..).unwrap_or_default())
+        }
         Task::Bench { words } => {
             if task::needs_peers(words) {
                 package::install_peers(root)?;

@@ -43,7 +43,7 @@ const TASKS: &[(&str, &str)] = &[
     ),
     (
         "bench [NAME] [--quick]",
-        "measure the speed ratios of bench/: envelope, trust, conversation, import, store, relay, mcp, peers, js, python, or all",
+        "measure the speed ratios of bench/: envelope, trust, conversation, import, store, relay, mcp, peers, js, python, console, or all",
     ),
     (
         "js",

@@ -66,25 +66,39 @@
   document.addEventListener("htmx:responseError", (event) => {
     if (event.detail.xhr.status === 401) location.assign("/sign-in?why=ended");
   });
+  // The number of the last change that the page shows, or that this tab was told of.
+  let position = Number(document.body.dataset.position);
+  function changedTo(newest) {
+    if (newest <= position) return;
+    position = newest;
+    changed();
+  }
   function listen(tell) {
     isListening = true;
-    const events = new EventSource(live);
-    events.addEventListener("change", tell);
+    const events = new EventSource(`${live}?since=${position}`);
+    events.addEventListener("change", (event) => tell(Number(event.data)));
     events.addEventListener("error", () => {
-      // The relay does not know this sign-in any more.
-      if (events.readyState === EventSource.CLOSED) tell();
+      if (events.readyState !== EventSource.CLOSED) return;
+      // The relay does not know this sign-in any more, or has no place for the stream now.
+      changed();
+      setTimeout(listen, HIDDEN_PAUSE, tell);
     });
     addEventListener("pagehide", () => events.close());
   }
   if (live) {
-    // Browsers open six connections to a host, for all tabs: one tab listens, and tells the others.
+    // Browsers open six connections to a host, for all tabs: one tab listens, and tells the others. A tab that opens asks for what
+    // was told while it was loading.
     if (navigator.locks && "BroadcastChannel" in window) {
       const channel = new BroadcastChannel("crosstalk");
-      channel.addEventListener("message", changed);
-      const tell = () => { changed(); channel.postMessage("change"); };
+      channel.addEventListener("message", ({ data }) => {
+        if (data !== "hello") changedTo(data);
+        else if (isListening) channel.postMessage(position);
+      });
+      channel.postMessage("hello");
+      const tell = (newest) => { changedTo(newest); channel.postMessage(newest); };
       navigator.locks.request("crosstalk-live", () => { listen(tell); return new Promise(() => {}); }).catch(() => {});
     } else {
-      listen(changed);
+      listen(changedTo);
     }
   }
 

@@ -84,7 +84,7 @@ pub trait ConsoleHost: Send + Sync {
     /// Whether a credential still counts.
     fn has_credential(&self, credential: ConsoleCredential) -> Later<'_, bool>;
 
-    /// Counts what the relay has indexed: it changes when something may be new on a page.
+    /// Counts how often the relay has indexed something since it started: it grows when something may be new on a page.
     fn changes(&self) -> watch::Receiver<u64>;
 
     /// Waits until the relay stops.

@@ -105,9 +105,24 @@ pub(crate) fn is_unread(state: Option<&str>) -> bool {
     !matches!(state, Some("read" | "acknowledged"))
 }
 
-/// Tells a page when the relay has indexed something. The page then fetches what it shows.
+impl Visit {
+    /// The last change that a browser knows: the one that the stream told before it broke, else that of the page.
+    fn last_known_change(&self) -> Option<u64> {
+        let told = self.headers.get("last-event-id");
+        let told = told.and_then(|id| id.to_str().ok());
+        told.or(self.query.get("since"))?.parse().ok()
+    }
+}
+
+/// Tells a page when the relay has indexed something. The page then fetches what it shows. Each event has the number of the last
+/// change, and a page names the one that it knows: what came before the stream was open is told at once.
 pub(crate) async fn stream(visit: Visit) -> PageResult {
-    let changes = visit.console.host.changes();
+    let mut changes = visit.console.host.changes();
+    let newest = *changes.borrow_and_update();
+    let known = visit.last_known_change().unwrap_or(newest);
+    if known != newest {
+        changes.mark_changed();
+    }
     let place = Arc::clone(&visit.sign_in.streams).try_acquire_owned();
     let place = place.map_err(|_| {
         PageError::fault(
@@ -116,14 +131,13 @@ pub(crate) async fn stream(visit: Visit) -> PageResult {
             "close some of them.",
         )
     })?;
-    let begin = "retry: 3000\n: crosstalk\n\n";
+    let begin = format!("retry: 3000\nid: {known}\n: crosstalk\n\n");
     let told = Instant::now();
     let events = futures_util::stream::unfold(
         (visit, changes, Some(begin), place, told),
         |(visit, mut changes, begin, place, mut told)| async move {
             if let Some(begin) = begin {
-                let first = Bytes::from_static(begin.as_bytes());
-                return Some((first, (visit, changes, None, place, told)));
+                return Some((Bytes::from(begin), (visit, changes, None, place, told)));
             }
             let stopped = visit.console.host.stopped();
             let next = tokio::select! {
@@ -132,8 +146,9 @@ pub(crate) async fn stream(visit: Visit) -> PageResult {
                         let settled = Instant::now() + SETTLE;
                         tokio::time::sleep_until(settled.max(told)).await;
                         told = Instant::now() + PAUSE;
-                        changes.borrow_and_update();
-                        Some(Bytes::from_static(b"event: change\ndata: now\n\n"))
+                        let newest = *changes.borrow_and_update();
+                        let event = format!("id: {newest}\nevent: change\ndata: {newest}\n\n");
+                        Some(Bytes::from(event))
                     }
                     Err(_) => None,
                 },

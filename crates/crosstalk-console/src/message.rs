@@ -91,6 +91,21 @@ pub(crate) fn state_tone(state: &str) -> &'static str {
     }
 }
 
+/// Whether people may reply to a message with this intent. It is settled, or only informs, else (HTP-025, INT-016).
+pub(crate) const fn takes_reply(meaning: Option<Intent>) -> bool {
+    !matches!(
+        meaning,
+        Some(
+            Intent::Ack
+                | Intent::Nack
+                | Intent::Error
+                | Intent::Broadcast
+                | Intent::Revoke
+                | Intent::Close
+        )
+    )
+}
+
 /// A message.
 #[derive(Clone, Debug)]
 pub(crate) struct ShownMessage {
@@ -112,6 +127,7 @@ pub(crate) struct ShownMessage {
     pub(crate) attachments: Vec<AttachmentLine>,
     pub(crate) is_unread: bool,
     pub(crate) asks: bool,
+    pub(crate) takes_reply: bool,
     /// How urgent it is: the least comes first.
     pub(crate) rank: (u8, i64),
     pub(crate) raw_id: String,
@@ -164,6 +180,7 @@ impl ShownMessage {
             attachments: attachments.collect(),
             is_unread: crate::live::is_unread(view.state.as_deref()),
             asks,
+            takes_reply: takes_reply(meaning),
             rank: (class, order),
             raw_id: view.id.clone(),
             raw_to: view.to.clone(),

@@ -153,6 +153,8 @@ pub(crate) struct Shell {
     pub(crate) groups: Vec<ShellGroup>,
     /// How many messages were not read.
     pub(crate) unread: usize,
+    /// The page is told about every change after this one.
+    pub(crate) position: u64,
     /// A short sentence about what was just done.
     pub(crate) notice: Option<&'static str>,
 }
@@ -243,6 +245,7 @@ impl Visit {
             browsers: self.console.sign_ins.count(self.credential(), self.now),
             groups: groups.filter(|g| !g.links.is_empty()).collect(),
             unread: counts.of(CountOf::Unread),
+            position: self.position,
             notice: notice.map(|(_, sentence)| *sentence),
         }
     }

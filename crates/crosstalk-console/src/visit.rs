@@ -15,7 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::{Bytes, BytesMut};
 use crosstalk_api::client::Client;
 use crosstalk_envelope::{Explanation, Timestamp};
-use crosstalk_protocol::relay::Peer;
+use crosstalk_protocol::relay::{Peer, is_human};
 use http::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -91,11 +91,11 @@ fn foreign_form() -> NoEntrance {
     }
 }
 
-/// The name of the cookie. Cookies of one host are shared by all of its ports, and a browser accepts `__Host-` from TLS only.
-fn cookie_name(console: &ConsoleState, headers: &HeaderMap) -> String {
-    if is_secure(console, headers) {
-        return "__Host-crosstalk".to_owned();
-    }
+/// The name of the cookie that a browser accepts over TLS only, and never from another host.
+const SECURE_COOKIE: &str = "__Host-crosstalk";
+
+/// The name of the cookie without TLS. Cookies of one host are shared by all of its ports.
+fn plain_cookie(headers: &HeaderMap) -> String {
     let host = headers
         .get(http::header::HOST)
         .and_then(|h| h.to_str().ok());
@@ -106,24 +106,35 @@ fn cookie_name(console: &ConsoleState, headers: &HeaderMap) -> String {
     format!("crosstalk-{}", if is_port { port } else { "80" })
 }
 
-/// Whether the browser sees TLS. A proxy in front may do it, which says so by a header that only lets the cookie be stricter.
+/// Whether the browser sees TLS. A proxy in front may do it: a header says so, or the origin of a form, which the browser writes.
+/// Both only let the cookie be stricter.
 fn is_secure(console: &ConsoleState, headers: &HeaderMap) -> bool {
     let proto = headers.get("x-forwarded-proto");
-    console.host.is_tls() || proto.is_some_and(|p| p == "https")
+    let origin = headers.get(ORIGIN).map(HeaderValue::as_bytes);
+    console.host.is_tls()
+        || proto.is_some_and(|p| p == "https")
+        || origin.is_some_and(|o| o.starts_with(b"https://"))
 }
 
 /// The secret in the cookie of a request. Other programs of this machine can give a browser cookies as well: of two with the name,
-/// none counts.
+/// none counts, and one without TLS counts only where the browser has none from TLS.
 pub(crate) fn cookie_of(console: &ConsoleState, headers: &HeaderMap) -> Option<String> {
-    let name = cookie_name(console, headers);
     let lines = headers.get_all(COOKIE).iter();
-    let pairs = lines
+    let pairs: Vec<(&str, &str)> = lines
         .filter_map(|line| line.to_str().ok())
         .flat_map(|line| line.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='));
-    let mut found = pairs.filter(|(n, _)| *n == name);
-    match (found.next(), found.next()) {
-        (Some((_, value)), None) => Some(value.to_owned()),
+        .filter_map(|pair| pair.trim().split_once('='))
+        .collect();
+    let values = |name: &str| {
+        let found = pairs.iter().filter(|(n, _)| *n == name);
+        found.map(|(_, value)| *value).collect::<Vec<_>>()
+    };
+    let mut found = values(SECURE_COOKIE);
+    if found.is_empty() && !is_secure(console, headers) {
+        found = values(&plain_cookie(headers));
+    }
+    match found.as_slice() {
+        [value] => Some((*value).to_owned()),
         _ => None,
     }
 }
@@ -134,10 +145,9 @@ pub(crate) fn set_cookie(
     headers: &HeaderMap,
     secret: Option<&str>,
 ) -> Option<(HeaderName, HeaderValue)> {
-    let name = cookie_name(console, headers);
-    let secure = match is_secure(console, headers) {
-        true => "; Secure",
-        false => "",
+    let (name, secure) = match is_secure(console, headers) {
+        true => (SECURE_COOKIE.to_owned(), "; Secure"),
+        false => (plain_cookie(headers), ""),
     };
     let value = match secret {
         Some(secret) => secret.to_owned(),
@@ -161,6 +171,8 @@ pub(crate) struct Visit {
     pub(crate) sign_in: SignIn,
     pub(crate) secret: String,
     pub(crate) now: Timestamp,
+    /// How many changes there were when the request came. What a page shows is at least as new.
+    pub(crate) position: u64,
 }
 
 impl Visit {
@@ -192,6 +204,13 @@ impl Visit {
         all
     }
 
+    /// Whether the person is this party. On a relay without tokens, the person at the machine is every person, until one is chosen.
+    pub(crate) fn is_own(&self, address: &str) -> bool {
+        let own = self.addresses();
+        own.iter().any(|a| a == address)
+            || (own.is_empty() && self.peer.is_local && is_human(address))
+    }
+
     /// Whether the person may choose whose inbox to look at.
     pub(crate) fn chooses_address(&self) -> bool {
         let mut patterns = self.peer.addresses.iter();
@@ -212,6 +231,7 @@ impl FromRequestParts<Arc<ConsoleState>> for Visit {
         // What a page fetches by itself keeps nobody signed in.
         let is_used = !parts.headers.contains_key("hx-request") && parts.uri.path() != "/live";
         let now = console.host.now();
+        let position = *console.host.changes().borrow();
         let sign_in = secret.and_then(|secret| {
             let found = console.sign_ins.find(&secret, now, is_used)?;
             Some((secret, found))
@@ -240,6 +260,7 @@ impl FromRequestParts<Arc<ConsoleState>> for Visit {
             sign_in,
             secret,
             now,
+            position,
         })
     }
 }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { HOSTILE } from "./hostile.mjs";
 import { DAMAGED, PAGES } from "./pages.mjs";
-import { ANN, Relay, axeSource, chromium, fill, firefox, press, signIn, startTeam, textOf, until, watch } from "./world.mjs";
+import { ANN, Relay, axeSource, chromium, closeBrowser, fill, firefox, press, signIn, startTeam, textOf, until, watch } from "./world.mjs";
 
 let relay, browser, sent;
 before(async () => {
@@ -12,7 +12,7 @@ before(async () => {
   sent = await fill(relay);
 });
 after(async () => {
-  await browser?.close();
+  await closeBrowser(browser);
   await relay?.stop();
 });
 
@@ -64,7 +64,7 @@ test("a person does the same in Firefox", async () => {
   try {
     await mainPath(other, { thread: sent.rollback.thread, sees: /Stripe retries/, says: "Alert after the third failure.", agent: "claude" });
   } finally {
-    await other.close();
+    await closeBrowser(other);
   }
 });
 
@@ -81,16 +81,51 @@ test("everything that changes something works without scripts", async () => {
 test("new messages appear by themselves, and the title counts them", async () => {
   const page = await signIn(browser, relay, "bob");
   const counted = async () => Number(/^\((\d+)\) Inbox/.exec(await page.title())?.[1] ?? 0);
-  // The stream is open before the message comes, or the page would be told nothing.
-  const open = page.waitForResponse((answer) => new URL(answer.url()).pathname === "/live");
-  await page.reload();
-  await open;
   const before = await counted();
   await relay.send("claude", { sender: "claude://code/main", receiver: "human://acme.example/bob", context: "A live one", body: "Now?" });
   await until("the message", async () => (await textOf(page, "#list")).includes("A live one"));
   await until("the number in the title", async () => (await counted()) === before + 1);
   quiet(page);
   await page.close();
+});
+
+test("a message that comes while a page is loading appears, too", async () => {
+  const page = await signIn(browser, relay, "bob");
+  const inbox = () => relay.call("bob", "GET", "/crosstalk/inbox?for=human%3A%2F%2Facme.example%2Fbob");
+  const send = async (context) => {
+    const { id } = await relay.send("claude", { sender: "claude://code/main", receiver: "human://acme.example/bob", context, body: "Now?" });
+    await until("the message in the inbox", async () => (await inbox()).messages.some((m) => m.id === id));
+  };
+  const shows = (where, context) => until(`“${context}”`, async () => (await textOf(where, "#list")).includes(context));
+  /** Loads the inbox, and does something before the first request for a path goes on. */
+  const loadAndHold = async (where, path, act) => {
+    let isHeld = false;
+    await where.setRequestInterception(true);
+    where.on("request", async (request) => {
+      const isWanted = !isHeld && path.test(new URL(request.url()).pathname);
+      isHeld ||= isWanted;
+      if (isWanted) await act();
+      request.continue();
+    });
+    await where.goto(`${relay.url}/inbox`);
+  };
+  await loadAndHold(page, /^\/live$/, () => send("Before the stream is open"));
+  await shows(page, "Before the stream is open");
+  // Of several tabs, one listens: it is told, and the next tab has no script yet.
+  const other = await page.browserContext().newPage();
+  watch(other, relay);
+  await other.setCacheEnabled(false);
+  await loadAndHold(other, /^\/assets\/console\.[0-9a-f]+\.js$/, async () => {
+    await page.bringToFront();
+    await send("Before the second tab hears");
+    await shows(page, "Before the second tab hears");
+  });
+  await other.bringToFront();
+  await shows(other, "Before the second tab hears");
+  for (const each of [page, other]) {
+    quiet(each);
+    await each.close();
+  }
 });
 
 test("the keyboard moves, opens, finishes and helps", async () => {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { HOSTILE } from "./hostile.mjs";
-import { ANN, chromium, fill, press, signIn, startTeam, textOf, until } from "./world.mjs";
+import { ANN, chromium, closeBrowser, fill, press, signIn, startTeam, textOf, until } from "./world.mjs";
 
 let relay, browser, sent;
 before(async () => {
@@ -11,7 +11,7 @@ before(async () => {
   sent = await fill(relay);
 });
 after(async () => {
-  await browser?.close();
+  await closeBrowser(browser);
   await relay?.stop();
 });
 

@@ -3,7 +3,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { PAGES } from "./pages.mjs";
-import { chromium, fill, signIn, startTeam, watch } from "./world.mjs";
+import { chromium, closeBrowser, fill, signIn, startTeam, watch } from "./world.mjs";
 
 const folder = process.argv[2] ?? "target/screenshots";
 const only = process.argv[3];
@@ -55,6 +55,6 @@ try {
   const trouble = Object.values(people).flatMap((page) => page.trouble);
   if (trouble.length) throw new Error(trouble.join("\n"));
 } finally {
-  await browser.close();
+  await closeBrowser(browser);
   await relay.stop();
 }

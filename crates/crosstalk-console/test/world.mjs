@@ -6,6 +6,9 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { LIMIT_MS, until } from "../../../js/test/wait.mjs";
+
+export { closeBrowser, until } from "../../../js/test/wait.mjs";
 
 const path = (name) => fileURLToPath(new URL(name, import.meta.url));
 const TOOLS = process.env.CROSSTALK_NPM ?? path("../../../target/tools/console");
@@ -13,25 +16,6 @@ export const BINARY = process.env.CROSSTALK_BINARY ?? path("../../../target/debu
 const require = createRequire(join(TOOLS, "package.json"));
 const puppeteer = require("puppeteer-core");
 export const axeSource = () => readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-
-/** A condition that does not come about within this time never does. */
-const LIMIT_MS = Number(process.env.CROSSTALK_LIMIT ?? 60) * 1000;
-
-/** Waits until a condition holds, and returns its value. */
-export async function until(what, condition) {
-  const end = Date.now() + LIMIT_MS;
-  let trouble = "";
-  for (;;) {
-    const value = await Promise.resolve()
-      .then(condition)
-      .catch((error) => {
-        trouble = `: ${error.message}`;
-      });
-    if (value) return value;
-    if (Date.now() > end) throw new Error(`waited in vain for ${what}${trouble}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
 
 export const CONFIG = `name = "relay.example"
 
@@ -89,9 +73,9 @@ export class Relay {
   run(...words) {
     const env = { ...process.env, HOME: this.home, CROSSTALK_HOME: join(this.home, "home") };
     try {
-      return execFileSync(BINARY, [...words, "--data", this.data], { env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+      return execFileSync(BINARY, [...words, "--data", this.data], { env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], timeout: LIMIT_MS });
     } catch (error) {
-      throw new Error(`${words.join(" ")}: ${error.stderr}`);
+      throw new Error(`${words.join(" ")}: ${error.stderr || error.message}`);
     }
   }
 
@@ -110,7 +94,7 @@ export class Relay {
     const headers = { accept: "application/json" };
     if (who) headers.authorization = `Bearer ${this.tokens[who]}`;
     if (body !== undefined) headers["content-type"] = type;
-    const answer = await fetch(this.url + target, { method, headers, body: typeof body === "object" ? JSON.stringify(body) : body });
+    const answer = await fetch(this.url + target, { method, headers, body: typeof body === "object" ? JSON.stringify(body) : body, signal: AbortSignal.timeout(LIMIT_MS) });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`${method} ${target}: ${answer.status} ${text}`);
     return text ? JSON.parse(text) : undefined;
@@ -183,6 +167,15 @@ async function fillOffice(relay, sent) {
   await vote("bob", "human://acme.example/bob", "Monday\n\nSupport can be there from noon. On Friday, nobody reads the alerts after six.");
   await vote("claude", "claude://code/main", "Friday\n\nAll tests are green, and the change is behind a flag.");
   await vote("gemini", "gemini://code/main", "I would wait for the start of the week, unless the customer insists.");
+  const decided = await relay.send("ann", {
+    sender: ANN, receiver: "TEAM", intent: "POLL", context: "Which database for the audit log?",
+    meta: { routing: { Targets: `["human://acme.example/bob", "claude://code/main"]` }, poll: { Type: "plurality", Options: `["SQLite", "PostgreSQL"]` } },
+    body: "Which database for the audit log?",
+  });
+  for (const [who, sender] of [["bob", "human://acme.example/bob"], ["claude", "claude://code/main"]]) {
+    await relay.send(who, { sender, receiver: ANN, intent: "RESPOND", context: "Which database for the audit log?", thread: decided.thread, parent: decided.id, body: "SQLite\n\nOne file is easy to check." });
+  }
+  await relay.call("ann", "POST", `/crosstalk/polls/${decided.id}/close`, "");
   const consent = (id, scope, to, end) => relay.send("ann", {
     sender: ANN, receiver: to, intent: "BROADCAST", context: "consent",
     meta: { privacy: { Consent: "explicit_yes_2026-01-01T00:00:00Z", Scope: scope, "Consent-ID": id, ...(end && { Expires: end }), Jurisdiction: "GDPR" } },
@@ -207,17 +200,18 @@ const FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disabl
 /** Chromium with an empty profile. */
 export async function chromium() {
   const executablePath = process.env.CROSSTALK_CHROMIUM ?? "/usr/bin/chromium";
-  return puppeteer.launch({ executablePath, headless: true, args: FLAGS.split(" ") });
+  return puppeteer.launch({ executablePath, headless: true, args: FLAGS.split(" "), protocolTimeout: LIMIT_MS });
 }
 
 export async function firefox() {
-  return puppeteer.launch({ browser: "firefox", executablePath: process.env.CROSSTALK_FIREFOX ?? "/usr/bin/firefox-esr", headless: true });
+  return puppeteer.launch({ browser: "firefox", executablePath: process.env.CROSSTALK_FIREFOX ?? "/usr/bin/firefox-esr", headless: true, protocolTimeout: LIMIT_MS });
 }
 
 /** A page in a browser profile of its own, signed in with a token. It keeps what scripts, requests and dialogs it saw. */
 export async function signIn(browser, relay, who, { width = 1200, height = 850 } = {}) {
   const context = await browser.createBrowserContext();
   const page = await context.newPage();
+  page.setDefaultTimeout(LIMIT_MS);
   await page.setViewport({ width, height });
   watch(page, relay);
   await page.goto(`${relay.url}/sign-in`);

@@ -44,7 +44,7 @@
   // ---- Work in slices -------------------------------------------------------------------------------------------------------
 
   /** How long a slice may take, in milliseconds; the clock is looked at after each step, and a step is short. */
-  const SLICE_MS = 1.5;
+  const SLICE_MS = 1;
   /** What reads the tree only. */
   const jobs = [];
   /** What reads styles and places: it runs right after the browser made the layout of a frame, and so causes no other one. */
@@ -762,12 +762,12 @@
     const { innerWidth, innerHeight } = window;
     const places = [];
     for (const record of badged) {
-      const { node, anchor, view, data, badge } = record;
+      const { node, anchor, scope, view, data, badge } = record;
       // Text that changed since it was read has no badge until it is read again.
       const isRead = isAttached(node) && view !== null && node.data.startsWith(data);
       const rect = isRead ? rectOf(record) : null;
       const isOut = rect === null || rect.bottom < -30 || rect.top > innerHeight + 30 || isCutOff(rect, view.clips, boxes, false);
-      places.push({ badge, rect: isOut ? null : rect, right: isOut ? 0 : boxOf(anchor, boxes).right });
+      places.push({ badge, rect: isOut ? null : rect, right: isOut ? 0 : boxOf(scope ?? anchor, boxes).right });
     }
     for (const { badge, rect, right } of places) {
       const { style } = badge;
@@ -1087,14 +1087,23 @@
 
   const MAX_VISITED = 200_000;
 
-  /** The nodes of a tree and of the open shadow trees in it, the last one first. */
+  /**
+   * The nodes of a tree and of the open shadow trees in it, the last one first, with `null` where it is time for a pause. The page
+   * may throw a node away in a pause, or while its text is read: then the walk goes on before what was around it.
+   */
   function* backwards(root) {
     const walker = walkerOf(root, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
     while (walker.lastChild() !== null);
+    let count = 0;
     for (let node = walker.currentNode; node !== null; node = walker.previousNode()) {
       const shadow = typeOf(node) === Node.ELEMENT_NODE ? openShadowOf(node) : null;
+      const isPause = ++count % STEP_NODES === 0;
+      const around = [];
+      if (isPause || shadow !== null || starts.has(node)) for (let at = node; at !== null && at !== root; at = parentOf(at)) around.push(at);
       if (shadow !== null) yield* backwards(shadow);
       yield node;
+      if (isPause) yield null;
+      if (around.length > 0 && !isAttached(node)) walker.currentNode = around.find(isAttached) ?? root;
     }
   }
 
@@ -1104,8 +1113,11 @@
     const memo = { blocks: new Map(), surroundings: new Map(), boxes: new Map() };
     let [visited, found] = [0, 0];
     for (const node of backwards(rootOf(document))) {
-      if (++visited % STEP_NODES === 0) yield;
-      if (visited > MAX_VISITED || found >= stats.found || texts.length >= count) break;
+      if (node === null) {
+        yield;
+        continue;
+      }
+      if (++visited > MAX_VISITED || found >= stats.found || texts.length >= count) break;
       const here = starts.get(node);
       if (here === undefined) continue;
       found += here.length;
@@ -1203,7 +1215,7 @@
         return true;
       }
       case "stats":
-        respond({ ...stats, badges: [...badged].filter(({ badge }) => badge.style.display !== "none").map(({ badge }) => {
+        respond({ ...stats, isPopoverOpen: popover !== null, badges: [...badged].filter(({ badge }) => badge.style.display !== "none").map(({ badge }) => {
           const { left, top, width, height } = badge.getBoundingClientRect();
           return { text: badge.textContent, left, top, width, height };
         }) });

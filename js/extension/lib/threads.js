@@ -7,11 +7,24 @@ const MAX_THREADS = 200;
 const MAX_MESSAGES = 100;
 const MAX_THREAD_CHARS = 512 << 10;
 
+const MAX_TOPIC = 60;
+
+/** What a message is about, where the person leaves that out: its first words. */
+function topicOf(body) {
+  const words = body.trim().split(/\s+/u);
+  let topic = [...(words.shift() ?? "")].slice(0, MAX_TOPIC).join("");
+  for (const word of words) {
+    if ([...topic, ...word].length >= MAX_TOPIC) return `${topic} …`;
+    topic += ` ${word}`;
+  }
+  return topic;
+}
+
 /** Writes a message, signed if the person wants that. */
 export async function write({ to, context, intent = "REQUEST", body, thread = null }) {
   const { build, sign, newId } = await core();
   const { me, user, signs } = await load("settings");
-  const text = build({ sender: me, receiver: to, user, thread: thread ?? newId(), message: newId(), context: context || "chat", intent, body });
+  const text = build({ sender: me, receiver: to, user, thread: thread ?? newId(), message: newId(), context: context || topicOf(body) || "chat", intent, body });
   const identity = await load("identity");
   return signs && identity !== null ? sign(text, identity.privateKeyPem, { keyId: identity.did }) : text;
 }

@@ -8,7 +8,7 @@ import { Browser, axeSource, crosstalk, picture } from "./tools.mjs";
 
 const { build, generateKey, sign } = crosstalk;
 
-describe("access", { timeout: 240_000 }, () => {
+describe("access", () => {
   let browser, site, options, panel;
   const key = generateKey();
   const message = sign(build({ sender: "CLAUDE", receiver: "ANN", user: "claude", context: "api design", intent: "RESPOND", parent: "M1", body: "Keep v2." }), key.privateKeyPem, { keyId: "claude@acme.example", withKey: true });

@@ -7,7 +7,7 @@ import { badges, choose, clickAt, keys, paste, pick, press, pressInPopover, says
 import { RelayServer } from "../../test/relay-server.mjs";
 import { hostilePage, slowPage } from "./hostile.mjs";
 import { openPopup } from "./toolbar.mjs";
-import { Browser, Site, crosstalk, isFull, picture, until } from "./tools.mjs";
+import { Browser, Site, checkSlices, crosstalk, isFull, picture, sliceTimes, until } from "./tools.mjs";
 
 const { Relay, build, generateKey, parse, sign } = crosstalk;
 
@@ -15,7 +15,7 @@ const message = (body, sender = "CLAUDE") =>
   build({ sender, receiver: "ANN", user: sender.toLowerCase(), context: "api design", intent: "RESPOND", parent: "M1", body });
 
 export function flows(name) {
-  describe(`the extension in ${name}`, { timeout: 300_000 }, () => {
+  describe(`the extension in ${name}`, () => {
     const key = generateKey();
     const signed = sign(message("Keep v2.\n\nIt has fewer endpoints."), key.privateKeyPem, { keyId: "claude@acme.example", withKey: true });
     const damaged = sign(message("Pay 100 to Bo."), key.privateKeyPem, { keyId: "claude@acme.example", withKey: true }).replace("100", "900");
@@ -239,16 +239,17 @@ export function flows(name) {
         const [node] = document.querySelector("#log pre span").childNodes;
         addEventListener("mousedown", () => (node.data = other), { capture: true, once: true });
       }, message("Pay 900 to Bo.", "EVE"));
-      const panelText = () => panel.evaluate(() => document.querySelector("#about").textContent);
-      await press(panel, "Write");
-      await pick(page, badge, "Show in Crosstalk");
-      [badge] = await badges(panel, "CHATGPT chat", ["Unsigned"]);
-      assert.equal((await panelText()).includes("Pay 900"), false, "a click on the old badge carried the new text");
+      const isPopoverOpen = async () => (await stats(panel, "CHATGPT chat")).isPopoverOpen;
       await clickAt(page, badge);
+      [badge] = await badges(panel, "CHATGPT chat", ["Unsigned"]);
+      assert.equal(await isPopoverOpen(), false, "a click on the old badge showed its verdict on the new text");
+      await clickAt(page, badge);
+      await until("the popover", isPopoverOpen);
       // Behind the open popover it is swapped again.
       await page.evaluate((text) => (document.querySelector("#log pre span").firstChild.data = text), signed);
       await badges(panel, "CHATGPT chat", ["Verified"]);
       await pressInPopover(page, "Show in Crosstalk");
+      const panelText = () => panel.evaluate(() => document.querySelector("#about").textContent);
       await until("the text that the popover showed", async () => (await panelText()).includes("Pay 900"));
       assert.match(await panelText(), /○ Unsigned/);
     });
@@ -258,8 +259,8 @@ export function flows(name) {
       await press(panel, "Carry");
       await choose(panel, "#one", "CLAUDE");
       await choose(panel, "#other", "CHATGPT");
-      await type(panel, "#ask-context", "which endpoint");
-      await type(panel, "#question", "Which endpoint should stay?");
+      // Without a topic, the first words are it.
+      await type(panel, "#question", "Which endpoint should stay? Say it in one word, and give your reasons below.");
       await press(panel, "Ask both");
       await says(panel, "The question is in both chats.");
       for (const page of [one, other]) {
@@ -291,7 +292,7 @@ export function flows(name) {
       await says(panel, "is in the input of CHATGPT");
       const forward = await other.evaluate(() => window.readEditor());
       const [envelope] = parse(forward).envelopes;
-      assert.match(envelope.body, /^What do you think\?\n\nCLAUDE wrote about “which endpoint” \(unsigned\):\n\n\| CLAUDE says: keep v2\.\n\|\n\| It has fewer endpoints\.$/);
+      assert.match(envelope.body, /^What do you think\?\n\nCLAUDE wrote about “Which endpoint should stay\? Say it in one word, and give …” \(unsigned\):\n\n\| CLAUDE says: keep v2\.\n\|\n\| It has fewer endpoints\.$/);
       assert.equal(forward.includes("AI Crosstalk:"), false, "this chat knows the format already");
     });
 
@@ -390,9 +391,14 @@ export function flows(name) {
         await says(options, "Added.");
         // Whatever opens the panel leaves this part of it.
         await press(panel, "Threads");
-        const page = await browser.page(site.origin);
-        const [badge] = await badges(panel, "hostile chat", ["Damaged"]);
-        await until("the attempts of the page", () => page.evaluate(() => globalThis.attempts?.isDone));
+        const page = await browser.page("about:blank");
+        let badge;
+        const times = await sliceTimes(browser, page, async () => {
+          await page.goto(site.origin);
+          [badge] = await badges(panel, "hostile chat", ["Damaged"]);
+          await until("the attempts of the page", () => page.evaluate(() => globalThis.attempts?.isDone));
+        });
+        checkSlices(name, "a page that changes without end", times);
         const attempts = await page.evaluate(() => globalThis.attempts);
         assert.deepEqual(attempts.reached, [], "the page reached something of the extension");
         // What the page can read of the layer is an empty element.
@@ -414,6 +420,30 @@ export function flows(name) {
         console.log(`${name}: on the page that changes without end, ${slices} slices of work, the longest ${maxMs.toFixed(1)} ms, ${over5} over 5 ms`);
         assert.deepEqual(site.requests.filter((request) => !/^GET \/(favicon\.ico)?$/.test(request)), [], "nothing was sent");
         await page.close();
+      } finally {
+        site.close();
+      }
+    });
+
+    test("the last messages are found, however fast the page changes below them", async () => {
+      const script = `const rows = [0, 1].map(() => Array.from({ length: 5000 }, () => document.createElement("i")));
+        let count = 0;
+        setInterval(() => document.querySelector("#below").replaceChildren(...rows[count++ % 2]), 1);`;
+      const site = await Site.start({ "/": `<!doctype html><html lang="en"><title>busy chat</title><body><pre>${message("Above.")}</pre><p id="below"></p><script>${script}</script>` });
+      try {
+        await type(options, "#site", site.origin);
+        await press(options, "Add site", { isReal: true });
+        await says(options, "Added.");
+        await browser.page(site.origin);
+        await badges(panel, "busy chat", ["Unsigned"]);
+        const found = await panel.evaluate(async () => {
+          const api = globalThis.browser ?? globalThis.chrome;
+          const { id } = (await api.tabs.query({})).find(({ title }) => title === "busy chat");
+          const all = [];
+          for (let round = 0; round < 5; round += 1) all.push((await api.tabs.sendMessage(id, { type: "latest", count: 5 }, { frameId: 0 })).length);
+          return all;
+        });
+        assert.deepEqual(found, [1, 1, 1, 1, 1]);
       } finally {
         site.close();
       }
@@ -463,8 +493,12 @@ export function flows(name) {
         await type(options, "#site", site.origin);
         await press(options, "Add site", { isReal: true });
         await says(options, "Added.");
-        await browser.page(site.origin);
-        await badges(panel, "slow chat", [...Array(6).fill("Damaged"), "Unsigned"]);
+        const page = await browser.page("about:blank");
+        const times = await sliceTimes(browser, page, async () => {
+          await page.goto(site.origin);
+          await badges(panel, "slow chat", [...Array(6).fill("Damaged"), "Unsigned"]);
+        });
+        checkSlices(name, "a page of slow texts", times);
         const { maxMs, slices, over5 } = await stats(panel, "slow chat");
         console.log(`${name}: on the page of slow texts, ${slices} slices of work, the longest ${maxMs.toFixed(1)} ms, ${over5} over 5 ms`);
       } finally {
@@ -475,7 +509,7 @@ export function flows(name) {
     test("slices of work stay short on a long chat", async () => {
       const page = await browser.page(gpt.origin);
       const many = isFull ? 40_000 : 10_000;
-      await page.evaluate((text, many) => {
+      const show = () => page.evaluate((text, many) => {
         const log = document.querySelector("#log");
         const part = document.createDocumentFragment();
         for (let count = 0; count < many; count += 1) {
@@ -485,7 +519,11 @@ export function flows(name) {
         }
         log.append(part);
       }, message("one of many"), many);
-      await until("all messages", async () => (await stats(panel, "CHATGPT chat"))?.found >= many / 2);
+      const times = await sliceTimes(browser, page, async () => {
+        await show();
+        await until("all messages", async () => (await stats(panel, "CHATGPT chat"))?.found >= many / 2);
+      });
+      checkSlices(name, `a page of ${many} messages`, times);
       const { slices, maxMs, over5, found, sum } = await stats(panel, "CHATGPT chat");
       // How often the machine itself interrupts a loop that ends after 2.5 ms.
       const [longest, late] = await page.evaluate(() => {

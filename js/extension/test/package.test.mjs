@@ -18,7 +18,8 @@ function* files(folder) {
 }
 
 test("web-ext lint finds no errors", () => {
-  const { stdout } = spawnSync(process.execPath, [join(TOOLS, "node_modules/web-ext/bin/web-ext.js"), "lint", "--source-dir", join(BUILT, "firefox"), "--output", "json", "--no-config-discovery"], { encoding: "utf8", env: { ...process.env, NO_UPDATE_NOTIFIER: "1" } });
+  const { stdout, error } = spawnSync(process.execPath, [join(TOOLS, "node_modules/web-ext/bin/web-ext.js"), "lint", "--source-dir", join(BUILT, "firefox"), "--output", "json", "--no-config-discovery"], { encoding: "utf8", env: { ...process.env, NO_UPDATE_NOTIFIER: "1" }, timeout: 180_000 });
+  assert.ifError(error);
   const { summary, errors, warnings } = JSON.parse(stdout);
   console.log(`web-ext lint: ${summary.errors} errors, ${summary.warnings} warnings, ${summary.notices} notices`);
   assert.deepEqual(errors, []);

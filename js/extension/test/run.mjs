@@ -1,21 +1,7 @@
-// All tests of the extension, file by file: two browsers at once are too much for a small machine. The last line is "N passed, N
-// failed". `cargo xtask extension-test` builds what it needs.
+// All tests of the extension, or those of the files that are named: `run.mjs chromium`. `cargo xtask extension-test` builds what
+// they need.
 
-import { spawnSync } from "node:child_process";
-import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { runFiles } from "../../test/files.mjs";
 
-const folder = fileURLToPath(new URL(".", import.meta.url));
-let [passed, failed] = [0, 0];
-for (const name of readdirSync(folder).filter((file) => file.endsWith(".test.mjs")).sort()) {
-  const began = Date.now();
-  const { stdout, status } = spawnSync(process.execPath, ["--test", "--test-reporter=tap", `${folder}${name}`], { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"], maxBuffer: 64 << 20 });
-  const count = (word) => Number(new RegExp(`^# ${word} (\\d+)$`, "m").exec(stdout)?.[1] ?? 0);
-  console.log(`== ${name}, ${((Date.now() - began) / 1000).toFixed(1)} s`);
-  for (const line of stdout.split("\n")) if (/^# (chromium|firefox|web-ext)/.test(line)) console.log(line.slice(2));
-  if (status !== 0) console.log(stdout);
-  passed += count("pass");
-  failed += count("fail") + count("cancelled") + (status !== 0 && count("fail") + count("cancelled") === 0 ? 1 : 0);
-}
-console.log(`${passed} passed, ${failed} failed`);
-process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
+await runFiles(fileURLToPath(new URL(".", import.meta.url)), (line) => /^# (chromium|firefox|web-ext)/.test(line));

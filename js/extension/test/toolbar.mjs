@@ -1,6 +1,6 @@
 // The toolbar button and its popup, as the browser itself shows them.
 
-import { until } from "./tools.mjs";
+import { LIMIT_MS, until } from "../../test/wait.mjs";
 
 /** Opens the popup with a click on the toolbar button, for the page in front. */
 export async function openPopup(browser, page) {
@@ -19,7 +19,7 @@ class ChromiumPopup {
   async open(page) {
     const [extension] = (await this.browser.extensions()).values();
     await extension.triggerAction(page);
-    const target = await this.browser.waitForTarget((each) => each.url().endsWith("/pages/popup.html"));
+    const target = await this.browser.waitForTarget((each) => each.url().endsWith("/pages/popup.html"), { timeout: LIMIT_MS });
     this.page = await target.asPage();
   }
 

@@ -6,6 +6,9 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { LIMIT_MS, closeBrowser, until, within } from "../../test/wait.mjs";
+
+export { until } from "../../test/wait.mjs";
 
 const path = (name) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -17,23 +20,6 @@ const require = createRequire(join(TOOLS, "package.json"));
 const puppeteer = require("puppeteer-core");
 export const axeSource = () => readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 export const crosstalk = await import(pathToFileURL(path("../../dist/index.js")));
-
-/** A condition that does not come about within this time never does. */
-const LIMIT_MS = Number(process.env.CROSSTALK_LIMIT ?? 60) * 1000;
-
-/** Waits until a condition holds, and returns its value. */
-export async function until(what, condition) {
-  const end = Date.now() + LIMIT_MS;
-  let trouble = "";
-  for (;;) {
-    const value = await Promise.resolve(condition()).catch((error) => {
-      trouble = `: ${error.message}`;
-    });
-    if (value) return value;
-    if (Date.now() > end) throw new Error(`waited in vain for ${typeof what === "function" ? await what() : what}${trouble}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
 
 /** A folder with the extension as it is built, except that the test pages are allowed: nobody can answer the question of the browser. */
 function copyOf(browser) {
@@ -60,13 +46,13 @@ export class Browser {
     made.downloads = mkdtempSync(join(tmpdir(), "crosstalk-downloads-"));
     made.browser = await puppeteer.launch(
       name === "chromium"
-        ? { executablePath: process.env.CROSSTALK_CHROMIUM ?? "/usr/bin/chromium", headless: true, enableExtensions: true, args: FLAGS.split(" "), protocolTimeout: 120_000, downloadBehavior: { policy: "allow", downloadPath: made.downloads } }
+        ? { executablePath: process.env.CROSSTALK_CHROMIUM ?? "/usr/bin/chromium", headless: true, enableExtensions: true, args: FLAGS.split(" "), protocolTimeout: LIMIT_MS, downloadBehavior: { policy: "allow", downloadPath: made.downloads } }
         : {
             browser: "firefox",
             executablePath: "/usr/bin/firefox-esr",
             headless: true,
             args: ["--remote-allow-system-access"],
-            protocolTimeout: 120_000,
+            protocolTimeout: LIMIT_MS,
             extraPrefsFirefox: {
               // Otherwise nobody could answer the question for the permission of a site.
               "extensions.webextOptionalPermissionPrompts": false,
@@ -86,7 +72,11 @@ export class Browser {
             },
           },
     );
-    const id = await made.browser.installExtension(made.folder);
+    const installed = within("the installation of the extension", made.browser.installExtension(made.folder));
+    const id = await installed.catch(async (error) => {
+      await made.close();
+      throw error;
+    });
     made.origin = name === "chromium" ? `chrome-extension://${id}` : `moz-extension://${FIREFOX_ID}`;
     return made;
   }
@@ -95,7 +85,7 @@ export class Browser {
   async own(name) {
     const page = await this.browser.newPage();
     await page.setViewport({ width: 520, height: 900 });
-    const going = page.goto(`${this.origin}/pages/${name}`, { timeout: 60_000 });
+    const going = page.goto(`${this.origin}/pages/${name}`, { timeout: LIMIT_MS });
     // The driver of Firefox does not see the end of the load of a page of an extension.
     if (this.name === "chromium") await going;
     else going.catch(() => {});
@@ -106,7 +96,7 @@ export class Browser {
   async page(url) {
     const page = await this.browser.newPage();
     await page.setViewport({ width: 900, height: 1400 });
-    await page.goto(url);
+    await page.goto(url, { timeout: LIMIT_MS });
     this.pages.push(page);
     return page;
   }
@@ -125,7 +115,7 @@ export class Browser {
       return [...background.fetched];
     };
     if (this.name === "firefox") return own.evaluate(`browser.runtime.getBackgroundPage().then(${record})`);
-    const target = await this.browser.waitForTarget((each) => each.type() === "service_worker" && each.url().startsWith(this.origin));
+    const target = await this.browser.waitForTarget((each) => each.type() === "service_worker" && each.url().startsWith(this.origin), { timeout: LIMIT_MS });
     return (await target.worker()).evaluate(`(${record})(globalThis)`);
   }
 
@@ -142,7 +132,7 @@ export class Browser {
   }
 
   async close() {
-    await this.browser.close();
+    await closeBrowser(this.browser);
     rmSync(this.downloads, { recursive: true, force: true });
     if (this.isCopy) rmSync(this.folder, { recursive: true, force: true });
   }
@@ -151,6 +141,44 @@ export class Browser {
 /** Runs a function in a page of the extension, which may use its modules. */
 export function inside(page, run, ...values) {
   return page.evaluate(run, ...values);
+}
+
+/**
+ * How long the script of the extension kept a page from everything else while something was done, in milliseconds of processor time,
+ * so that other work on the machine does not count: `own` without the collections of memory that V8 put into it, `all` with them.
+ * `null` in Firefox, whose driver has no trace.
+ */
+export async function sliceTimes(browser, page, act) {
+  if (browser.name !== "chromium") {
+    await act();
+    return null;
+  }
+  await page.tracing.start({ categories: ["devtools.timeline", "v8", "disabled-by-default-v8.gc"] });
+  await act();
+  const { traceEvents } = JSON.parse(Buffer.from(await page.tracing.stop()).toString());
+  const events = traceEvents.filter(({ ph, tdur }) => ph === "X" && tdur > 0);
+  const slices = events.filter(({ name, args }) => name === "FunctionCall" && args.data?.url?.startsWith(`${browser.origin}/content/`));
+  const collections = events.filter(({ name }) => /^(MinorGC|MajorGC|V8\.GC)/.test(name)).sort((a, b) => a.tts - b.tts);
+  const own = slices.map(({ pid, tid, tts, tdur }) => {
+    let [left, until] = [tdur, tts];
+    for (const each of collections) {
+      if (each.pid !== pid || each.tid !== tid || each.tts < tts || each.tts > tts + tdur) continue;
+      // They are nested in each other.
+      left -= Math.max(0, each.tts + each.tdur - Math.max(until, each.tts));
+      until = Math.max(until, each.tts + each.tdur);
+    }
+    return left / 1000;
+  });
+  if (slices.length === 0) throw new Error("the trace has no call of the extension");
+  return { own, all: slices.map(({ tdur }) => tdur / 1000) };
+}
+
+/** Checks and prints what a page had to wait for. */
+export function checkSlices(name, where, times) {
+  if (times === null) return;
+  const [own, all] = [times.own, times.all].map((list) => ({ most: Math.max(...list), over: list.filter((ms) => ms > 5).length }));
+  console.log(`${name}: ${where}: ${times.own.length} slices, at most ${own.most.toFixed(1)} ms of processor time, ${all.most.toFixed(1)} with the browser's collection of memory, ${all.over} of these over 5 ms`);
+  if (own.over > 0) throw new Error(`${where}: ${own.over} slices took more than 5 ms of processor time, the longest ${own.most.toFixed(1)} ms`);
 }
 
 /** Bundles the editors that the pages use; once for all tests. */

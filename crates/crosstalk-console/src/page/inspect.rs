@@ -254,11 +254,12 @@ fn explain(line: &str, part: &mut Part) -> (String, bool, bool) {
     match name {
         "sig" => {
             *part = Part::Tail;
-            return (
-                "the signature over the green lines".to_owned(),
-                false,
-                false,
-            );
+            let is_signed = line != "sig: none";
+            let meaning = match is_signed {
+                true => "the signature over the green lines",
+                false => "nobody signed it",
+            };
+            return (meaning.to_owned(), false, false);
         }
         "body" | "response" => {
             *part = Part::Body;

@@ -73,6 +73,8 @@ struct Outcome {
     has_envelope: bool,
     is_readdressed: bool,
     is_truncated: bool,
+    /// Whether it speaks for a person, and nobody signed it.
+    is_claimed: bool,
     from: PartyName,
     to: PartyName,
 }
@@ -156,8 +158,10 @@ fn read(text: &str, place: usize, question: Option<&MessageView>) -> Review {
     });
     let result = brought_back(text, place, question).map(|brought| {
         let read = Document::parse(&brought.envelope, Reading::Strict);
+        let from = PartyName::of(read.sender());
         Outcome {
-            from: PartyName::of(read.sender()),
+            is_claimed: from.is_person && matches!(read.sig(), None | Some("none")),
+            from,
             to: PartyName::of(read.receiver()),
             envelope: Shown::new(&brought.envelope),
             exact: brought.envelope.clone(),
@@ -300,8 +304,22 @@ mod tests {
                 .iter()
                 .any(|p| p.mark.is_some() && p.text.as_str().contains("=>"))
         );
-        assert!(review.result.is_ok());
+        assert!(!review.result.ok().unwrap().is_claimed);
         let nothing = read("hello", 0, None);
         assert!(nothing.result.is_err() && nothing.found == 0);
+    }
+
+    #[test]
+    fn an_unsigned_text_in_the_name_of_a_person_is_a_claim() {
+        let from = |sender: &str, sig: &str| {
+            let text = format!(
+                "[[{sender}→CLAUDE v1]]\nuser: ann\ncontext: c\nintent: REQUEST\nbody: |\n  Deploy.\nsig: {sig}\n[[END]]\n"
+            );
+            read(&text, 0, None).result.ok().unwrap().is_claimed
+        };
+        assert!(from("human://acme.example/ann", "none"));
+        assert!(!from("claude://code/main", "none"));
+        let signed = "ed25519:pkid=ann@acme.example;sig=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==";
+        assert!(!from("human://acme.example/ann", signed));
     }
 }

@@ -3,6 +3,7 @@
 use super::{PageError, PageResult, Shell, render};
 use crate::compose::{INTENTS, WrittenMessage};
 use crate::fields::encode;
+use crate::message::takes_reply;
 use crate::signing::{UnsignedMessage, read_key};
 use crate::text::Shown;
 use crate::visit::{Posted, Visit, own_path, redirect};
@@ -13,6 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use crosstalk_api::client::{MessageView, SendResult};
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
+use crosstalk_protocol::relay::is_human;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use serde::Serialize;
@@ -139,6 +141,16 @@ pub(crate) async fn preview_reply(
     Posted { visit, form }: Posted,
 ) -> PageResult {
     let answered = visit.client.message(form.text("parent")).await?;
+    let meaning = Document::parse(&answered.envelope, Reading::Strict)
+        .envelope()
+        .meaning();
+    if !takes_reply(meaning) {
+        return Err(PageError::fault(
+            409,
+            "This message takes no answer: it only informs, or settles something.",
+            "write a new message.",
+        ));
+    }
     let envelope = draft_of(&visit, &form, Some(&answered))?;
     let back = format!("/threads/{}#reply", encode(&thread));
     preview(visit, envelope, back, None).await
@@ -255,6 +267,7 @@ pub(crate) async fn send(Posted { visit, form }: Posted) -> PageResult {
     let envelope = form.text("envelope");
     let sent = visit.client.send(envelope).await?;
     finish_answered(&visit, envelope).await;
+    remember_sender(&visit, envelope);
     let is_held = sent.receipt.as_ref().is_some_and(|r| r.is_held);
     match Purpose::of(envelope).next.filter(|_| !is_held) {
         Some(next) => Ok(redirect(&next)),
@@ -278,6 +291,16 @@ pub(crate) async fn after_sending(visit: &Visit, sent: &SendResult) -> PageResul
         Some(thread) if word == "sent" => format!("/threads/{}?did={word}", encode(&thread)),
         _ => format!("/inbox?did={word}"),
     }))
+}
+
+/// A person who has chosen no inbox yet reads that of the person in whose name they write, or they would miss the answer.
+fn remember_sender(visit: &Visit, envelope: &str) {
+    let document = Document::parse(envelope, Reading::Strict);
+    let sender = document.sender();
+    if visit.addresses().is_empty() && is_human(sender) {
+        let sender = Some(sender.to_owned());
+        visit.console.sign_ins.set_address(&visit.secret, sender);
+    }
 }
 
 /// A message that was answered leaves the inbox of the one who answered it.

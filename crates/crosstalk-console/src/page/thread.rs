@@ -10,7 +10,7 @@ use askama::Template;
 use axum::extract::Path;
 use crosstalk_api::client::ThreadNode;
 use crosstalk_api::thread::ThreadView;
-use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::{Intent, Timestamp};
 use futures_util::future::join_all;
 
 /// How many conversations are on a page.
@@ -114,11 +114,17 @@ struct ThreadPage {
     earlier: Option<String>,
     /// The link to the messages after these.
     later: Option<String>,
-    /// The question that an answer is for.
+    /// The message that an answer is for; none if nothing here takes one.
     question: Option<ShownMessage>,
+    /// Whether that is an own message, which is followed by another one to the same party.
+    is_follow_up: bool,
     reply_from: Shown,
     reply_to: Shown,
+    /// The form for a new message to the same party.
+    new_path: String,
     intents: Vec<IntentChoice>,
+    /// The intent that is chosen at first.
+    chosen: &'static str,
 }
 
 /// The messages of a tree in the order in which they came, each with the one that it answers.
@@ -159,8 +165,6 @@ pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
     if visit.is_of_person() {
         mark_read(&visit, &messages).await;
     }
-    let own = visit.addresses();
-    let speaks = |address: &str| own.iter().any(|a| a == address);
     let mut turns: Vec<Turn> = Vec::new();
     for ((message, parent), status) in messages.into_iter().zip(statuses) {
         let deliveries = status.map_or_else(|_| Vec::new(), |s| s.deliveries);
@@ -182,7 +186,7 @@ pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
             question.compared.push(message.clone());
         }
         turns.push(Turn {
-            is_own: speaks(&message.raw_from),
+            is_own: visit.is_own(&message.raw_from),
             deliveries: deliveries
                 .iter()
                 .map(|d| DeliveryLine::of(d, now))
@@ -198,12 +202,19 @@ pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
         }
     }
     let question = turns.iter().rev().find(|t| t.message.asks && !t.is_own);
-    let question = question.or(turns.last()).map(|t| t.message.clone());
-    let (reply_from, reply_to) = match &question {
-        // An own message is followed by another one to the same party.
-        Some(q) if speaks(&q.raw_from) => (q.raw_from.clone(), q.raw_to.clone()),
-        Some(q) => (q.raw_to.clone(), q.raw_from.clone()),
+    let last = || turns.iter().rev().find(|t| t.message.takes_reply);
+    let question = question.or_else(last);
+    let is_follow_up = question.is_some_and(|t| t.is_own);
+    let (reply_from, reply_to) = match question.or(turns.last()) {
+        Some(t) if t.is_own => (t.message.raw_from.clone(), t.message.raw_to.clone()),
+        Some(t) => (t.message.raw_to.clone(), t.message.raw_from.clone()),
         None => (String::new(), String::new()),
+    };
+    let question = question.map(|t| t.message.clone());
+    let chosen = if is_follow_up {
+        Intent::Request
+    } else {
+        Intent::Respond
     };
     let page = |from: usize| format!("/threads/{}?from={from}", encode(&id));
     let earlier = (from > 0).then(|| page(from.saturating_sub(SHOWN)));
@@ -229,7 +240,10 @@ pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
         later,
         reply_from: Shown::new(&reply_from),
         reply_to: Shown::new(&reply_to),
+        new_path: format!("/new?to={}", encode(&reply_to)),
         intents: intent_choices(),
+        chosen: chosen.as_str(),
+        is_follow_up,
         question,
     })
 }

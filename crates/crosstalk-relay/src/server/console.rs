@@ -121,12 +121,11 @@ impl RelayConsole {
     pub(super) fn new(server: Arc<Server>, api: Router, data: &Path) -> Result<Self, ServeError> {
         // Its link has been used, or nobody needs it any more.
         let _ = std::fs::remove_file(data.join(CONSOLE_LINK));
-        let changes = watch::Sender::new(0);
+        let changes = watch::Sender::new(0_u64);
         let (send, mut indexed) = (changes.clone(), server.relay.indexing());
         tokio::spawn(async move {
             while indexed.changed().await.is_ok() {
-                let through = indexed.borrow_and_update().through;
-                send.send_replace(through);
+                send.send_modify(|count| *count = count.saturating_add(1));
             }
         });
         Ok(Self {
@@ -335,17 +334,12 @@ impl Transport for InProcess {
     }
 }
 
-/// Counts a request without a sign-in, as the API counts one without a credential.
-async fn count_visitor(server: &Server, exchange: &Exchange) -> Result<(), HttpError> {
-    let known = server.relay.registry().await?;
-    let (from, now) = (exchange.connection.from.ip(), server.relay.now());
-    let none = HeaderMap::new();
-    let wanted = || Role::Person;
-    let caller = server
-        .credentials
-        .identify(&known, &none, (from, now), wanted)?;
-    exchange.note_caller(&caller);
-    server.check_rate(&caller)
+/// Counts a request without a sign-in as that of a stranger, also on a relay without tokens: a proxy may have passed it on.
+fn count_visitor(server: &Server, exchange: &Exchange) -> Result<(), HttpError> {
+    let from = exchange.connection.from.ip();
+    let visitor = server.credentials.stranger_from(from);
+    exchange.note_caller(&visitor);
+    server.check_rate(&visitor)
 }
 
 /// Whether a request is for a page, and not for an endpoint of the API.
@@ -387,7 +381,7 @@ pub(super) async fn respond(
         Err(fault) => return fault.into_response(),
     };
     // The form of the sign-in is read for everybody, so it counts before.
-    if is_sign_in && let Err(fault) = count_visitor(server, &exchange).await {
+    if is_sign_in && let Err(fault) = count_visitor(server, &exchange) {
         return fault.into_response();
     }
     let answer = match pages.call(request).await {
@@ -396,7 +390,7 @@ pub(super) async fn respond(
     };
     if !is_asset && exchange.caller().is_err() {
         // Nobody is signed in: it counts as a request of the address that it came from.
-        if let Err(fault) = count_visitor(server, &exchange).await {
+        if let Err(fault) = count_visitor(server, &exchange) {
             return fault.into_response();
         }
     }

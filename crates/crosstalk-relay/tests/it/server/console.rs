@@ -634,6 +634,199 @@ fn a_stream_ends_with_the_token() {
     assert!(!said.iter().any(|l| l.contains("change")), "{said:?}");
 }
 
+/// The number of the last change that a page shows.
+fn position_of(page: &Answer) -> u64 {
+    let (_, rest) = page.text().split_once("data-position=\"").unwrap();
+    rest.split('"').next().unwrap().parse().unwrap()
+}
+
+/// A page is made, a message comes, and only then the browser opens the stream.
+#[test]
+fn a_stream_tells_what_came_after_the_page_was_made() {
+    let house = office().open();
+    let ann = Browser::sign_in(&house, "ann");
+    let shown = position_of(&ann.get("/inbox"));
+    house.take_as("ci", &text("claude://code/main", ANN, "M1"));
+    crosstalk_testing::wait::wait_until("the change", || position_of(&ann.get("/inbox")) > shown);
+    let since = page(&house, "GET", &format!("/live?since={shown}"));
+    // A browser that connects again says by itself what it was told last.
+    let again = page(&house, "GET", "/live?since=999").header("Last-Event-ID", &shown.to_string());
+    for ask in [since, again] {
+        let mut line = crate::http::Line::to(house.addr);
+        line.send(ask.header("Cookie", &ann.cookie).bytes());
+        let mut said = Vec::new();
+        while !said.iter().any(|l| l == "event: change") {
+            said.push(line.line());
+            assert_ne!(said.last().unwrap(), ": still here", "{said:?}");
+        }
+        assert!(said.contains(&format!("id: {shown}")), "{said:?}");
+        let newest = line.line();
+        let newest = newest.strip_prefix("data: ").unwrap();
+        assert!(newest.parse::<u64>().unwrap() > shown);
+    }
+}
+
+/// A proxy with TLS that adds no header: the browser itself says that it sees TLS.
+#[test]
+fn a_browser_behind_tls_gets_a_secure_cookie() {
+    let house = office().open();
+    let bob = Browser::sign_in(&house, "bob");
+    assert!(bob.cookie.starts_with("crosstalk-"), "{}", bob.cookie);
+    let secure = |path: &str, fields: &str| {
+        page(&house, "POST", path)
+            .header("Content-Type", "application/x-www-form-urlencoded")
+            .header("Origin", &origin(&house).replace("http:", "https:"))
+            .header("Sec-Fetch-Site", "same-origin")
+            .body(fields.to_owned())
+    };
+    let entered = house.ask(&secure("/sign-in", &format!("token={}", secret("ann"))));
+    assert_eq!(entered.status, 303, "{}", entered.text());
+    let line = entered.header("set-cookie").unwrap();
+    assert!(
+        line.starts_with("__Host-crosstalk=") && line.ends_with("; Secure"),
+        "{line}"
+    );
+    // A page of a neighbour can plant the cookie without TLS, and not this one.
+    let cookie = cookie_of(&entered).unwrap();
+    let both = format!("{}; {cookie}", bob.cookie);
+    let ann = Browser {
+        house: &house,
+        cookie: both,
+    };
+    let inbox = ann.get("/inbox");
+    assert!(inbox.text().contains("data-credential=\"ann\""));
+    let csrf = format!("csrf={}", ann.csrf());
+    let left = ann.ask(secure("/sign-out", &csrf));
+    assert_eq!(left.status, 303);
+    let line = left.header("set-cookie").unwrap();
+    assert!(line.starts_with("__Host-crosstalk=;"), "{line}");
+    assert_eq!(
+        Browser {
+            house: &house,
+            cookie
+        }
+        .get("/inbox")
+        .status,
+        303
+    );
+}
+
+/// Without tokens, only programs of this machine are the person at it: a proxy passes on requests of others.
+#[test]
+fn visitors_of_a_relay_without_tokens_are_strangers() {
+    let limits = "[limits]\nrequests_per_minute = 4\nlocal_requests_per_minute = 0";
+    let house = Plan::default().config(limits).open();
+    let visit = || page(&house, "GET", "/inbox").header("X-Forwarded-For", "203.0.113.7");
+    assert_eq!(house.ask(&visit()).status, 303);
+    assert!((0..50).any(|_| house.ask(&visit()).status == 429));
+    // Programs of this machine are not held up by them.
+    for _ in 0..6 {
+        let asked = Ask::get(&format!("/crosstalk/inbox?for={ANN}"));
+        assert_eq!(house.ask(&asked).status, 200);
+    }
+}
+
+/// HTP-025: a relay rejects answers to them, so no page offers one.
+#[test]
+fn what_only_informs_offers_no_answer() {
+    let house = office().open();
+    let message = |id: &str, intent: &str| {
+        let builder = Builder::new("claude://code/main", ANN).user("claude");
+        let builder = builder.thread(format!("T-{id}")).message(id).context("c");
+        builder
+            .intent(intent)
+            .body("The build is green.")
+            .build()
+            .unwrap()
+    };
+    house.take_as("ci", &message("B1", "BROADCAST"));
+    house.take_as("ci", &message("R1", "REQUEST"));
+    let ann = Browser::sign_in(&house, "ann");
+    let informs = ann.get("/threads/T-B1");
+    assert!(informs.text().contains("The build is green."));
+    assert!(!informs.text().contains("/reply\""), "{}", informs.text());
+    assert!(
+        informs
+            .text()
+            .contains("href=\"/new?to=claude%3A%2F%2Fcode%2Fmain\"")
+    );
+    assert!(ann.get("/threads/T-R1").text().contains("/reply\""));
+    let fields = |parent| {
+        [
+            ("parent", parent),
+            ("body", "Thank you."),
+            ("intent", "RESPOND"),
+        ]
+    };
+    assert_eq!(ann.post("/threads/T-B1/reply", &fields("B1")).status, 409);
+    assert_eq!(ann.post("/threads/T-R1/reply", &fields("R1")).status, 200);
+}
+
+/// Somebody who has chosen no inbox yet is the person in whose name they write.
+#[test]
+fn a_person_without_a_token_reads_what_answers_them() {
+    let house = Plan::default().open();
+    let code = link(&house, ConsoleCredential::Local, 1);
+    let used = house.ask(&form(&house, "/sign-in", &[("link", &code)]));
+    let local = Browser {
+        house: &house,
+        cookie: cookie_of(&used).unwrap(),
+    };
+    house.take(&text(ANN, "claude://code/main", "Q1"));
+    let notice = Builder::new("claude://code/main", ANN).user("claude");
+    let notice = notice.thread("T1").message("N1").context("c");
+    house.take(&notice.intent("BROADCAST").body("Not yet.").build().unwrap());
+    let thread = local.get("/threads/T1");
+    let own = format!("as <b>{ANN}</b>");
+    assert!(thread.text().contains(&own), "{}", thread.text());
+    assert!(local.get("/inbox").text().contains("Choose whose inbox"));
+    let envelope = text(ANN, "claude://code/main", "Q2");
+    let sent = local.post("/send", &[("envelope", &envelope)]);
+    assert_eq!(sent.status, 303, "{}", sent.text());
+    assert!(local.get("/inbox").text().contains("Not yet."));
+}
+
+/// However long a conversation is, a page has a part of it.
+#[test]
+fn a_long_conversation_has_pages() {
+    let house = office().open();
+    for number in 0..70 {
+        let message = Builder::new("claude://code/main", ANN)
+            .user("claude")
+            .thread("T1")
+            .message(format!("M{number:03}"))
+            .context("c")
+            .intent("REQUEST")
+            .body(format!("Question {number}?"));
+        house.take_as("ci", &message.build().unwrap());
+    }
+    let ann = Browser::sign_in(&house, "ann");
+    let turns = |page: &Answer| page.text().matches("id=\"m-M").count();
+    let last = ann.get("/threads/T1");
+    assert_eq!(turns(&last), 50);
+    assert!(last.text().contains("Question 69?") && !last.text().contains("Question 19?"));
+    assert!(last.text().contains("href=\"/threads/T1?from=0\""));
+    let first = ann.get("/threads/T1?from=0");
+    assert_eq!(turns(&first), 50);
+    assert!(first.text().contains("Question 0?") && !first.text().contains("Question 50?"));
+    assert!(first.text().contains("href=\"/threads/T1?from=50\""));
+}
+
+/// What a chat wrote in the name of a person is filed on the word of the one who pasted it.
+#[test]
+fn an_unsigned_paste_in_the_name_of_a_person_is_marked() {
+    let house = office().open();
+    let ann = Browser::sign_in(&house, "ann");
+    let warned = |from: &str| {
+        let written = text(from, "CLAUDE", "P1");
+        let review = ann.post("/paste", &[("text", written.as_str())]);
+        assert_eq!(review.status, 200, "{}", review.text());
+        review.text().contains("Nobody signed this.")
+    };
+    assert!(warned(ANN) && warned(BOB));
+    assert!(!warned("CHATGPT"));
+}
+
 /// A form takes its time: who signs out meanwhile has not sent it.
 #[test]
 fn a_form_counts_if_its_sign_in_does_when_it_has_come() {
