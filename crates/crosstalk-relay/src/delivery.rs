@@ -61,6 +61,8 @@ pub struct DeliveryJob {
     pub by: By,
     /// How often it was tried before.
     pub attempts: u32,
+    /// When it was queued. A dead letter that the operator queues again has a later time.
+    pub queued_at: Timestamp,
     /// The message, as it is kept.
     pub record: Record,
     /// The message, as it leaves the relay.
