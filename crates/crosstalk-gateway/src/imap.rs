@@ -23,13 +23,13 @@ use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::future::Future;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -46,6 +46,8 @@ const POLL_SECONDS: u64 = 30;
 const IDLE_SECONDS: u64 = 60;
 /// Seconds that one command may take.
 const COMMAND_SECONDS: u64 = 120;
+/// The longest wait before a mail is read again that could not be taken in, in seconds.
+const MAX_RETRY_SECONDS: u64 = 3600;
 /// The longest wait before the next connection, in seconds.
 const MAX_PAUSE_SECONDS: u64 = 300;
 
@@ -313,6 +315,35 @@ fn size(value: &AttributeValue<'_>) -> Option<u64> {
     }
 }
 
+/// The mails that have to be read again, how often they were read, and when they are next.
+#[derive(Debug, Default)]
+struct Retries(BTreeMap<u32, (u32, Instant)>);
+
+impl Retries {
+    /// Puts a mail off, for longer each time.
+    fn delay(&mut self, uid: u32) {
+        let tries = self.0.get(&uid).map_or(0, |(tries, _)| *tries);
+        let seconds = 1_u64.checked_shl(tries).unwrap_or(u64::MAX);
+        let pause = Duration::from_secs(seconds.clamp(1, MAX_RETRY_SECONDS));
+        self.0
+            .insert(uid, (tries.saturating_add(1), Instant::now() + pause));
+    }
+
+    /// The mail that has waited longest for its turn, if it is the turn of one.
+    fn due(&self) -> Option<u32> {
+        let first = self.0.iter().min_by_key(|(_, (_, at))| *at)?;
+        (first.1.1 <= Instant::now()).then_some(*first.0)
+    }
+
+    /// How long it is until the turn of the next one.
+    fn wait(&self) -> Duration {
+        let next = self.0.values().map(|(_, at)| *at).min();
+        next.map_or(Duration::MAX, |at| {
+            at.saturating_duration_since(Instant::now())
+        })
+    }
+}
+
 /// Reads a mailbox until it is told to stop.
 pub struct MailboxReader {
     intake: MailIntake,
@@ -380,31 +411,51 @@ impl MailboxReader {
             folder = self.account.folder,
             "reading the mailbox"
         );
+        let mut retries = Retries::default();
         loop {
             self.find_new(&mut folder, &mut state).await?;
-            self.take_open(&mut folder, &mut state, has_move, &stop)
-                .await?;
+            // A mail that has to be read again may take long each time: it never holds up those that came meanwhile.
+            let untried = state.open.iter().filter(|uid| !retries.0.contains_key(uid));
+            let next: Vec<u32> = match untried.copied().collect::<Vec<_>>() {
+                new if new.is_empty() => retries.due().into_iter().collect(),
+                new => new,
+            };
+            let is_idle = next.is_empty();
+            for uid in next {
+                if *stop.borrow() {
+                    break;
+                }
+                match self.take(&mut folder, uid, has_move).await {
+                    Ok(true) => {
+                        retries.0.remove(&uid);
+                        state.open.remove(&uid);
+                        self.save(&state).await?;
+                    }
+                    Ok(false) => retries.delay(uid),
+                    Err(MailboxError::Refused(reason)) => {
+                        tracing::warn!(uid, reason, "the server refuses a mail of the mailbox");
+                        retries.delay(uid);
+                    }
+                    Err(fault) => return Err(fault),
+                }
+            }
             if *stop.borrow() {
                 let _ = in_time(folder.session.logout()).await;
                 return Ok(());
             }
-            if folder.has_news() {
+            if !is_idle || folder.has_news() {
                 continue;
             }
-            if !has_idle {
-                tokio::select! {
-                    () = tokio::time::sleep(Duration::from_secs(POLL_SECONDS)) => {}
-                    _ = stop.wait_for(|is_over| *is_over) => {}
-                }
+            let seconds = if has_idle { IDLE_SECONDS } else { POLL_SECONDS };
+            let time = retries.wait().min(Duration::from_secs(seconds));
+            if has_idle {
+                (folder, _) = folder.idle(time, &mut stop).await?;
                 continue;
             }
-            let seconds = match state.open.is_empty() {
-                true => IDLE_SECONDS,
-                // These are tried again soon.
-                false => POLL_SECONDS,
-            };
-            let time = Duration::from_secs(seconds);
-            (folder, _) = folder.idle(time, &mut stop).await?;
+            tokio::select! {
+                () = tokio::time::sleep(time) => {}
+                _ = stop.wait_for(|is_over| *is_over) => {}
+            }
         }
     }
 
@@ -454,34 +505,6 @@ impl MailboxReader {
         if let Some(highest) = new.last() {
             state.next = highest.saturating_add(1);
             state.open.extend(new);
-            self.save(state).await?;
-        }
-        Ok(())
-    }
-
-    /// Takes in every mail that is still to be read.
-    async fn take_open(
-        &self,
-        folder: &mut OpenFolder,
-        state: &mut MailboxState,
-        has_move: bool,
-        stop: &watch::Receiver<bool>,
-    ) -> Result<(), MailboxError> {
-        for uid in state.open.clone() {
-            if *stop.borrow() {
-                return Ok(());
-            }
-            match self.take(folder, uid, has_move).await {
-                Ok(true) => {}
-                // It is tried again.
-                Ok(false) => continue,
-                Err(MailboxError::Refused(reason)) => {
-                    tracing::warn!(uid, reason, "the server refuses a mail of the mailbox");
-                    continue;
-                }
-                Err(fault) => return Err(fault),
-            }
-            state.open.remove(&uid);
             self.save(state).await?;
         }
         Ok(())
@@ -699,6 +722,30 @@ mod tests {
             .unwrap();
         assert_eq!(end, IdleEnd::Told);
         server.await.unwrap();
+    }
+
+    #[test]
+    fn mails_that_fail_are_tried_less_and_less_often_and_in_turn() {
+        let mut retries = Retries::default();
+        assert_eq!((retries.due(), retries.wait()), (None, Duration::MAX));
+        let seconds = |retries: &Retries, uid: u32| {
+            let at = retries.0.get(&uid).unwrap().1;
+            at.saturating_duration_since(Instant::now())
+                .as_secs_f64()
+                .ceil()
+        };
+        for wanted in [1.0, 2.0, 4.0, 8.0] {
+            retries.delay(7);
+            assert!(seconds(&retries, 7) <= wanted && seconds(&retries, 7) > wanted / 2.0);
+        }
+        for _ in 0..100 {
+            retries.delay(7);
+        }
+        assert!(seconds(&retries, 7) <= MAX_RETRY_SECONDS as f64);
+        let now = Instant::now();
+        retries.0.insert(3, (1, now));
+        retries.0.insert(2, (1, now - Duration::from_millis(1)));
+        assert_eq!((retries.due(), retries.wait()), (Some(2), Duration::ZERO));
     }
 
     #[test]

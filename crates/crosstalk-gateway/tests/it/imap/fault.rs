@@ -30,8 +30,6 @@ struct Mailbox {
     is_told: bool,
     /// The client idled although it was told about a mail.
     idled_after_news: bool,
-    /// A NO has to be followed by another look.
-    wakes: bool,
 }
 
 impl Mailbox {
@@ -44,10 +42,7 @@ impl Mailbox {
         let trouble = found.map(|place| self.troubles.remove(place).1);
         match trouble {
             Some(Trouble::End) => return None,
-            Some(Trouble::No) => {
-                self.wakes = true;
-                return Some((String::new(), false));
-            }
+            Some(Trouble::No) => return Some((String::new(), false)),
             Some(Trouble::Arrival) | None => {}
         }
         let words: Vec<&str> = command.split(' ').collect();
@@ -113,13 +108,8 @@ fn serve(stream: &TcpStream, mailbox: &Mutex<Mailbox>) -> Option<()> {
         if command == "IDLE" {
             let mut mailbox = mailbox.lock().unwrap();
             mailbox.idled_after_news |= mailbox.is_told;
-            let wakes = std::mem::take(&mut mailbox.wakes);
-            let news = match wakes {
-                true => format!("* {} EXISTS\r\n", mailbox.mails.len()),
-                false => String::new(),
-            };
             drop(mailbox);
-            write!(out, "+ idling\r\n{news}").ok()?;
+            write!(out, "+ idling\r\n").ok()?;
             assert_eq!(lines.next()?.ok()?, "DONE");
             write!(out, "{tag} OK done\r\n").ok()?;
             continue;
