@@ -562,7 +562,12 @@ impl MailboxReader {
             false => in_time(folder.session.uid_copy(&uids, done)).await,
         };
         folder.has_news();
-        moved?;
+        moved.map_err(|fault| match &fault {
+            MailboxError::Imap(no @ async_imap::error::Error::No(_)) => {
+                MailboxError::Refused(words_of(no))
+            }
+            _ => fault,
+        })?;
         if has_move {
             return Ok(());
         }

@@ -24,6 +24,9 @@ enum Trouble {
 struct Mailbox {
     mails: Vec<String>,
     seen: BTreeSet<usize>,
+    copied: BTreeSet<usize>,
+    /// Those that were copied and marked as deleted.
+    done: BTreeSet<usize>,
     /// The commands that fail, each once, by their beginning.
     troubles: Vec<(&'static str, Trouble)>,
     /// A mail was reported, and not looked for since.
@@ -83,6 +86,15 @@ impl Mailbox {
             }
             ["UID", "STORE", uid, "+FLAGS.SILENT", "(\\Seen)"] => {
                 self.seen.insert(uid.parse().unwrap());
+                String::new()
+            }
+            ["UID", "STORE", uid, "+FLAGS.SILENT", "(\\Deleted)"] => {
+                assert!(self.copied.contains(&uid.parse().unwrap()));
+                self.done.insert(uid.parse().unwrap());
+                String::new()
+            }
+            ["UID", "COPY", uid, "\"Done\""] => {
+                self.copied.insert(uid.parse().unwrap());
                 String::new()
             }
             ["LOGIN", ..] | ["LOGOUT"] => String::new(),
@@ -146,6 +158,8 @@ fn mails_are_taken_whatever_command_fails_and_whenever_they_are_reported() {
         ("UID SEARCH UID", Trouble::Arrival),
         ("UID FETCH 7 (UID BODY", Trouble::Arrival),
         ("UID STORE 8", Trouble::Arrival),
+        ("UID COPY 9", Trouble::Arrival),
+        ("UID COPY 10", Trouble::No),
     ];
     let mailbox = Arc::new(Mutex::new(Mailbox {
         mails: (1..=6).map(|number| note(&format!("S{number}"))).collect(),
@@ -156,21 +170,20 @@ fn mails_are_taken_whatever_command_fails_and_whenever_they_are_reported() {
     let password = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(password.path(), "secret").unwrap();
     let house = MailHouse::new(&config(&format!(
-        "[email.imap]\nhost = \"{}\"\nport = {}\ntls = \"none\"\nuser = \"ann\"\npassword_file = \"{}\"\n",
+        "[email.imap]\nhost = \"{}\"\nport = {}\ntls = \"none\"\nuser = \"ann\"\ndone_folder = \"Done\"\npassword_file = \"{}\"\n",
         address.ip(),
         address.port(),
         password.path().display()
     )));
     wait_for_ok(|| {
         let mailbox = mailbox.lock().unwrap();
-        match mailbox.seen.len() == 9 && mailbox.troubles.is_empty() {
+        match mailbox.done.len() == 10 && mailbox.troubles.is_empty() {
             true => Ok(()),
-            false => Err(format!(
-                "nine marks: {:?} {:?}",
-                mailbox.seen, mailbox.troubles
-            )),
+            false => Err(format!("ten mails: {mailbox:?}")),
         }
     });
-    assert_eq!(house.thread("TS").len(), 9);
-    assert!(!mailbox.lock().unwrap().idled_after_news);
+    assert_eq!(house.thread("TS").len(), 10);
+    let mailbox = mailbox.lock().unwrap();
+    assert_eq!(mailbox.seen, mailbox.done);
+    assert!(!mailbox.idled_after_news);
 }
