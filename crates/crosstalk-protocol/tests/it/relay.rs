@@ -373,6 +373,18 @@ fn recipients_and_handlers() {
                     inside: false,
                     open: false,
                 },
+                Route {
+                    to: Pattern::parse("claude://code/mailed").unwrap(),
+                    by: Handler::Email,
+                    inside: false,
+                    open: false,
+                },
+                Route {
+                    to: Pattern::parse("email:*").unwrap(),
+                    by: Handler::Email,
+                    inside: false,
+                    open: false,
+                },
             ],
             bindings: Vec::new(),
             names: [("BOB".to_owned(), "claude://code/bob".to_owned())].into(),
@@ -427,6 +439,18 @@ fn recipients_and_handlers() {
             "claude://code/api",
             routing("X-Delivery: copy_paste"),
             vec![("claude://code/api", Handler::CopyPaste)],
+        ),
+        (
+            "REQUEST",
+            "claude://code/mailed",
+            routing("X-Delivery: email"),
+            vec![("claude://code/mailed", Handler::Email)],
+        ),
+        (
+            "REQUEST",
+            "email:bo@people.example",
+            String::new(),
+            vec![("email:bo@people.example", Handler::Email)],
         ),
         (
             "REQUEST",
