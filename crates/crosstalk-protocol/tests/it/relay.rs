@@ -536,13 +536,12 @@ fn recipients_and_handlers() {
         let admission = locally(&text, &rules).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
         assert_eq!(to(&admission), recipients, "{text}");
     }
-    let secret = envelope(
-        "A",
-        "agent://there.example/x",
-        "REQUEST",
-        &routing("X-Policy: no_third_party"),
-    );
-    assert_eq!(locally(&secret, &rules).unwrap_err().code, ErrorCode::Perm);
+    for receiver in ["agent://there.example/x", "email:bo@people.example"] {
+        let policy = routing("X-Policy: no_third_party");
+        let secret = envelope("A", receiver, "REQUEST", &policy);
+        let refusal = locally(&secret, &rules).unwrap_err();
+        assert_eq!(refusal.code, ErrorCode::Perm, "{receiver}");
+    }
     let strict = RelayRules {
         routes: Routes {
             refuses_unknown: true,
