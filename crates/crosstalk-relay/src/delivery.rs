@@ -31,6 +31,7 @@ use crate::config::RouteEntry;
 use crate::core::Relay;
 use crate::port::Later;
 use crosstalk_api::outbound::{Outbound, OutboundError};
+use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::FollowUp;
 use crosstalk_protocol::relay::Handler as By;
