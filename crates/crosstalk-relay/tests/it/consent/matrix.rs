@@ -284,7 +284,7 @@ fn take_mails(client: &TcpStream, kept: &Mails) -> std::io::Result<()> {
 }
 
 /// The id of the message in a mail.
-fn id_of_mail(mail: &String) -> String {
+fn id_of_mail(mail: &str) -> String {
     let mut lines = mail.lines();
     let id = lines.find_map(|line| line.strip_prefix("message: "));
     id.unwrap_or_else(|| panic!("{mail}")).to_owned()
@@ -437,7 +437,10 @@ fn every_cell_of_the_tables_holds_over_every_way() {
             "file" | "exec" => in_folder(&out.path().join(name), id_of_envelope),
             "mcp" => in_folder(&out.path().join(name), id_of_call),
             "sms" => provider.asked().iter().filter_map(id_of_text).collect(),
-            "email" => mails.lock().unwrap().iter().map(id_of_mail).collect(),
+            "email" => {
+                let mails = mails.lock().unwrap();
+                mails.iter().map(|mail| id_of_mail(mail)).collect()
+            }
             _ => in_inbox(&other, &address),
         };
         handed_out.retain(|id| id.starts_with('M'));
