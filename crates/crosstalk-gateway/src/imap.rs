@@ -317,9 +317,9 @@ fn size(value: &AttributeValue<'_>) -> Option<u64> {
 
 /// The mails that have to be read again, how often they were read, and when they are next.
 #[derive(Debug, Default)]
-struct Retries(BTreeMap<u32, (u32, Instant)>);
+struct MailRetries(BTreeMap<u32, (u32, Instant)>);
 
-impl Retries {
+impl MailRetries {
     /// Puts a mail off, for longer each time.
     fn delay(&mut self, uid: u32) {
         let tries = self.0.get(&uid).map_or(0, |(tries, _)| *tries);
@@ -411,7 +411,7 @@ impl MailboxReader {
             folder = self.account.folder,
             "reading the mailbox"
         );
-        let mut retries = Retries::default();
+        let mut retries = MailRetries::default();
         loop {
             self.find_new(&mut folder, &mut state).await?;
             // A mail that has to be read again may take long each time: it never holds up those that came meanwhile.
@@ -731,9 +731,9 @@ mod tests {
 
     #[test]
     fn mails_that_fail_are_tried_less_and_less_often_and_in_turn() {
-        let mut retries = Retries::default();
+        let mut retries = MailRetries::default();
         assert_eq!((retries.due(), retries.wait()), (None, Duration::MAX));
-        let seconds = |retries: &Retries, uid: u32| {
+        let seconds = |retries: &MailRetries, uid: u32| {
             let at = retries.0.get(&uid).unwrap().1;
             at.saturating_duration_since(Instant::now())
                 .as_secs_f64()
