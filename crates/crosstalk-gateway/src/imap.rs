@@ -12,22 +12,24 @@ use crate::authenticate::MailPeer;
 use crate::intake::{MailIntake, MailOutcome};
 use crate::listener::MailStream;
 use async_imap::extensions::idle::IdleResponse;
-use async_imap::types::Fetch;
+use async_imap::imap_proto::{
+    AttributeValue, MailboxDatum, MessageSection, Response, SectionPath, Status,
+};
+use async_imap::types::UnsolicitedResponse;
 use async_imap::{Client, Session};
-use crosstalk_email::limit::MAIL_BYTES;
+use crosstalk_email::limit::{HEAD_BYTES, MAIL_BYTES};
 use crosstalk_relay::config::{ImapAccount, MailTls};
 use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
-use futures_util::TryStreamExt as _;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::future::Future;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -39,10 +41,13 @@ pub const STATE_FILE: &str = "email-imap.json";
 const MAX_STATE_BYTES: u64 = 16 << 20;
 /// Seconds between two looks, where the server does not tell.
 const POLL_SECONDS: u64 = 30;
-/// Seconds that an IDLE lasts. A mail that the server reports just before it idles is found when this is over.
+/// Seconds that an IDLE lasts. The gateway looks for new mails after it also where the server reported none, and notices a
+/// connection that ended in silence.
 const IDLE_SECONDS: u64 = 60;
 /// Seconds that one command may take.
 const COMMAND_SECONDS: u64 = 120;
+/// The longest wait before a mail is read again that could not be taken in, in seconds.
+const MAX_RETRY_SECONDS: u64 = 3600;
 /// The longest wait before the next connection, in seconds.
 const MAX_PAUSE_SECONDS: u64 = 300;
 
@@ -55,6 +60,9 @@ pub enum MailboxError {
     /// What the server said.
     #[error("{0}")]
     Imap(#[from] async_imap::error::Error),
+    /// The server refused one command, in its words. The connection is good.
+    #[error("the server refuses: {0}")]
+    Refused(String),
     /// A step of the beginning of a connection failed.
     #[error("{1}")]
     Step(MailboxStep, String),
@@ -152,6 +160,190 @@ impl MailboxState {
 
 type ImapSession = Session<Box<dyn MailStream>>;
 
+/// Why an IDLE ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IdleEnd {
+    /// The server reported something.
+    Told,
+    /// Nothing was reported.
+    Time,
+    /// The relay stops.
+    Stopped,
+}
+
+/// An open folder of a mailbox.
+struct OpenFolder {
+    session: ImapSession,
+    /// Whether the server reported a mail since the gateway began to look for new ones, as far as was looked. It reports each mail
+    /// once, in the answer to whatever command: an IDLE that begins later says nothing about it.
+    has_news: bool,
+}
+
+impl OpenFolder {
+    fn new(session: ImapSession) -> Self {
+        Self {
+            session,
+            has_news: false,
+        }
+    }
+
+    /// Whether the server reported a mail since the gateway began to look for new ones.
+    fn has_news(&mut self) -> bool {
+        // What the library read. It keeps the last hundred alone.
+        while let Ok(said) = self.session.unsolicited_responses.try_recv() {
+            self.has_news |= matches!(said, UnsolicitedResponse::Exists(_));
+        }
+        self.has_news
+    }
+
+    /// Runs a command, and passes on what the server says until it is done. `async-imap` would take a NO and the end of a
+    /// connection for an answer without mails: a mail that was not read would count as removed.
+    async fn run(
+        &mut self,
+        command: &str,
+        mut note: impl FnMut(&Response<'_>),
+    ) -> Result<(), MailboxError> {
+        within(async {
+            let tag = self.session.run_command(command).await?;
+            while let Some(answer) = self.session.read_response().await? {
+                match answer.parsed() {
+                    Response::Done {
+                        tag: of,
+                        status,
+                        outcome,
+                    } if *of == tag => {
+                        let said = outcome.information.as_deref().unwrap_or_default();
+                        return match status {
+                            Status::Ok => Ok(()),
+                            Status::No => Err(MailboxError::Refused(said.to_owned())),
+                            _ => Err(MailboxError::Other(format!("the server says: {said}"))),
+                        };
+                    }
+                    Response::MailboxData(MailboxDatum::Exists(_)) => self.has_news = true,
+                    other => note(other),
+                }
+            }
+            Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())
+        })
+        .await
+    }
+
+    async fn search(&mut self, query: &str) -> Result<BTreeSet<u32>, MailboxError> {
+        let mut found = BTreeSet::new();
+        let note = |answer: &Response<'_>| {
+            if let Response::MailboxData(MailboxDatum::Search(uids)) = answer {
+                found.extend(uids);
+            }
+        };
+        self.run(&format!("UID SEARCH {query}"), note).await?;
+        Ok(found)
+    }
+
+    /// Something of a mail; nothing if the mail is gone.
+    async fn fetch<T>(
+        &mut self,
+        uid: u32,
+        item: &str,
+        read: impl Fn(&AttributeValue<'_>) -> Option<T>,
+    ) -> Result<Option<T>, MailboxError> {
+        let mut found = None;
+        let note = |answer: &Response<'_>| {
+            // The server may tell about other mails in between, and about the flags of this one.
+            if let Response::Fetch(_, values) = answer
+                && values.contains(&AttributeValue::Uid(uid))
+                && let Some(value) = values.iter().find_map(&read)
+            {
+                found = Some(value);
+            }
+        };
+        self.run(&format!("UID FETCH {uid} (UID {item})"), note)
+            .await?;
+        Ok(found)
+    }
+
+    async fn set_flags(&mut self, uid: u32, flags: &str) -> Result<(), MailboxError> {
+        self.run(&format!("UID STORE {uid} +FLAGS.SILENT ({flags})"), |_| ())
+            .await
+    }
+
+    /// Waits until the server reports something, for at most so long.
+    async fn idle(
+        self,
+        time: Duration,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<(Self, IdleEnd), MailboxError> {
+        let reported = self.session.unsolicited_responses.clone();
+        let mut idle = self.session.idle();
+        in_time(idle.init()).await?;
+        // What the server reported before it began to idle.
+        let mut before = std::iter::from_fn(|| reported.try_recv().ok());
+        let end = if before.any(|said| matches!(said, UnsolicitedResponse::Exists(_))) {
+            IdleEnd::Told
+        } else {
+            let (wait, interrupt) = idle.wait_with_timeout(time);
+            let ended = tokio::select! {
+                told = wait => match told? {
+                    IdleResponse::Timeout => IdleEnd::Time,
+                    IdleResponse::NewData(_) | IdleResponse::ManualInterrupt => IdleEnd::Told,
+                },
+                _ = stop.wait_for(|is_over| *is_over) => IdleEnd::Stopped,
+            };
+            drop(interrupt);
+            ended
+        };
+        let session = in_time(idle.done()).await?;
+        Ok((Self::new(session), end))
+    }
+}
+
+/// The first bytes of a mail, or of its head.
+fn section(value: &AttributeValue<'_>) -> Option<Arc<[u8]>> {
+    match value {
+        AttributeValue::BodySection {
+            section: None | Some(SectionPath::Full(MessageSection::Header)),
+            data: Some(data),
+            ..
+        } => Some(data.as_ref().into()),
+        _ => None,
+    }
+}
+
+fn size(value: &AttributeValue<'_>) -> Option<u64> {
+    match value {
+        AttributeValue::Rfc822Size(size) => Some(u64::from(*size)),
+        _ => None,
+    }
+}
+
+/// The mails that have to be read again, how often they were read, and when they are next.
+#[derive(Debug, Default)]
+struct MailRetries(BTreeMap<u32, (u32, Instant)>);
+
+impl MailRetries {
+    /// Puts a mail off, for longer each time.
+    fn delay(&mut self, uid: u32) {
+        let tries = self.0.get(&uid).map_or(0, |(tries, _)| *tries);
+        let seconds = 1_u64.checked_shl(tries).unwrap_or(u64::MAX);
+        let pause = Duration::from_secs(seconds.clamp(1, MAX_RETRY_SECONDS));
+        self.0
+            .insert(uid, (tries.saturating_add(1), Instant::now() + pause));
+    }
+
+    /// The mail that has waited longest for its turn, if it is the turn of one.
+    fn due(&self) -> Option<u32> {
+        let first = self.0.iter().min_by_key(|(_, (_, at))| *at)?;
+        (first.1.1 <= Instant::now()).then_some(*first.0)
+    }
+
+    /// How long it is until the turn of the next one.
+    fn wait(&self) -> Duration {
+        let next = self.0.values().map(|(_, at)| *at).min();
+        next.map_or(Duration::MAX, |at| {
+            at.saturating_duration_since(Instant::now())
+        })
+    }
+}
+
 /// Reads a mailbox until it is told to stop.
 pub struct MailboxReader {
     intake: MailIntake,
@@ -209,7 +401,8 @@ impl MailboxReader {
                 "the server has no lasting numbers for its mails (UIDVALIDITY)".into(),
             )
         })?;
-        let mut state = self.begin(&mut session, validity, mailbox.uid_next).await?;
+        let mut folder = OpenFolder::new(session);
+        let mut state = self.begin(&mut folder, validity, mailbox.uid_next).await?;
         // The mailbox can be read: the next connection is tried at once.
         *pause = 1;
         self.intake.relay().metrics().set_mailbox(true);
@@ -218,47 +411,51 @@ impl MailboxReader {
             folder = self.account.folder,
             "reading the mailbox"
         );
+        let mut retries = MailRetries::default();
         loop {
-            self.find_new(&mut session, &mut state).await?;
-            self.take_open(&mut session, &mut state, has_move, &stop)
-                .await?;
+            self.find_new(&mut folder, &mut state).await?;
+            // A mail that has to be read again may take long each time: it never holds up those that came meanwhile.
+            let untried = state.open.iter().filter(|uid| !retries.0.contains_key(uid));
+            let next: Vec<u32> = match untried.copied().collect::<Vec<_>>() {
+                new if new.is_empty() => retries.due().into_iter().collect(),
+                new => new,
+            };
+            let is_idle = next.is_empty();
+            for uid in next {
+                if *stop.borrow() {
+                    break;
+                }
+                match self.take(&mut folder, uid, has_move).await {
+                    Ok(true) => {
+                        retries.0.remove(&uid);
+                        state.open.remove(&uid);
+                        self.save(&state).await?;
+                    }
+                    Ok(false) => retries.delay(uid),
+                    Err(MailboxError::Refused(reason)) => {
+                        tracing::warn!(uid, reason, "the server refuses a mail of the mailbox");
+                        retries.delay(uid);
+                    }
+                    Err(fault) => return Err(fault),
+                }
+            }
             if *stop.borrow() {
-                let _ = in_time(session.logout()).await;
+                let _ = in_time(folder.session.logout()).await;
                 return Ok(());
             }
-            if !has_idle {
-                tokio::select! {
-                    () = tokio::time::sleep(Duration::from_secs(POLL_SECONDS)) => {}
-                    _ = stop.wait_for(|is_over| *is_over) => {}
-                }
+            if !is_idle || folder.has_news() {
                 continue;
             }
-            let seconds = match state.open.is_empty() {
-                true => IDLE_SECONDS,
-                // These are tried again soon.
-                false => POLL_SECONDS,
-            };
-            let mut idle = session.idle();
-            in_time(idle.init()).await?;
-            let (wait, interrupt) = idle.wait_with_timeout(Duration::from_secs(seconds));
-            let told = {
-                tokio::pin!(wait);
-                tokio::select! {
-                    told = &mut wait => Some(told),
-                    _ = stop.wait_for(|is_over| *is_over) => None,
-                }
-            };
-            drop(interrupt);
-            match told {
-                Some(Err(fault)) => return Err(fault.into()),
-                Some(Ok(
-                    IdleResponse::NewData(_)
-                    | IdleResponse::Timeout
-                    | IdleResponse::ManualInterrupt,
-                ))
-                | None => {}
+            let seconds = if has_idle { IDLE_SECONDS } else { POLL_SECONDS };
+            let time = retries.wait().min(Duration::from_secs(seconds));
+            if has_idle {
+                (folder, _) = folder.idle(time, &mut stop).await?;
+                continue;
             }
-            session = in_time(idle.done()).await?;
+            tokio::select! {
+                () = tokio::time::sleep(time) => {}
+                _ = stop.wait_for(|is_over| *is_over) => {}
+            }
         }
     }
 
@@ -266,7 +463,7 @@ impl MailboxReader {
     /// others were read by somebody, or here.
     async fn begin(
         &self,
-        session: &mut ImapSession,
+        folder: &mut OpenFolder,
         validity: u32,
         next: Option<u32>,
     ) -> Result<MailboxState, MailboxError> {
@@ -277,16 +474,13 @@ impl MailboxReader {
         if known.mailbox == mailbox && known.validity == validity {
             return Ok(known);
         }
-        let unread = in_time(session.uid_search("UNSEEN")).await?;
-        let above = unread
-            .iter()
-            .max()
-            .map_or(1, |highest| highest.saturating_add(1));
+        let unread = folder.search("UNSEEN").await?;
+        let above = unread.last().map_or(1, |highest| highest.saturating_add(1));
         let state = MailboxState {
             mailbox,
             validity,
             next: next.unwrap_or(above).max(above),
-            open: unread.into_iter().collect(),
+            open: unread,
         };
         self.save(&state).await?;
         Ok(state)
@@ -300,13 +494,15 @@ impl MailboxReader {
     /// Remembers the mails that came since the last look.
     async fn find_new(
         &self,
-        session: &mut ImapSession,
+        folder: &mut OpenFolder,
         state: &mut MailboxState,
     ) -> Result<(), MailboxError> {
-        let found = in_time(session.uid_search(format!("UID {}:*", state.next))).await?;
+        folder.has_news();
+        folder.has_news = false;
+        let mut new = folder.search(&format!("UID {}:*", state.next)).await?;
         // The star always finds the last mail, also one that is known.
-        let new: Vec<u32> = found.into_iter().filter(|uid| *uid >= state.next).collect();
-        if let Some(highest) = new.iter().max() {
+        new.retain(|uid| *uid >= state.next);
+        if let Some(highest) = new.last() {
             state.next = highest.saturating_add(1);
             state.open.extend(new);
             self.save(state).await?;
@@ -314,73 +510,69 @@ impl MailboxReader {
         Ok(())
     }
 
-    /// Takes in every mail that is still to be read.
-    async fn take_open(
+    /// Takes in a mail, and marks it. False if it has to be read again later.
+    async fn take(
         &self,
-        session: &mut ImapSession,
-        state: &mut MailboxState,
+        folder: &mut OpenFolder,
+        uid: u32,
         has_move: bool,
-        stop: &watch::Receiver<bool>,
-    ) -> Result<(), MailboxError> {
+    ) -> Result<bool, MailboxError> {
         let origin = MailPeer {
             way: "imap",
             ..MailPeer::default()
         };
-        for uid in state.open.clone() {
-            if *stop.borrow() {
-                return Ok(());
-            }
-            let outcome = match fetch(session, uid, "(UID RFC822.SIZE)").await? {
-                None => None,
-                Some(head) if u64::from(head.size.unwrap_or(0)) > MAIL_BYTES as u64 => {
-                    match fetch(session, uid, "(UID BODY.PEEK[HEADER])").await? {
-                        Some(mail) => {
-                            let head: Arc<[u8]> = mail.header().unwrap_or_default().into();
-                            Some(self.intake.reject_too_large(head, &origin).await)
-                        }
-                        None => None,
-                    }
-                }
-                Some(_) => match fetch(session, uid, "(UID BODY.PEEK[])").await? {
-                    Some(mail) => {
-                        let bytes: Arc<[u8]> = mail.body().unwrap_or_default().into();
-                        Some(self.intake.receive(bytes, &origin).await)
-                    }
-                    None => None,
-                },
-            };
-            match outcome {
-                // It is tried again.
-                Some(MailOutcome::Later(_)) => continue,
-                // Somebody removed it.
-                None => {}
-                Some(_) => self.mark(session, uid, has_move).await?,
-            }
-            state.open.remove(&uid);
-            self.save(state).await?;
+        let Some(bytes) = folder.fetch(uid, "RFC822.SIZE", size).await? else {
+            // Somebody removed it.
+            return Ok(true);
+        };
+        let is_too_large = bytes > MAIL_BYTES as u64;
+        let item = match is_too_large {
+            // A head beyond the limit is not read either.
+            true => format!("BODY.PEEK[HEADER]<0.{}>", HEAD_BYTES + 1),
+            false => "BODY.PEEK[]".to_owned(),
+        };
+        let Some(mail) = folder.fetch(uid, &item, section).await? else {
+            return Ok(true);
+        };
+        let outcome = match is_too_large {
+            true => self.intake.reject_too_large(mail, &origin).await,
+            false => self.intake.receive(mail, &origin).await,
+        };
+        if matches!(outcome, MailOutcome::Later(_)) {
+            return Ok(false);
         }
-        Ok(())
+        self.mark(folder, uid, has_move).await?;
+        Ok(true)
     }
 
     /// Marks a mail as read, or moves it away.
     async fn mark(
         &self,
-        session: &mut ImapSession,
+        folder: &mut OpenFolder,
         uid: u32,
         has_move: bool,
     ) -> Result<(), MailboxError> {
-        let uid = uid.to_string();
-        let flags = |flags: &str| format!("+FLAGS.SILENT ({flags})");
-        within(set_flags(session, &uid, flags("\\Seen"))).await?;
-        let Some(folder) = &self.account.done_folder else {
+        folder.set_flags(uid, "\\Seen").await?;
+        let Some(done) = &self.account.done_folder else {
             return Ok(());
         };
+        let uids = uid.to_string();
+        let moved = match has_move {
+            true => in_time(folder.session.uid_mv(&uids, done)).await,
+            false => in_time(folder.session.uid_copy(&uids, done)).await,
+        };
+        folder.has_news();
+        moved.map_err(|fault| match &fault {
+            MailboxError::Imap(no @ async_imap::error::Error::No(_)) => {
+                MailboxError::Refused(words_of(no))
+            }
+            _ => fault,
+        })?;
         if has_move {
-            return in_time(session.uid_mv(&uid, folder)).await;
+            return Ok(());
         }
-        in_time(session.uid_copy(&uid, folder)).await?;
         // It is gone when the owner of the mailbox tidies up: expunging here would remove what others marked.
-        within(set_flags(session, &uid, flags("\\Deleted"))).await
+        folder.set_flags(uid, "\\Deleted").await
     }
 }
 
@@ -470,30 +662,6 @@ async fn encrypt(
     stream.map_err(|fault| other(fault.to_string()))
 }
 
-async fn set_flags(
-    session: &mut ImapSession,
-    uid: &str,
-    query: String,
-) -> Result<(), MailboxError> {
-    let answers: Vec<Fetch> = session.uid_store(uid, query).await?.try_collect().await?;
-    drop(answers);
-    Ok(())
-}
-
-async fn fetch(
-    session: &mut ImapSession,
-    uid: u32,
-    query: &str,
-) -> Result<Option<Fetch>, MailboxError> {
-    within(async {
-        let answers = session.uid_fetch(uid.to_string(), query).await?;
-        let answers: Vec<Fetch> = answers.try_collect().await?;
-        // A server may tell about other mails in between.
-        Ok(answers.into_iter().find(|answer| answer.uid == Some(uid)))
-    })
-    .await
-}
-
 async fn greeting<S: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug>(
     client: &mut Client<S>,
 ) -> Result<(), MailboxError> {
@@ -525,6 +693,65 @@ async fn blocking<T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+    /// A mail that comes while the server gets ready to idle is reported before it says so, and never again.
+    #[tokio::test]
+    async fn mail_reported_before_idle_is_not_waited_for() {
+        let (ours, theirs) = tokio::io::duplex(1024);
+        let server = tokio::spawn(async move {
+            let (lines, mut out) = tokio::io::split(theirs);
+            let mut lines = BufReader::new(lines).lines();
+            for (wanted, answers) in [
+                ("LOGIN", "$ OK in\r\n"),
+                ("UID SEARCH 1:*", "* SEARCH 1\r\n$ OK found\r\n"),
+                ("IDLE", "* 2 EXISTS\r\n+ idling\r\n"),
+                ("DONE", "A0003 OK done\r\n"),
+            ] {
+                let line = lines.next_line().await.unwrap().unwrap();
+                assert!(line.contains(wanted), "{line}");
+                let tag = line.split(' ').next().unwrap();
+                let answers = answers.replace('$', tag);
+                out.write_all(answers.as_bytes()).await.unwrap();
+            }
+        });
+        let stream: Box<dyn MailStream> = Box::new(ours);
+        let session = Client::new(stream).login("ann", "secret").await;
+        let mut folder = OpenFolder::new(session.map_err(|(fault, _)| fault).unwrap());
+        assert_eq!(folder.search("1:*").await.unwrap(), [1].into());
+        assert!(!folder.has_news());
+        let (_stop, mut stopped) = watch::channel(false);
+        let (_, end) = folder
+            .idle(Duration::from_secs(1), &mut stopped)
+            .await
+            .unwrap();
+        assert_eq!(end, IdleEnd::Told);
+        server.await.unwrap();
+    }
+
+    #[test]
+    fn mails_that_fail_are_tried_less_and_less_often_and_in_turn() {
+        let mut retries = MailRetries::default();
+        assert_eq!((retries.due(), retries.wait()), (None, Duration::MAX));
+        let seconds = |retries: &MailRetries, uid: u32| {
+            let at = retries.0.get(&uid).unwrap().1;
+            at.saturating_duration_since(Instant::now())
+                .as_secs_f64()
+                .ceil()
+        };
+        for wanted in [1.0, 2.0, 4.0, 8.0] {
+            retries.delay(7);
+            assert!(seconds(&retries, 7) <= wanted && seconds(&retries, 7) > wanted / 2.0);
+        }
+        for _ in 0..100 {
+            retries.delay(7);
+        }
+        assert!(seconds(&retries, 7) <= MAX_RETRY_SECONDS as f64);
+        let now = Instant::now();
+        retries.0.insert(3, (1, now));
+        retries.0.insert(2, (1, now - Duration::from_millis(1)));
+        assert_eq!((retries.due(), retries.wait()), (Some(2), Duration::ZERO));
+    }
 
     #[test]
     fn state_comes_back_as_it_was() {

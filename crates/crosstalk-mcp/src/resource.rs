@@ -1,6 +1,6 @@
 //! Threads and messages as resources.
 
-use crate::port::AgentPort;
+use crate::port::{AgentPort, AgentThread};
 use crate::server::written;
 use crosstalk_envelope::Explanation;
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
@@ -22,19 +22,21 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// The latest threads of an address. Their names are ids: nothing that others wrote is in the list.
+/// The latest threads of an address. Their names are ids, which others may have chosen: one that reads as a sentence or has
+/// characters that nobody sees is not listed. check shows its messages.
 pub(crate) async fn list(port: &dyn AgentPort) -> Result<Vec<Resource>, Explanation> {
     let threads = port.threads(LISTED).await?;
-    let resource = |thread: crate::AgentThread| {
-        let id = crate::one_line(&thread.id);
-        Resource::new(format!("{THREAD}{}", thread.id), format!("thread {id}"))
+    let is_plain = |thread: &AgentThread| crate::one_line(&thread.id) == thread.id;
+    let resource = |thread: AgentThread| {
+        let id = &thread.id;
+        Resource::new(format!("{THREAD}{id}"), format!("thread {id}"))
             .with_description(format!(
                 "{} messages, the latest at {}",
                 thread.messages, thread.last_at
             ))
             .with_mime_type(PLAIN)
     };
-    Ok(threads.into_iter().map(resource).collect())
+    Ok(threads.into_iter().filter(is_plain).map(resource).collect())
 }
 
 /// The id in the URI of a thread or a message.

@@ -31,6 +31,7 @@ use crate::config::RouteEntry;
 use crate::core::Relay;
 use crate::port::Later;
 use crosstalk_api::outbound::{Outbound, OutboundError};
+use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::FollowUp;
 use crosstalk_protocol::relay::Handler as By;
@@ -61,6 +62,8 @@ pub struct DeliveryJob {
     pub by: By,
     /// How often it was tried before.
     pub attempts: u32,
+    /// When it was queued. A dead letter that the operator queues again has a later time.
+    pub queued_at: Timestamp,
     /// The message, as it is kept.
     pub record: Record,
     /// The message, as it leaves the relay.

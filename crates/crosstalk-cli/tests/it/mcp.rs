@@ -334,6 +334,24 @@ fn a_poll_of_an_agent_counts_the_answers_of_others() {
 }
 
 #[test]
+fn a_client_that_waits_hears_so_until_the_message_comes() {
+    let home = Home::new("mcp-progress");
+    let mut api = Client::new(&home, "claude-code", "api");
+    let mut web = Client::new(&home, "codex", "web");
+    let waiting = web.begin("check", json!({"wait_seconds": 300}));
+    let told = web.message();
+    assert_eq!(told["method"], "notifications/progress", "{told}");
+    assert_eq!(told["params"]["progressToken"], "p", "{told}");
+    let sent = api.call(
+        "send",
+        json!({"to": "codex://code/web", "text": "Which port?"}),
+    );
+    let got = web.answer(waiting);
+    let first = &got["result"]["structuredContent"]["messages"][0];
+    assert_eq!(first["id"], sent["id"], "{got}");
+}
+
+#[test]
 fn resources_are_followed_and_calls_are_cancelled() {
     let home = Home::new("mcp-resources");
     let mut api = Client::new(&home, "claude-code", "api");

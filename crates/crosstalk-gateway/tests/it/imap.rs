@@ -1,5 +1,7 @@
 //! A mailbox of a real IMAP server.
 
+mod fault;
+
 use crate::house::{MailHouse, config, mail, signed, token};
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_gateway::imap::{MailboxState, MailboxStep, STATE_FILE, try_mailbox};

@@ -373,6 +373,18 @@ fn recipients_and_handlers() {
                     inside: false,
                     open: false,
                 },
+                Route {
+                    to: Pattern::parse("claude://code/mailed").unwrap(),
+                    by: Handler::Email,
+                    inside: false,
+                    open: false,
+                },
+                Route {
+                    to: Pattern::parse("email:*").unwrap(),
+                    by: Handler::Email,
+                    inside: false,
+                    open: false,
+                },
             ],
             bindings: Vec::new(),
             names: [("BOB".to_owned(), "claude://code/bob".to_owned())].into(),
@@ -427,6 +439,18 @@ fn recipients_and_handlers() {
             "claude://code/api",
             routing("X-Delivery: copy_paste"),
             vec![("claude://code/api", Handler::CopyPaste)],
+        ),
+        (
+            "REQUEST",
+            "claude://code/mailed",
+            routing("X-Delivery: email"),
+            vec![("claude://code/mailed", Handler::Email)],
+        ),
+        (
+            "REQUEST",
+            "email:bo@people.example",
+            String::new(),
+            vec![("email:bo@people.example", Handler::Email)],
         ),
         (
             "REQUEST",
@@ -512,13 +536,12 @@ fn recipients_and_handlers() {
         let admission = locally(&text, &rules).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
         assert_eq!(to(&admission), recipients, "{text}");
     }
-    let secret = envelope(
-        "A",
-        "agent://there.example/x",
-        "REQUEST",
-        &routing("X-Policy: no_third_party"),
-    );
-    assert_eq!(locally(&secret, &rules).unwrap_err().code, ErrorCode::Perm);
+    for receiver in ["agent://there.example/x", "email:bo@people.example"] {
+        let policy = routing("X-Policy: no_third_party");
+        let secret = envelope("A", receiver, "REQUEST", &policy);
+        let refusal = locally(&secret, &rules).unwrap_err();
+        assert_eq!(refusal.code, ErrorCode::Perm, "{receiver}");
+    }
     let strict = RelayRules {
         routes: Routes {
             refuses_unknown: true,

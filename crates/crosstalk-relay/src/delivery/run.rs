@@ -326,11 +326,11 @@ async fn attempt(
     route: Option<Arc<RouteEntry>>,
 ) -> Effect {
     let (key, lease) = ((waiting.id, waiting.to), waiting.lease);
-    let record = match leased(relay, &key, &lease).await {
+    let (record, queued_at) = match leased(relay, &key, &lease).await {
         Ok(Some(LeasedDelivery {
             record: Some(record),
-            ..
-        })) => record,
+            delivery,
+        })) => (record, delivery.queued_at),
         Ok(Some(_)) => {
             let reason = "the message is gone".to_owned();
             settle(relay, &key, &lease, Attempt::Failed { reason }, None).await;
@@ -353,6 +353,7 @@ async fn attempt(
         follow_up: follow_up.map(Box::new),
         by: waiting.by,
         attempts: waiting.attempts,
+        queued_at,
         to,
         record,
         route,

@@ -116,8 +116,15 @@ impl TextHandler {
         let body = serde_json::to_vec(request).map_err(|fault| {
             AttemptOutcome::failed(ErrorCode::Format, format!("the text: {fault}"))
         })?;
-        // The same each time, and of this message, recipient and queueing alone.
-        let seed = format!("{}\n{}\n{}", job.record.id, job.to, job.record.digest);
+        // The same at each attempt. A dead letter that was queued again is another text: the provider would answer it with the
+        // failure that it remembers.
+        let seed = format!(
+            "{}\n{}\n{}\n{}",
+            job.record.id,
+            job.to,
+            job.record.digest,
+            job.queued_at.as_millis()
+        );
         let digest = Digest::of(self.relay.keyed(&seed).as_bytes()).to_string();
         let call = HttpCall {
             body: Bytes::from(body),

@@ -18,14 +18,14 @@ use crate::file::{open_regular, read_bounded};
 use crate::metrics::IncomingOutcome;
 use axum::extract::Request;
 use crosstalk_email::{
-    TextCode, TokenScope, WebhookCall, WebhookError, check_webhook, id_of_mail, phone_number,
-    read_text, respond_in_words,
+    TextCode, TokenScope, WebhookCall, WebhookError, check_webhook, phone_number, read_text,
+    respond_in_words,
 };
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::relay::port::RecordQuery;
-use crosstalk_protocol::relay::report::{takes_no_answer, undeliverable};
+use crosstalk_protocol::relay::report::{derived, takes_no_answer, undeliverable};
 use crosstalk_protocol::relay::{Handler, Peer};
 use crosstalk_protocol::store::Record;
 use http::HeaderMap;
@@ -274,7 +274,12 @@ async fn answer(
         ));
     }
     let speaker = relay.name_of_recipient(&record, &recipient);
-    let id = id_of_mail(&format!("<{}@text-message>", text.id), record.at);
+    // Nobody foresees it: a message of somebody else could take the place of the answer.
+    let seed = format!(
+        "text message\n{}\n{}\n{}",
+        record.digest, recipient, text.id
+    );
+    let id = derived(record.at, &relay.keyed(&seed));
     let built = respond_in_words(&record, &speaker, id, ("text message", &words));
     let envelope = match built {
         Ok(envelope) => envelope,

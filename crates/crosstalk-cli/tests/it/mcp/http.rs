@@ -6,7 +6,10 @@ use crate::run::Home;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp};
 use crosstalk_testing::relay::Relay;
+use crosstalk_testing::wait::LIMIT;
 use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::SystemTime;
 
 const API: &str = "claude://code/api";
@@ -113,6 +116,41 @@ fn agents_exchange_messages_over_http() {
         said.contains("legacy 2025-11-25") && said.contains("auto 2026-07-28"),
         "{said}"
     );
+}
+
+/// A client that asks for it hears within seconds that its call still waits, and gets the message afterwards.
+#[test]
+fn a_waiting_call_over_http_reports_progress() {
+    let house = house("");
+    let arguments = json!({"name": "check", "arguments": {"wait_seconds": 300}, "_meta": {"progressToken": "p1"}});
+    let body =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": arguments}).to_string();
+    let mut stream = TcpStream::connect(house.relay.address()).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nAccept: application/json, text/event-stream\r\n\
+         MCP-Protocol-Version: 2025-11-25\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        house.web,
+        body.len()
+    )
+    .unwrap();
+    let mut heard = String::new();
+    let mut hear = |wanted: &[&str]| {
+        while !wanted.iter().all(|text| heard.contains(text)) {
+            let mut bytes = [0; 4096];
+            let count = stream.read(&mut bytes).unwrap();
+            assert!(count > 0, "the end of {heard}");
+            heard.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+    };
+    hear(&["notifications/progress", "\"progressToken\":\"p1\""]);
+    house.call(
+        &house.api,
+        "send",
+        json!({"to": WEB, "text": "Still there?"}),
+    );
+    hear(&["structuredContent", "Still there?"]);
 }
 
 #[test]

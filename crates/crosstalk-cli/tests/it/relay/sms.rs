@@ -2,7 +2,8 @@
 
 use super::client::json;
 use super::{Person, Relay, output};
-use crosstalk_email::{WebhookCall, sign_webhook};
+use crosstalk_email::{WebhookCall, id_of_mail, sign_webhook};
+use crosstalk_envelope::id::time_of;
 use crosstalk_testing::http::Connection;
 use crosstalk_testing::wait::wait_for;
 use serde_json::{Value, json as value};
@@ -209,6 +210,27 @@ fn question_goes_out_as_a_text_and_its_answer_comes_back() {
 }
 
 #[test]
+fn text_that_the_operator_queues_again_is_a_new_one_to_the_provider() {
+    let provider = Provider::start(&[500, 400]);
+    let kalle = Person::new("sms-again", "kalle");
+    write_config(&kalle, &provider);
+    let relay = Relay::start(&kalle.home, &[]);
+    let to = format!("tel:{ANN}");
+    kalle.does(&["send", &to, "Still there?", "--relay", &relay.url]);
+    let dead = wait_for("a dead letter", || {
+        let dead = json(&kalle.does(&["dead", "--json", "--relay", &relay.url]).out);
+        dead["deliveries"][0]["id"].as_str().map(str::to_owned)
+    });
+    // The provider remembers the failure under the key of the first two requests.
+    assert_eq!(keys(&provider.posted()).len(), 1);
+    kalle.does(&["dead", "requeue", &dead, "--relay", &relay.url]);
+    let posted = provider.gets(3);
+    assert_eq!(keys(&posted).len(), 2, "{posted:?}");
+    assert!(posted.iter().all(|p| p.body == posted[0].body));
+    relay.stop();
+}
+
+#[test]
 fn answers_by_text_come_once_though_the_relay_is_killed() {
     let provider = Provider::start(&[]);
     let kalle = Person::new("sms-kill", "kalle");
@@ -234,6 +256,9 @@ fn answers_by_text_come_once_though_the_relay_is_killed() {
     let answer = received("SM1", ANN, &format!("{}: no", of(ANN)));
     let (_, first) = call_back(&relay.url, SECRET, 0, &answer);
     assert_eq!(first["outcome"], "accepted", "{first}");
+    // What the provider knows is not enough to send a message in its place before.
+    let id = first["message"].as_str().unwrap();
+    assert_ne!(id, id_of_mail("<SM1@text-message>", time_of(id).unwrap()));
     relay.signal("KILL");
     drop(relay);
     // The provider did not get the answer, and calls again.

@@ -11,7 +11,10 @@ use crosstalk_relay::delivery::{DeliverySetup, DeliveryTask};
 use crosstalk_testing::tier;
 use crosstalk_testing::wait::{LIMIT, wait_until};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 /// What a message can have in it, and the row of the table that is about it.
 const CONTENTS: [(&str, &str); 11] = [
@@ -50,13 +53,14 @@ const WHENS: [&str; 7] = [
     "revoked after the message was handed out",
 ];
 
-const WAYS: [&str; 8] = [
+const WAYS: [&str; 9] = [
     "inbox",
     "copy_paste",
     "file",
     "exec",
     "mcp",
     "sms",
+    "email",
     "http",
     "relay",
 ];
@@ -235,11 +239,65 @@ impl Tables {
     }
 }
 
-fn relay(other: &House, provider: &Endpoint, out: &Path) -> House {
+/// The mails that a mail server got.
+type Mails = Arc<Mutex<Vec<String>>>;
+
+/// A mail server that keeps what it gets.
+fn mail_server() -> (SocketAddr, Mails) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, mails) = (listener.local_addr().unwrap(), Mails::default());
+    let kept = Arc::clone(&mails);
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let kept = Arc::clone(&kept);
+            std::thread::spawn(move || take_mails(&client, &kept));
+        }
+    });
+    (address, mails)
+}
+
+fn take_mails(client: &TcpStream, kept: &Mails) -> std::io::Result<()> {
+    let mut out = client;
+    out.write_all(b"220 mail.test ESMTP\r\n")?;
+    let mut mail: Option<String> = None;
+    for line in BufReader::new(client).lines() {
+        let line = line?;
+        let answer = match (mail.take(), line.as_str()) {
+            (Some(text), ".") => {
+                kept.lock().unwrap().push(text);
+                "250 kept"
+            }
+            (Some(text), line) => {
+                mail = Some(format!("{text}{line}\n"));
+                continue;
+            }
+            (None, "DATA") => {
+                mail = Some(String::new());
+                "354 go on"
+            }
+            (None, "QUIT") => "221 bye",
+            (None, _) => "250 OK",
+        };
+        write!(out, "{answer}\r\n")?;
+    }
+    Ok(())
+}
+
+/// The id of the message in a mail.
+fn id_of_mail(mail: &str) -> String {
+    let mut lines = mail.lines();
+    let id = lines.find_map(|line| line.strip_prefix("message: "));
+    id.unwrap_or_else(|| panic!("{mail}")).to_owned()
+}
+
+fn relay(other: &House, provider: &Endpoint, mail: SocketAddr, out: &Path) -> House {
     let out = out.display();
     let (port, provider) = (other.addr.port(), provider.url());
+    let (ip, mail) = (mail.ip(), mail.port());
     let config = format!(
-        "[sms]\nurl = \"{provider}\"\nfrom = \"+4915112345678\"\nallow_private = true\n\
+        "[email]\ndomain = \"here.example\"\n[email.out]\nhost = \"{ip}\"\nport = {mail}\ntls = \"none\"\n\
+         [[route]]\nto = \"agent://here.example/email/x\"\nby = \"email\"\nmail = \"bo@people.test\"\n\
+         [sms]\nurl = \"{provider}\"\nfrom = \"+4915112345678\"\nallow_private = true\n\
          [[route]]\nto = \"agent://here.example/sms/x\"\nby = \"sms\"\nphone = \"+4915187654321\"\n\
          [[route]]\nto = \"agent://here.example/copy_paste/*\"\nby = \"copy_paste\"\n\
          [[route]]\nto = \"agent://here.example/file/*\"\nby = \"file\"\nfolder = \"{out}/file\"\n\
@@ -317,7 +375,8 @@ fn every_cell_of_the_tables_holds_over_every_way() {
     let other = Plan::default().pin(KEY, &key(), ANN).open();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let provider = runtime.block_on(Endpoint::start(|_, _| Say::ok()));
-    let house = relay(&other, &provider, out.path());
+    let (mail, mails) = mail_server();
+    let house = relay(&other, &provider, mail, out.path());
     let everything = "general, pii, medical, financial, biometric, location, custom, research";
     let original = from_ann("agent://here.example/inbox/origin", "O")
         .meta("privacy", "Scope", everything)
@@ -378,6 +437,10 @@ fn every_cell_of_the_tables_holds_over_every_way() {
             "file" | "exec" => in_folder(&out.path().join(name), id_of_envelope),
             "mcp" => in_folder(&out.path().join(name), id_of_call),
             "sms" => provider.asked().iter().filter_map(id_of_text).collect(),
+            "email" => {
+                let mails = mails.lock().unwrap();
+                mails.iter().map(|mail| id_of_mail(mail)).collect()
+            }
             _ => in_inbox(&other, &address),
         };
         handed_out.retain(|id| id.starts_with('M'));

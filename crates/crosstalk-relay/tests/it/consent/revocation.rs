@@ -5,6 +5,7 @@ use crate::house::{House, Plan, START, key, letter, secret, signed};
 use crate::http::{Answer, Ask};
 use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading};
 use crosstalk_protocol::relay::{DeliveryState, Peer, Retention, Role};
+use crosstalk_store::SqliteStore;
 use crosstalk_testing::wait::{wait_for, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -292,11 +293,20 @@ fn text_that_must_not_leave_stays() {
     );
 }
 
+/// Erases until these messages are gone. The store leaves messages for later that are not indexed yet, and the relay itself
+/// erases, too.
+fn retire_all(store: &mut SqliteStore, what: &Retention, gone: &[&str]) {
+    wait_until(&format!("{gone:?} erased"), || {
+        store.retire(what).unwrap();
+        gone.iter().all(|id| store.record(id).unwrap().is_none())
+    });
+}
+
 /// A sensitive message is erased some time after it was acknowledged, unless it may be kept.
 #[test]
 fn sensitive_texts_are_not_kept_for_long() {
     let house = plan().open();
-    for (id, policy) in [("M1", None), ("M2", Some("ok_to_cache")), ("M3", None)] {
+    for (id, policy) in [("M1", Some("ok_to_cache")), ("M2", None), ("M3", None)] {
         let mut letter = from_ann(BOT, id).meta("privacy", "Scope", "medical").meta(
             "privacy",
             "Consent",
@@ -310,7 +320,7 @@ fn sensitive_texts_are_not_kept_for_long() {
     house.inbox(BOT);
     let now = house.relay.now();
     let mut store = house.store();
-    let read = ["M1".to_owned(), "M2".to_owned()];
+    let read = ["M1".to_owned(), "M3".to_owned()];
     store
         .mark(BOT, &read, DeliveryState::Acknowledged, now)
         .unwrap();
@@ -322,9 +332,9 @@ fn sensitive_texts_are_not_kept_for_long() {
         brief_before: Some(later),
         limit: 10,
     };
-    assert_eq!(store.retire(&what).unwrap().count, 1);
-    for (id, is_there) in [("M1", false), ("M2", true), ("M3", true)] {
-        assert_eq!(store.record(id).unwrap().is_some(), is_there, "{id}");
+    retire_all(&mut store, &what, &["M3"]);
+    for id in ["M1", "M2"] {
+        assert!(store.record(id).unwrap().is_some(), "{id}");
     }
 }
 
@@ -356,7 +366,7 @@ fn signed_grant_is_kept_as_long_as_its_consent_holds() {
         brief_before: Some(later),
         limit: 10,
     };
-    assert_eq!(store.retire(&what).unwrap().count, 2);
+    retire_all(&mut store, &what, &["M2", "M3"]);
     assert_eq!(store.record("M1").unwrap().unwrap().text, named);
     house.take(&revoke("health", BOT, "R1"));
     assert!(house.store().record("M1").unwrap().is_none());

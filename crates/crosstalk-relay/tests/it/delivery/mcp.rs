@@ -3,12 +3,14 @@
 use super::endpoint::{Asked, Endpoint, Say};
 use super::{Post, QUICK, eventually, message, meta};
 use crate::dns::Domains;
+use crate::house::{START, key};
 use crosstalk_envelope::{Document, Reading};
 use crosstalk_protocol::relay::{DeliveryState, Peer};
 use crosstalk_relay::core::Received;
 use serde::Deserialize;
 use std::path::Path;
 use std::sync::Arc;
+use tempfile::TempDir;
 
 /// A server in the shell, with the tools `look` and `write`. `call` is what it does when one is called; `$id` is the id of the
 /// request, `$line` the request.
@@ -99,6 +101,28 @@ async fn the_result_of_a_tool_is_the_answer() {
     assert_eq!(said["crosstalk/verification"], "unsigned");
     // What a tool processed does not come again to anyone who listens for its address.
     assert!(post.inbox("mcp://look@docs").await.is_empty());
+}
+
+/// A relay that is killed behind the answer of a tool, and before it has noted that the attempt ended, does not call the tool
+/// again: a call may have side effects.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answered_call_is_not_repeated_after_a_restart() {
+    let config = stdio("mcp://look@docs", &script("say 'Port 8080.'"), "");
+    let open = |folder: TempDir| Post::open(&config, None, folder, Some(key()), START);
+    let post = open(tempfile::tempdir().unwrap());
+    post.send(&asks("M1", "mcp://look@docs", "{}")).await;
+    let answer = post.gets("ANN", 1).await.remove(0).record;
+    post.is("M1", DeliveryState::Delivered).await;
+    let folder = post.end().await;
+    let store = rusqlite::Connection::open(folder.path().join("relay.db")).unwrap();
+    let forget = "UPDATE delivery SET state = 0, attempts = 0, next_at = queued_at, delivered_at = NULL WHERE delivered_at IS NOT NULL";
+    assert_eq!(store.execute(forget, ()).unwrap(), 1);
+    drop(store);
+    let post = open(folder);
+    post.is("M1", DeliveryState::Delivered).await;
+    assert_eq!(calls(&post).len(), 1);
+    let inbox = post.inbox("ANN").await;
+    assert_eq!((inbox.len(), &inbox[0].record.id), (1, &answer.id));
 }
 
 #[derive(Deserialize)]
