@@ -52,7 +52,7 @@ pub enum MailboxError {
     /// The server, or the way to it.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// What the server said.
+    /// The answer of the server.
     #[error("{0}")]
     Imap(#[from] async_imap::error::Error),
     /// A step of the beginning of a connection failed.
@@ -352,7 +352,7 @@ impl MailboxReader {
             match outcome {
                 // It is tried again.
                 Some(MailOutcome::Later(_)) => continue,
-                // Somebody removed it.
+                // Another program removed it.
                 None => {}
                 Some(_) => self.mark(session, uid, has_move).await?,
             }
