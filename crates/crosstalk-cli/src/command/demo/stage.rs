@@ -317,9 +317,9 @@ impl Stage {
         let Some(receipt) = sent.receipt else {
             return fail("the relay accepted the message and gave no receipt");
         };
-        let id = read(&text).header(CoreHeader::Message).unwrap_or_default();
+        let id = read(&text).header(CoreHeader::Message).map(str::to_owned);
         Ok(DemoMessage {
-            id: id.to_owned(),
+            id: id.unwrap_or_default(),
             text,
             file,
             receipt,
