@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// Something to time: a name and one run of it.
 pub struct Subject<'a> {
-    /// What is printed.
+    /// The text to print.
     pub name: &'static str,
     /// One run.
     pub run: Box<dyn FnMut() + 'a>,

@@ -178,7 +178,7 @@ fn prepare(folder: &Folder, address: SocketAddr, users: &[&str], settings: &str)
     );
     let (uid, gid) = (uid.trim(), gid.trim());
     folder.write("conf/access", "");
-    // A key that stands twice would make every process of the server warn, and its logger wait for itself.
+    // A key that appears twice would make every process of the server warn, and its logger wait for itself.
     let is_replaced = |line: &&str| {
         let key = |line: &str| line.split('=').next().map(|key| key.trim().to_owned());
         !settings.lines().any(|own| key(own) == key(line))

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// The browsers that a folder is built for.
 const BROWSERS: [&str; 2] = ["chromium", "firefox"];
-/// What is copied as it is.
+/// The files that are copied as they are.
 const SOURCES: [&str; 5] = ["background.js", "content", "icons", "lib", "pages"];
 /// What the extension needs of the npm package.
 const PACKAGE: [&str; 6] = [

@@ -112,7 +112,7 @@ fn unique(rules: &[Rule], report: &mut Report) {
             if !seen.insert(name) {
                 report
                     .problems
-                    .push(format!("{RULES}: {name} stands there twice"));
+                    .push(format!("{RULES}: {name} is listed twice"));
             }
         }
     }

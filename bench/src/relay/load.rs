@@ -26,7 +26,7 @@ pub struct Plan {
     pub pace: Option<Duration>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// Messages that were taken while it counted.

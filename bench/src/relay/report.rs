@@ -1,10 +1,10 @@
-//! What is printed: medians over the rounds, and ratios against the floor of the same round.
+//! The report: medians over the rounds, and ratios against the floor of the same round.
 
 use super::cpu::CpuCost;
 use super::load::Measured;
 use crate::goal;
 
-/// What is measured in turn.
+/// The measurements, in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The server that does nothing.

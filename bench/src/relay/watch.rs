@@ -15,7 +15,7 @@ pub const READERS: usize = 16;
 /// How long a reader waits for what is still missing at the end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What was seen.
+/// The observations.
 #[derive(Default)]
 struct Seen {
     /// When each message was sent: by connection, then by number, in microseconds since the start.

@@ -172,7 +172,7 @@ class _EnvelopeReader:
             self.envelope.body_mark = item
             return self.in_body
         if item.name == "sig":
-            self.report(item.at_name("ENV-020", "The `sig:` line stands before the body"))
+            self.report(item.at_name("ENV-020", "The `sig:` line comes before the body"))
             return self.in_head
 
         self.head_lines += 1

@@ -92,7 +92,7 @@ pub struct QuarantineList {
     pub messages: Vec<QuarantinedView>,
 }
 
-/// What came of indexing again.
+/// The result of indexing again.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 pub struct Retried {
     /// How many messages are indexed now.

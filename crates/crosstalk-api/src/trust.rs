@@ -51,7 +51,7 @@ pub struct TrustedKeyView {
     pub id: String,
     /// The key, as a record.
     pub key: String,
-    /// What people compare.
+    /// The text that people compare.
     pub fingerprint: String,
     /// Since when it is known.
     #[schemars(with = "schema::Time")]

@@ -80,7 +80,7 @@ impl Exit {
             .fold(Self::SUCCESS, Self::worst)
     }
 
-    /// The worse one of two: the larger one. The code of `unbound`, which came later, stands between 20 and 21.
+    /// The worse one of two: the larger one. The code of `unbound`, which came later, ranks between 20 and 21.
     pub fn worst(self, other: Self) -> Self {
         let rank = |exit: &Self| match exit.0 {
             UNBOUND => (FIRST_CONTACT, 1),
@@ -130,7 +130,7 @@ pub(crate) fn table() -> String {
     }
     out.push_str("  20 to 26  verify: see crosstalk verify --help\n");
     let _ = writeln!(out, "  {FORK}  audit: a log that was rewritten");
-    out.push_str("Of several, the largest one; 26 stands between 20 and 21.");
+    out.push_str("Of several, the largest one; 26 ranks between 20 and 21.");
     out
 }
 

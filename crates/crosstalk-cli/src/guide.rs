@@ -440,7 +440,7 @@ mod tests {
             assert!(first.is_some(), "{names:?}");
             for word in words {
                 assert!(command.find_subcommand(word).is_none(), "{word}");
-                assert_eq!(seen.insert(word, names[0]), None, "{word} stands twice");
+                assert_eq!(seen.insert(word, names[0]), None, "{word} appears twice");
             }
         }
     }
@@ -461,7 +461,7 @@ mod tests {
             assert!(place.is_empty() || group.has_subcommands(), "{place}");
             for word in *words {
                 assert!(group.find_subcommand(word).is_none(), "{place} {word}");
-                assert!(seen.insert((place, word)), "{place} {word} stands twice");
+                assert!(seen.insert((place, word)), "{place} {word} appears twice");
             }
         }
     }

@@ -18,7 +18,7 @@ pub(crate) use signing::*;
 
 use crate::failure::Failure;
 use crate::service::relay::outbox::Reach;
-use crate::service::relay::remote::Waiting;
+use crate::service::relay::remote::MessageView;
 use crosstalk_envelope::Intent;
 use crosstalk_envelope::json::MessageJson;
 use crosstalk_envelope::reply::Rejection;
@@ -236,7 +236,7 @@ pub(crate) struct RemoteMessageReport {
 }
 
 impl RemoteMessageReport {
-    pub(crate) fn new(message: &Waiting) -> Self {
+    pub(crate) fn new(message: &MessageView) -> Self {
         Self {
             id: message.id.clone(),
             thread: message.thread.clone(),
@@ -261,7 +261,7 @@ pub(crate) struct RelayInboxReport {
 ]))]
 pub(crate) struct FetchedMessage {
     #[serde(flatten)]
-    pub(crate) message: Waiting,
+    pub(crate) message: MessageView,
     /// Whether it is kept here and acknowledged there (--take).
     pub(crate) taken: bool,
 }

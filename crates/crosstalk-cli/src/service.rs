@@ -16,11 +16,12 @@
 //! home       keys and trust on disk      passphrase  what opens a key, never an argument
 //! signing    signed texts, checked       dns       asking domains, on request
 //! clipboard  copying and pasting         editor    a text that a person writes
-//! audit_bundle  the files that an auditor checks
+//! audit_log  the log of a relay, here or over the network      audit_bundle  the files that an auditor checks
 //! ```
 
 pub(crate) mod agent;
 pub(crate) mod audit_bundle;
+pub(crate) mod audit_log;
 pub(crate) mod clipboard;
 pub(crate) mod compose;
 pub(crate) mod consent;

@@ -107,7 +107,7 @@ impl CaseFile {
                     .ok_or(format!("the head has the line `{line}`"))?;
                 let twice = case.head.insert(key.into(), value.trim().into());
                 if twice.is_some() {
-                    return Err(format!("the key `{key}` stands twice"));
+                    return Err(format!("the key `{key}` appears twice"));
                 }
             }
         }
@@ -147,7 +147,7 @@ impl CaseFile {
             let mut before = self.sections.iter().take(index);
             let again = before.any(|(t, _)| t == title);
             if again && !matches!(title.as_str(), "same" | "differs") {
-                return Err(format!("the section `{title}` stands twice"));
+                return Err(format!("the section `{title}` appears twice"));
             }
         }
         let must = sections.split(' ').filter_map(|s| s.strip_suffix('!'));

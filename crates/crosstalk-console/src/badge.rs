@@ -2,15 +2,15 @@
 
 use crosstalk_protocol::VerdictWord;
 
-/// What a page shows beside the sender of a message.
+/// The badge that a page shows beside the sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SignatureBadge {
     /// The class of its colour: `ok`, `note`, `warn` or `bad`.
     pub(crate) tone: &'static str,
     pub(crate) label: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub(crate) meaning: &'static str,
-    /// What the reader should do.
+    /// The advice for the reader.
     pub(crate) advice: &'static str,
 }
 

@@ -7,7 +7,7 @@ use crosstalk_envelope::reply::{ReceivedIds, answer};
 use crosstalk_envelope::{Builder, CoreHeader, Document, Intent, Reading, id, scan};
 use crosstalk_protocol::compose::{context_of, infer_intent};
 
-/// What a person wrote into a form.
+/// The message that a person wrote into a form.
 pub(crate) struct WrittenMessage<'f> {
     pub(crate) from: &'f str,
     pub(crate) to: &'f str,

@@ -1,4 +1,4 @@
-//! The headers by which browsers protect the pages.
+//! The headers by which browsers protect the pages: Content-Security-Policy, framing, referrer.
 
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -6,7 +6,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue};
 
-/// Pages load and call this relay alone, run no script of a page itself, and stand in no frame.
+/// Pages load and call this relay alone, run no inline script, and can't be framed.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 

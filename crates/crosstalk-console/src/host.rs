@@ -20,7 +20,7 @@ pub enum ConsoleCredential {
     Token([u8; 32]),
 }
 
-/// Somebody whose credential counts now.
+/// A person whose credential counts now.
 #[derive(Clone)]
 pub struct Entrance {
     /// The caller, with its role and addresses.
@@ -34,7 +34,7 @@ pub struct Entrance {
 pub struct NoEntrance {
     /// The status of the answer.
     pub status: u16,
-    /// What happened, and what to do.
+    /// An error: the fact, and the way out.
     pub why: Explanation,
 }
 

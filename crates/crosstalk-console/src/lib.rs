@@ -36,12 +36,12 @@ use sign_in::SignIns;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// What every request of the console needs.
+/// The state that every request of the console needs.
 pub(crate) struct ConsoleState {
     pub(crate) host: Arc<dyn ConsoleHost>,
     pub(crate) sign_ins: SignIns,
     pub(crate) links: UsedLinks,
-    /// Who may read a large text now: that takes a processor for a while.
+    /// Limits how many large texts are read at once: each takes a processor for a while.
     readers: Arc<Semaphore>,
 }
 

@@ -20,7 +20,7 @@ const BLOCK_BYTES: usize = 64;
 /// The length of the proof in a link.
 const PROOF_BYTES: usize = 16;
 const NONCE_BYTES: usize = 8;
-/// What the proof is for, so that it is none for anything else.
+/// The purpose of the proof, so that it proves nothing else.
 const PURPOSE: &[u8] = b"crosstalk console link v1\0";
 
 /// The key of the one-time links of a relay.

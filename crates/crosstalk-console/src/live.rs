@@ -1,4 +1,4 @@
-//! What changes while a page is open: numbers of the navigation, and a stream that says when something may be new.
+//! The parts of a page that change while it is open: numbers of the navigation, and a stream that says when something may be new.
 
 use crate::nav::{CountOf, NavRole};
 use crate::page::{PageError, PageResult};
@@ -16,14 +16,14 @@ use tokio::time::Instant;
 
 /// How many are counted: more are shown as this number and a plus.
 const MOST: usize = 50;
-/// What arrives together is told together.
+/// Changes that arrive together are reported together.
 const SETTLE: Duration = Duration::from_millis(400);
 /// At most one event in this time, however much arrives.
 const PAUSE: Duration = Duration::from_secs(2);
 /// How often a stream sends a comment, so that proxies keep the connection open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// What waits for the person.
+/// The numbers of messages that wait for the person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WaitingCounts {
     unread: usize,
@@ -53,7 +53,7 @@ impl WaitingCounts {
 }
 
 impl Visit {
-    /// What waits for the person, by the listings of the API; what the credential may not list counts as nothing.
+    /// Counts what waits for the person by the listings of the API. A listing that the credential may not read counts as empty.
     pub(crate) async fn counts(&self) -> WaitingCounts {
         let addresses = self.addresses();
         let unread = async {

@@ -12,7 +12,7 @@ const SNIPPET_CHARS: usize = 120;
 /// The longest body that a page shows; the rest is in the inspector.
 const BODY_CHARS: usize = 20_000;
 
-/// What a message wants, in a word and a class for its colour.
+/// The intent of a message, as a word and a class for its colour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IntentTag {
     pub(crate) word: Shown,

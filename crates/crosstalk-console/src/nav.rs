@@ -18,11 +18,11 @@ pub(crate) struct NavItem {
 /// The groups, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NavGroup {
-    /// What people do every day.
+    /// Pages that people use every day.
     Work,
-    /// What shows whether something is as it should be.
+    /// Pages that show whether everything is as it should be.
     Check,
-    /// What the operator does.
+    /// Pages for the operator.
     Operate,
 }
 
@@ -56,7 +56,7 @@ impl NavRole {
     }
 }
 
-/// What a number in the navigation counts.
+/// The messages that a number in the navigation counts.
 #[allow(dead_code, reason = "each is for a page, which may not be there yet")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CountOf {

@@ -1,4 +1,4 @@
-//! What all pages share: the frame around them, and pages about errors.
+//! The parts that all pages share: the frame around them, and pages about errors.
 //!
 //! A page is a function with a [`Visit`] (or a [`Posted`](crate::visit::Posted) form) that calls `visit.client` and returns
 //! [`PageResult`]. Its template extends `layout.html` and has a field `shell`.
@@ -40,7 +40,7 @@ pub(crate) type PageResult = Result<Response, PageError>;
 /// Why there is no page.
 #[derive(Debug)]
 pub(crate) enum PageError {
-    /// Nobody is signed in: the browser is led to the sign-in.
+    /// The browser is not signed in, and is led to the sign-in.
     SignIn {
         to: String,
         /// Whether a script asked, which can't follow to another page.
@@ -76,7 +76,7 @@ impl PageError {
         }))
     }
 
-    /// What happened, and what to do, where a page shows it beside a form.
+    /// The fact and the way out, where a page shows them beside a form.
     pub(crate) fn explanation(&self) -> Explanation {
         match self {
             Self::SignIn { .. } => Explanation::new("You are signed out.", "sign in again."),
@@ -144,7 +144,7 @@ pub(crate) struct Shell {
     pub(crate) title: &'static str,
     pub(crate) assets: &'static PageAssets,
     pub(crate) relay: Shown,
-    /// Who is signed in: the name of the credential, and its role.
+    /// The person who is signed in: the name of the credential, and its role.
     pub(crate) name: Shown,
     pub(crate) role: &'static str,
     pub(crate) csrf: String,
@@ -174,7 +174,7 @@ pub(crate) struct ShellLink {
     pub(crate) is_here: bool,
 }
 
-/// What was just done, by the word in the URL after it: no words of others are in a URL of ours.
+/// Sentences about the last action, by the word in the URL after it: no words of others are in a URL of ours.
 const NOTICES: &[(&str, &str)] = &[
     ("sent", "Sent: the relay has it on disk."),
     (

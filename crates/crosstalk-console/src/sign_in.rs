@@ -29,7 +29,7 @@ pub(crate) struct SignIns(Mutex<HashMap<[u8; 32], SignIn>>);
 #[derive(Clone, Debug)]
 pub(crate) struct SignIn {
     pub(crate) credential: ConsoleCredential,
-    /// What forms of this sign-in have to send along.
+    /// The token that forms of this sign-in have to send along.
     pub(crate) csrf: String,
     /// The address whose inbox the person looks at, where the credential names none.
     pub(crate) address: Option<String>,

@@ -16,7 +16,7 @@ pub(crate) struct UnsignedMessage {
     /// With everything but the signature.
     text: String,
     key: PublicKey,
-    /// What the signature covers.
+    /// The bytes that the signature covers.
     pub(crate) bytes: Vec<u8>,
 }
 

@@ -31,7 +31,7 @@ impl Shown {
         if starts && text.chars().all(plain) {
             return Self::new(text);
         }
-        // What is hidden stays visible: such a command finds nothing, and does nothing else either.
+        // Hidden characters stay visible: such a command finds nothing, and does nothing else either.
         let visible = escape(text).replace(['\n', '\t'], " ");
         Self(format!("'{}'", visible.replace('\'', "'\\''")))
     }

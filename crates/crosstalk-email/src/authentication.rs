@@ -28,7 +28,7 @@ words! {
     }
 }
 
-/// What SPF, DKIM and DMARC say about a mail.
+/// The results of SPF, DKIM and DMARC for a mail.
 ///
 /// Without the DNS nothing can be verified, and a field such as Authentication-Results is a claim of whoever wrote it. So an
 /// offline reading says no more than whether there is a signature.

@@ -17,7 +17,7 @@ pub struct Bounce {
     pub returned: Option<String>,
 }
 
-/// What a report says about delivery.
+/// The outcome of delivery that a report names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DeliveryReport {
     Failed(Bounce),

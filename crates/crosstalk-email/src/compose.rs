@@ -36,7 +36,7 @@ pub struct OutgoingMail<'m> {
     pub context: &'m str,
     /// Its intent.
     pub intent: &'m str,
-    /// What stands in the subject instead of context and intent.
+    /// The subject, instead of context and intent.
     pub subject: Option<&'m str>,
     /// When the gateway accepted it.
     pub accepted_at: Timestamp,
@@ -52,18 +52,18 @@ pub struct OutgoingMail<'m> {
     pub is_automatic: bool,
 }
 
-/// What a readable text says about a message.
+/// The facts that a readable text says about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MailCover<'m> {
-    /// Who verified what about the sender, in a few words.
+    /// The result of checking the sender, in a few words.
     pub standing: &'m str,
     /// The body of the message.
     pub body: &'m str,
-    /// What the message is for.
+    /// The purpose of the message.
     pub purpose: CoverPurpose,
 }
 
-/// What a mail is for.
+/// The purpose of a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoverPurpose {
     /// It asks for an answer.
@@ -85,7 +85,7 @@ pub struct MailFile {
     pub bytes: Vec<u8>,
 }
 
-/// Who sends the mail.
+/// The sender of the mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MailOrigin<'m> {
     /// The part of the address of the gateway before the `@`.

@@ -1,4 +1,4 @@
-//! What a gateway does with a mail that it read: in whose name its messages are accepted, and why others are not (MAI-060 to
+//! The decision of a gateway about a mail that it read: in whose name its messages are accepted, and why others are not (MAI-060 to
 //! MAI-066).
 //!
 //! ```text
@@ -20,7 +20,7 @@ use crosstalk_protocol::relay::report::takes_no_answer;
 use crosstalk_protocol::store::Record;
 use crosstalk_protocol::{Admitted, VerdictWord};
 
-/// What a reply token says about a mail.
+/// The evidence of a reply token in a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenEvidence {
     /// The mail has none that counts.
@@ -46,7 +46,7 @@ pub struct AskedQuestion<'f> {
     pub token: TokenEvidence,
 }
 
-/// What is known about a mail beside its own words.
+/// The facts about a mail beside its own words.
 #[derive(Clone, Debug)]
 pub struct MailFacts<'f> {
     /// The message that it answers or that it reports about, if that went out by mail from here.
@@ -57,7 +57,7 @@ pub struct MailFacts<'f> {
     pub has_null_path: bool,
     /// Whether it is a mail that this gateway wrote.
     pub is_own: bool,
-    /// The digest of its bytes, which stands in for a Message-ID that it lacks.
+    /// The digest of its bytes, which replaces a Message-ID that it lacks.
     pub digest: Digest,
 }
 
@@ -83,7 +83,7 @@ pub struct MailMessage {
     pub hold: Option<String>,
 }
 
-/// What a gateway does with a mail.
+/// The decision of a gateway about a mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MailDecision {
     /// It hands these messages to the intake of its relay.
@@ -183,7 +183,7 @@ pub fn is_same_mailbox(one: &str, other: &str) -> bool {
     one.trim().eq_ignore_ascii_case(other.trim())
 }
 
-/// Who a mail speaks for without a signature.
+/// The party that a mail speaks for without a signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum UnsignedSender {
     /// The recipient of the question.

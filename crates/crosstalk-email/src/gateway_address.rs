@@ -25,7 +25,7 @@ impl GatewayAddress {
     }
 
     /// The address as text: `mailbox+ID.TOKEN@domain`, `mailbox+TOKEN@domain` or `mailbox@domain`, the longest one that a mail
-    /// may have. The id stands in it only if it has nothing but capitals and digits: mail servers may change the case of letters.
+    /// may have. It contains the id only if the id has nothing but capitals and digits: mail servers may change the case of letters.
     ///
     /// ```
     /// use crosstalk_email::GatewayAddress;

@@ -8,7 +8,7 @@ use mail_parser::decoders::html::add_html_token;
 /// How deep elements may be nested. Deeper text counts as quoted.
 const MAX_OPEN: usize = 512;
 
-/// What an open element means for the text inside of it.
+/// The meaning of an open element for the text inside of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ElementRole {
     /// Nothing.
@@ -430,7 +430,7 @@ fn tag_end(tag: &str) -> usize {
     tag.find('>').unwrap_or(tag.len())
 }
 
-/// What follows the end tag of an element whose content is no markup.
+/// The text after the end tag of an element whose content is no markup.
 fn after_raw_text<'h>(rest: &'h str, name: &str) -> &'h str {
     let end = format!("</{name}");
     let bytes = rest.as_bytes();

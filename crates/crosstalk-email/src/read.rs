@@ -14,7 +14,7 @@ use crosstalk_protocol::{Admitted, Trust, VerifyContext, verify};
 use mail_parser::{Address, MessageParser};
 
 words! {
-    /// What a gateway makes of a mail.
+    /// The kind of a mail, as a gateway treats it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum MailKind {
         /// It brings envelopes.
@@ -23,7 +23,7 @@ words! {
         Reply = "reply",
         /// A mail server could not deliver a mail.
         Bounce = "bounce",
-        /// Nobody wrote it for the receiver: an automatic reply, a list, a receipt.
+        /// It was not written for the receiver: an automatic reply, a list, a receipt.
         Auto = "auto",
         /// A gateway must not act on it.
         Rejected = "rejected",
@@ -42,7 +42,7 @@ pub struct MailSender {
 /// A mail, read once.
 #[derive(Clone, Debug)]
 pub struct MailReading {
-    /// What a gateway makes of it.
+    /// Its kind.
     pub kind: MailKind,
     /// The new words, without quoted text, signatures and envelopes.
     pub text: String,
@@ -50,7 +50,7 @@ pub struct MailReading {
     pub cut: String,
     /// The envelopes, with their verdicts.
     pub envelopes: Vec<Admitted>,
-    /// Who sent it, by its own words; none unless there is exactly one.
+    /// Its sender, by its own words; none unless there is exactly one.
     pub from: Option<MailSender>,
     /// The addresses of To, Cc, Delivered-To and X-Original-To: whom it was for, by its own words.
     pub recipients: Vec<String>,
@@ -182,7 +182,7 @@ fn is_mail(head: &[u8], fields: &HeadFields) -> bool {
     is_field && fields.names().any(|name| USUAL.contains(&name))
 }
 
-/// What the head says; rejected until more is known.
+/// The reading of the head alone; rejected until more is known.
 fn read_head(head: &[u8], fields: &HeadFields) -> MailReading {
     let mut with_end = head.to_vec();
     with_end.extend_from_slice(b"\r\n");

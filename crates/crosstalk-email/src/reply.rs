@@ -198,7 +198,7 @@ fn is_rule(line: &str) -> bool {
     line.len() >= 20 && line.bytes().all(|byte| byte == b'_')
 }
 
-/// What a label of a head means.
+/// The meaning of a label of a head.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HeadLabel {
     From,

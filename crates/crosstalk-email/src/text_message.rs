@@ -16,9 +16,9 @@ use crosstalk_envelope::{Timestamp, base64};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-/// What the MAC of a code begins with, so that it is none of another kind.
+/// The first bytes under the MAC of a code, so that it is valid for no other kind.
 const LABEL: &[u8] = b"crosstalk text code 1\n";
-/// How many characters of the MAC stand in a code: 30 bits.
+/// How many characters of the MAC are in a code: 30 bits.
 const MAC_CHARS: usize = 6;
 /// How many characters the place may have: 60 bits.
 const MAX_PLACE_CHARS: usize = 12;
@@ -42,7 +42,7 @@ pub struct OutgoingText<'m> {
     pub context: &'m str,
     /// Its body.
     pub body: &'m str,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: crate::CoverPurpose,
     /// How many files it has, which no text message carries.
     pub files: usize,

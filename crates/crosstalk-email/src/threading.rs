@@ -6,7 +6,7 @@ use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::id::ulid_of;
 use crosstalk_envelope::meta::Digest;
 
-/// What stands before the id of a thread in the first of the References.
+/// The prefix of the id of a thread in the first of the References.
 const THREAD: &str = "thread=";
 
 /// The longest Message-ID: a line of a mail has no more characters.
@@ -19,7 +19,7 @@ pub enum MailId {
     Message {
         /// The id of the message.
         id: String,
-        /// What a gateway adds to recognise an answer.
+        /// The part that a gateway adds to recognise an answer.
         token: Option<String>,
     },
     /// A thread.
@@ -171,7 +171,7 @@ pub fn ids_of_field(value: &str) -> Vec<String> {
     message_ids(value)
 }
 
-/// Whether a text is one Message-ID of any program, which can stand in a header field as it is.
+/// Whether a text is one Message-ID of any program, which a header field can hold as it is.
 pub(crate) fn is_message_id(text: &str) -> bool {
     let inner = text.strip_prefix('<').and_then(|t| t.strip_suffix('>'));
     let is_plain = |b: u8| matches!(b, b'!'..=b'~') && b != b'<' && b != b'>';

@@ -1,4 +1,4 @@
-//! Reply tokens: the proof that who answers a mail got it (MAI-050 to MAI-052).
+//! Reply tokens: the proof that the sender of an answer got the mail (MAI-050 to MAI-052).
 //!
 //! A gateway puts a token into Reply-To and into the Message-ID of each mail that it writes. A forged From alone answers nothing,
 //! because the token is bound to one recipient of one message. The gateway keeps no list of tokens, only a key.
@@ -9,11 +9,11 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use std::fmt;
 
-/// What the MAC begins with, so that it is none of another kind.
+/// The first bytes under the MAC, so that it is valid for no other kind.
 const LABEL: &[u8] = b"crosstalk reply token 1\n";
 /// How many bytes the time of expiry has: minutes since 1970.
 const TIME_BYTES: usize = 4;
-/// How many bytes of the MAC stand in a token: 96 bits.
+/// How many bytes of the MAC are in a token: 96 bits.
 const MAC_BYTES: usize = 12;
 /// How many characters a token has.
 pub(crate) const TOKEN_CHARS: usize = ((TIME_BYTES + MAC_BYTES) * 8).div_ceil(5);
@@ -23,7 +23,7 @@ const MINUTE_MILLIS: i64 = 60_000;
 /// Base32 of RFC 4648 in lower case: mail servers may change the case of an address.
 pub(crate) const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// The key of the tokens of a gateway. Whoever has it can answer every mail.
+/// The key of the tokens of a gateway. A holder of this key can answer every mail.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReplyKey([u8; 32]);
 
@@ -76,7 +76,7 @@ impl ReplyKey {
     }
 }
 
-/// What a token is bound to.
+/// The message and recipient that a token is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenScope<'s> {
     /// The id of the message that the mail carries.

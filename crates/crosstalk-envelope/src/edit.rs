@@ -328,7 +328,8 @@ fn writable<'v>(name: &str, value: &'v str) -> Result<&'v str, Diagnostic> {
     let forbidden = |c: char| (c.is_control() && c != '\t') || matches!(c, '\u{2028}' | '\u{2029}');
     if value.contains(forbidden) {
         let name = crate::unicode::escape(name);
-        let message = format!("the value of `{name}` has a character that can't stand on a line");
+        let message =
+            format!("the value of `{name}` has a character that can't be written on a line");
         return Err(Diagnostic::error(&rule::FORBIDDEN_CHARACTER, 0..0, message));
     }
     Ok(value)

@@ -32,7 +32,7 @@ impl FlowError {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Open => "a bracket or a quote is not closed",
-            Self::Unexpected => "something stands where a flow can't have it",
+            Self::Unexpected => "there is something where a flow can't have it",
             Self::Deep => "the flow is nested too deep",
         }
     }

@@ -193,11 +193,7 @@ impl<'t> EnvelopeReader<'t, '_> {
                 ..entry
             }),
             Reserved::Sig => {
-                self.fault(
-                    &rule::HEADER_MALFORMED,
-                    entry.name,
-                    "stands before the body",
-                );
+                self.fault(&rule::HEADER_MALFORMED, entry.name, "comes before the body");
             }
             Reserved::Body(kind) => {
                 if entry.value.bytes(self.text) != b"|" {
@@ -236,7 +232,7 @@ impl<'t> EnvelopeReader<'t, '_> {
                 "is a core header inside a META block",
             );
         } else if self.parts.core(core).is_some() {
-            self.fault(&rule::HEADER_DUPLICATE, entry.name, "stands twice");
+            self.fault(&rule::HEADER_DUPLICATE, entry.name, "appears twice");
         } else {
             self.fault(&rule::HEADER_EMPTY, entry.name, "is empty");
             let index = self.parts.entries.len();
@@ -260,10 +256,10 @@ impl<'t> EnvelopeReader<'t, '_> {
             self.fault(
                 &rule::KEY_DUPLICATE,
                 entry.name,
-                "stands twice in its block",
+                "appears twice in its block",
             );
         } else {
-            self.fault(&rule::HEADER_DUPLICATE, entry.name, "stands twice");
+            self.fault(&rule::HEADER_DUPLICATE, entry.name, "appears twice");
         }
     }
 

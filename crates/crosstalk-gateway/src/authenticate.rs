@@ -207,7 +207,7 @@ fn dkim_check(outputs: &[DkimOutput<'_>]) -> SenderCheck {
     found.unwrap_or(SenderCheck::None)
 }
 
-/// Whether the domain of From stands behind the mail. Where the sending server is not known, SPF could not speak for the mail, so
+/// Whether the domain of From vouches for the mail. Where the sending server is not known, SPF could not speak for the mail, so
 /// that a missing signature denies nothing.
 fn dmarc_check(output: &mail_auth::DmarcOutput, has_policy: bool, has_spf: bool) -> SenderCheck {
     let results = [output.dkim_result(), output.spf_result()];

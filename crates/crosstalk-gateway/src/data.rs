@@ -3,7 +3,7 @@
 //! Servers that disagree about where a mail ends can be made to see a second mail in the text of the first (SMTP smuggling).
 //! Here `CRLF . CRLF` ends a mail and nothing else does, and a mail with a CR or a LF alone is refused as a whole (MAI-074).
 
-/// What is wrong with a mail so far. It is read to its end nevertheless: what follows a fault is not a command.
+/// The fault of a mail so far. The server reads the mail to its end nevertheless: the bytes after a fault are no commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataFault {
     /// It has more bytes than a mail may have.
@@ -125,7 +125,7 @@ impl DataReader {
     /// The mail.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Its fault.
     pub fn finish(self) -> Result<Vec<u8>, DataFault> {
         match self.fault {
             None => Ok(self.mail),

@@ -113,7 +113,7 @@ fn make_private_folder(parent: &Path) -> io::Result<PathBuf> {
 fn bind_in(folder: &Path, path: &Path) -> io::Result<UnixListener> {
     let made = folder.join("s");
     let listener = UnixListener::bind(&made)?;
-    // The mail server runs as another user. Who may hand mail over is decided by the folder.
+    // The mail server runs as another user. The permissions of the folder decide who may hand mail over.
     let placed = fs::set_permissions(&made, fs::Permissions::from_mode(0o666))
         .and_then(|()| listener.set_nonblocking(true))
         // Unlike a rename, it replaces nothing.

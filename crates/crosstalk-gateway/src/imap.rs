@@ -57,7 +57,7 @@ pub enum MailboxError {
     /// The server, or the way to it.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// What the server said.
+    /// The answer of the server.
     #[error("{0}")]
     Imap(#[from] async_imap::error::Error),
     /// The server refused one command, in its words. The connection is good.
@@ -522,7 +522,7 @@ impl MailboxReader {
             ..MailPeer::default()
         };
         let Some(bytes) = folder.fetch(uid, "RFC822.SIZE", size).await? else {
-            // Somebody removed it.
+            // Another program removed it.
             return Ok(true);
         };
         let is_too_large = bytes > MAIL_BYTES as u64;

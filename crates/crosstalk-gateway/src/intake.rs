@@ -34,7 +34,7 @@ const RESTORE_SECONDS: u64 = 20;
 /// The longest chain of ids that is followed to the question.
 const MAX_CANDIDATES: usize = 8;
 
-/// What became of a mail.
+/// The outcome for a mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MailOutcome {
     /// Its messages are on disk: their ids, and whether a person has to decide about one.

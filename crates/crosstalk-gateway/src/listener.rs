@@ -180,7 +180,7 @@ impl MailServer {
             return Ok(());
         }
         let (Some(tls), true) = (&self.tls, plain.held.is_empty()) else {
-            // What came before the encryption is not a command behind it.
+            // Bytes that came before the encryption are no commands after it.
             return Ok(());
         };
         let limit = Duration::from_secs(TLS_SECONDS);
@@ -298,7 +298,7 @@ async fn turn_away(mut stream: Box<dyn MailStream>) {
     let _ = tokio::time::timeout(limit, stream.write_all(text.as_bytes())).await;
 }
 
-/// What came instead of a command, or a command.
+/// A command, or the event that came instead of one.
 enum Heard {
     Command(Vec<u8>),
     TooLong,

@@ -22,7 +22,7 @@ pub enum Dialect {
     Smtp,
 }
 
-/// What to do after a command.
+/// The next step after a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Say this.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// The most pages of a list of tools that are read.
 const MAX_PAGES: usize = 100;
-/// What is said of a part of a result that is none of the known kinds.
+/// The words for a part of a result that is none of the known kinds.
 const NO_TEXT: &str = "[something that is no text, left out]";
 /// How long a connection may take to close after the result is there.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ pub struct ToolCall {
     pub tool: String,
     /// Its arguments.
     pub arguments: JsonObject,
-    /// What the request says beside them, in `_meta`.
+    /// The further data of the request, in `_meta`.
     pub meta: Vec<(String, String)>,
 }
 

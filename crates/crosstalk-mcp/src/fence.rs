@@ -43,7 +43,7 @@ pub fn one_line(text: &str) -> String {
 pub fn fenced(text: &str) -> String {
     let text = shown(text);
     let mut nonce = nonce();
-    // Nobody can guess it; a text that has it by chance gets a longer one.
+    // It can't be guessed; a text that has it by chance gets a longer one.
     while text.contains(&nonce) {
         nonce.push('0');
     }

@@ -1,4 +1,4 @@
-//! What the server needs from a store or a relay.
+//! The port through which the server reaches a store or a relay.
 
 use crosstalk_envelope::{Explanation, PublicKey, Timestamp};
 use crosstalk_protocol::VerdictWord;
@@ -16,7 +16,7 @@ pub type PortFuture<'f, T> = BoxFuture<'f, Result<T, Explanation>>;
 pub struct McpCaller<'c> {
     /// The name by which the client introduced itself, such as `claude-code`; empty if it did not.
     pub client: &'c str,
-    /// What the transport knows about the request: over HTTP, its head.
+    /// The data of the transport about the request: over HTTP, its head.
     pub extensions: &'c Extensions,
 }
 
@@ -105,7 +105,7 @@ pub struct PostedMessage {
     pub id: String,
     /// Its thread.
     pub thread: String,
-    /// What the agent should know, such as that a person has to approve it; empty if there is nothing.
+    /// A note for the agent, such as that a person has to approve it; empty if there is nothing.
     pub note: String,
 }
 

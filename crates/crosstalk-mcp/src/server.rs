@@ -246,7 +246,7 @@ impl ServerHandler for AgentServer {
     }
 
     async fn on_initialized(&self, context: rmcp::service::NotificationContext<RoleServer>) {
-        // The client holds its address from now on. What goes wrong is told to the first tool call.
+        // The client holds its address from now on. The first tool call reports an error of it.
         let client = context.peer.peer_info().map(|i| i.client_info.name.clone());
         let caller = McpCaller {
             client: client.as_deref().unwrap_or_default(),
@@ -519,7 +519,7 @@ async fn keep_waiting<T>(
     }
 }
 
-/// The arguments of a tool call. What is missing or of the wrong type is said in a sentence.
+/// The arguments of a tool call. A sentence names an argument that is missing or of the wrong type.
 struct Arguments<'r> {
     given: Cow<'r, JsonObject>,
 }
@@ -732,7 +732,7 @@ fn form(question: &str) -> Result<ElicitRequestParams, Explanation> {
     })
 }
 
-/// What the person said in the client.
+/// The answer of the person in the client.
 fn elicited(response: &Value) -> CallToolResult {
     let action = response.get("action").and_then(Value::as_str);
     let answer = response.pointer("/content/answer").and_then(Value::as_str);

@@ -4,7 +4,7 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
-/// What a tool changes, and whom it reaches.
+/// The effects of a tool, and whom it reaches.
 enum ToolEffect {
     /// It reads what is here.
     Reads,
@@ -95,7 +95,7 @@ fn tool(
         schema.insert("required".into(), json!(required));
     }
     let is_reading = matches!(effect, ToolEffect::Reads);
-    // What was sent can't be taken back, and nothing is deleted.
+    // A sent message can't be taken back, and nothing is deleted.
     let annotations = ToolAnnotations::new()
         .read_only(is_reading)
         .destructive(false)

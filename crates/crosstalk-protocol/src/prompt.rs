@@ -109,7 +109,7 @@ pub fn carried(envelope: &str, signature: Option<&str>, pkid: Option<&str>) -> S
     format!("Verification: {standing}\n\n{}", fence(&visible(&text)))
 }
 
-/// What was found out about who wrote a message, in a few words.
+/// The result of checking who wrote a message, in a few words.
 pub fn standing(record: &Record) -> String {
     standing_of(record.verdict, record.pkid.as_deref())
 }

@@ -30,9 +30,9 @@ mod trace;
 pub use accept::{
     AcceptChanges, AcceptFacts, AcceptNeeds, AcceptNumbers, AcceptOutcome, AcceptPlan,
     ConversationId, ConversationParties, DeliveryFacts, DisplacedMessage, HeldFacts,
-    ImprovedMessage, KnownFacts, LoggedFacts, NewHeld, NewMessage, ParentFacts, ParentNeeds,
-    PendingParties, PlannedEvent, PlannedOutcome, PlannedPlace, PollFacts, ReportedDelivery,
-    SessionFacts, Surroundings, id_conflict, is_accepted_after_close, plan_accept,
+    ImprovedMessage, KnownFacts, LoggedFacts, NewMessage, ParentFacts, ParentNeeds, PendingParties,
+    PlannedEvent, PlannedOutcome, PlannedPlace, PollFacts, ReportedDelivery, SessionFacts,
+    Surroundings, id_conflict, is_accepted_after_close, plan_accept,
 };
 pub use admit::{Admission, AdmissionCandidate, RelayRules, admit, admit_held};
 pub use capability::{ANY, Agent, Directory};

@@ -21,7 +21,7 @@ pub struct AgentFolder {
     folder: PathBuf,
 }
 
-/// What is kept of an agent.
+/// The state of an agent on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentFacts {
     /// Its address.
@@ -85,7 +85,7 @@ impl AgentFolder {
         }))
     }
 
-    /// What is kept of the agent with this address.
+    /// The state of the agent with this address.
     ///
     /// # Errors
     /// If its file can't be read.
@@ -126,7 +126,7 @@ impl AgentFolder {
 }
 
 impl HeldAgent {
-    /// What is kept of it.
+    /// Its state.
     pub const fn facts(&self) -> &AgentFacts {
         &self.facts
     }

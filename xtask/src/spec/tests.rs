@@ -177,7 +177,7 @@ fn a_rule_that_stands_twice_in_the_registry() {
     let twice = format!("{REGISTRY}[[rule]]\nid = \"INT-001\"\ntitle = \"x\"\n");
     assert_eq!(
         fault("spec/registry/rules.toml", &twice),
-        format!("{RULES}: INT-001 stands there twice")
+        format!("{RULES}: INT-001 is listed twice")
     );
 }
 

@@ -6,7 +6,9 @@ use crate::failure::Failure;
 use crate::paragraph::wrap;
 use crate::report::ApprovalsReport;
 use crate::schema::{APPROVAL, APPROVALS};
-use crate::service::relay::remote::{Held, LOOKED_THROUGH, RelayArgument, Remote, find_by_prefix};
+use crate::service::relay::remote::{
+    Approval, LOOKED_THROUGH, RelayArgument, Remote, find_by_prefix,
+};
 use crate::service::settings::Settings;
 use crate::view;
 use clap::Args;
@@ -142,7 +144,7 @@ impl DecisionArguments {
         }
         let decided = remote.decide(id, canonical, raw, refused)?;
         // A rejected message has no text left to read these from.
-        let decided = Held {
+        let decided = Approval {
             intent: decided.intent.or_else(|| held.intent.clone()),
             ..decided
         };
@@ -159,7 +161,7 @@ impl DecisionArguments {
 }
 
 /// The message that an id, or the beginning of one, means.
-fn find(remote: &Remote, id: &str) -> Result<Held, Failure> {
+fn find(remote: &Remote, id: &str) -> Result<Approval, Failure> {
     let waiting = || {
         let waiting = remote.approvals(LOOKED_THROUGH.into())?.into_iter();
         Ok(waiting.map(|held| held.id).collect())
@@ -172,7 +174,7 @@ fn find(remote: &Remote, id: &str) -> Result<Held, Failure> {
 }
 
 /// The sender, the receivers and the reason why a message is held.
-fn head(held: &Held) -> String {
+fn head(held: &Approval) -> String {
     let signature = match held.signature.as_str() {
         "verified" => styled(GREEN, "verified"),
         "unsigned" => styled(YELLOW, "unsigned"),
@@ -222,7 +224,7 @@ fn exactly(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-fn before(held: &Held) -> Failure {
+fn before(held: &Approval) -> Failure {
     let message = match &held.decided {
         Some(made) => format!(
             "`{}` was already {} at {} with the credential `{}`",

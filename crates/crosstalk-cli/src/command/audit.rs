@@ -1,9 +1,7 @@
 //! `crosstalk audit`: traces messages, reads and watches the log of a relay.
 
 mod bundle;
-mod source;
 
-use self::source::{LogArgument, LogSource, any_public_key, keys_in, log_key};
 use crate::console::{BOLD, Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -11,6 +9,7 @@ use crate::input::{Files, Input, shown_path};
 use crate::report::{LogEntryReport, TraceReport};
 use crate::schema::{AUDIT_LOG, AUDIT_TRACE, NamedForm};
 use crate::service::audit_bundle::BundleFolder;
+use crate::service::audit_log::{LogArgument, LogSource, any_public_key, keys_in, log_key};
 use crate::service::dns::{DnsLookup, DnsOptions};
 use crate::service::home::KeysAndTrust;
 use crate::{clock, json, view};

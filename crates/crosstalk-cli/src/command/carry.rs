@@ -9,7 +9,7 @@ use crate::service::clipboard::{ClipboardError, Copied, Follower};
 use crate::service::dns::DnsOptions;
 use crate::service::intake::TextIntake;
 use crate::service::relay::inbox::{Cause, envelope, keep, takes_answer};
-use crate::service::relay::remote::{RelayArgument, Remote, Waiting};
+use crate::service::relay::remote::{MessageView, RelayArgument, Remote};
 use crate::service::settings::When;
 use crate::service::workspace::Workspace;
 use crate::view;
@@ -102,7 +102,7 @@ impl Carry {
         &self,
         console: &mut Console,
         courier: &Courier<'_>,
-        waiting: &Waiting,
+        waiting: &MessageView,
     ) -> Result<Exit, Failure> {
         if self.no_answer || !takes_answer(waiting) {
             return courier.carried(console, waiting);
@@ -134,7 +134,7 @@ struct Courier<'c> {
 
 impl Courier<'_> {
     /// The messages to carry. A message for the person waits in their inbox instead.
-    fn queue(&self) -> Result<Vec<Waiting>, Failure> {
+    fn queue(&self) -> Result<Vec<MessageView>, Failure> {
         let mine = self.workspace.mine()?;
         let mut queue = self.remote.courier(MOST)?;
         queue.retain(|waiting| !mine.has(&waiting.to));
@@ -142,7 +142,7 @@ impl Courier<'_> {
     }
 
     /// The message of the queue that an id, or the beginning of one, means.
-    fn find(&self, id: &str) -> Result<Waiting, Failure> {
+    fn find(&self, id: &str) -> Result<MessageView, Failure> {
         let queue = self.queue()?;
         let mut found = queue.into_iter().filter(|w| w.id.starts_with(id));
         match (found.next(), found.next()) {
@@ -160,7 +160,7 @@ impl Courier<'_> {
     }
 
     /// The text for the chat.
-    fn text(&self, waiting: &Waiting) -> String {
+    fn text(&self, waiting: &MessageView) -> String {
         let text = carried(
             &waiting.envelope,
             waiting.signature.as_deref(),
@@ -190,7 +190,7 @@ impl Courier<'_> {
     }
 
     /// Prints and copies a message, and says what to do with it.
-    fn give(&self, console: &mut Console, waiting: &Waiting) -> Result<Exit, Failure> {
+    fn give(&self, console: &mut Console, waiting: &MessageView) -> Result<Exit, Failure> {
         let text = self.text(waiting);
         console.text(&text)?;
         console.flush()?;
@@ -215,7 +215,7 @@ impl Courier<'_> {
     fn answer(
         &self,
         console: &mut Console,
-        waiting: &Waiting,
+        waiting: &MessageView,
         said: &str,
     ) -> Result<Exit, Failure> {
         if is_question(waiting, said) {
@@ -261,7 +261,7 @@ impl Courier<'_> {
     }
 
     /// Says that a message without an answer was carried.
-    fn carried(&self, console: &mut Console, waiting: &Waiting) -> Result<Exit, Failure> {
+    fn carried(&self, console: &mut Console, waiting: &MessageView) -> Result<Exit, Failure> {
         // The intake has told its verdict.
         let _ = keep(console, self.workspace, waiting, (true, false))?;
         self.remote.carried(&waiting.id, &waiting.to, None)?;
@@ -270,7 +270,12 @@ impl Courier<'_> {
     }
 
     /// Says that a message can't be carried.
-    fn fail(&self, console: &mut Console, waiting: &Waiting, reason: &str) -> Result<(), Failure> {
+    fn fail(
+        &self,
+        console: &mut Console,
+        waiting: &MessageView,
+        reason: &str,
+    ) -> Result<(), Failure> {
         self.remote
             .carried(&waiting.id, &waiting.to, Some(reason))?;
         console.talk(&styled(
@@ -281,11 +286,11 @@ impl Courier<'_> {
 }
 
 /// Whether a text is the message itself, and not its answer.
-fn is_question(waiting: &Waiting, said: &str) -> bool {
+fn is_question(waiting: &MessageView, said: &str) -> bool {
     let question = Document::parse(&waiting.envelope, Reading::Strict);
     let found = scan(said, Reading::Paste);
     let same = |d: &Document<'_>| {
-        // What is hidden in the message was not carried.
+        // Hidden parts of the message were not carried.
         is_same_party(d.sender(), question.sender())
             && visible(&d.body_text()) == visible(&question.body_text())
     };
@@ -335,7 +340,7 @@ fn walk(console: &mut Console, courier: &Courier<'_>, paste: bool) -> Result<Exi
     let mut exit = Exit::SUCCESS;
     loop {
         let queue = courier.queue()?;
-        let is_skipped = |w: &&Waiting| !skipped.contains(&(w.id.clone(), w.to.clone()));
+        let is_skipped = |w: &&MessageView| !skipped.contains(&(w.id.clone(), w.to.clone()));
         let Some(waiting) = queue.iter().find(is_skipped) else {
             return match queue.len() {
                 0 => nothing(console).map(|end| end.worst(exit)),
@@ -434,7 +439,7 @@ fn copy(
     Ok(copied.is_some())
 }
 
-fn present(console: &mut Console, waiting: &Waiting, left: usize) -> Result<(), Failure> {
+fn present(console: &mut Console, waiting: &MessageView, left: usize) -> Result<(), Failure> {
     let body = Document::parse(&waiting.envelope, Reading::Strict).body_text();
     let count = match left {
         1 => "the last one".to_owned(),
@@ -452,7 +457,7 @@ fn present(console: &mut Console, waiting: &Waiting, left: usize) -> Result<(), 
 
 fn help(
     console: &mut Console,
-    waiting: &Waiting,
+    waiting: &MessageView,
     is_copied: bool,
     paste: bool,
 ) -> Result<(), Failure> {
@@ -505,7 +510,7 @@ fn pasted(lines: &Receiver<String>) -> String {
 fn next(
     lines: &Receiver<String>,
     mut clipboard: Option<&mut Follower>,
-    waiting: &Waiting,
+    waiting: &MessageView,
 ) -> WalkInput {
     loop {
         match lines.recv_timeout(INTERVAL) {

@@ -17,7 +17,7 @@ use crate::service::lookup::{self, is_long_enough};
 use crate::service::recipient::{resolve_typed, sender_or_own};
 use crate::service::relay::data::DataFolder;
 use crate::service::relay::remote::{
-    Delivered, LOOKED_THROUGH, RelayArgument, Remote, find_by_prefix,
+    DeliveryStatus, LOOKED_THROUGH, RelayArgument, Remote, find_by_prefix,
 };
 use crate::service::workspace::{NOTHING, Workspace};
 use crate::{clock, view};
@@ -317,7 +317,7 @@ fn shown(record: &ConsentRecord) -> String {
 }
 
 /// How far the word that it was revoked is.
-fn told(delivery: &Delivered) -> String {
+fn told(delivery: &DeliveryStatus) -> String {
     let how = match delivery.state.as_str() {
         "acknowledged" => "confirmed",
         state => state,

@@ -1,14 +1,14 @@
 //! `crosstalk demo`: a story on a real relay that explains itself.
 //!
 //! ```text
-//! world  the folder, the relay on this machine, and the participants
-//! story  the chapters
+//! story  the chapters, as a script of steps
+//! stage  the steps; the folder, the relay on this machine, and the participants
 //! page   the output of a chapter: text for people, facts for programs
 //! ```
 
 mod page;
+mod stage;
 mod story;
-mod world;
 
 use crate::console::{BOLD, Console, DIM, GREEN, styled};
 use crate::exit::Exit;
@@ -21,11 +21,10 @@ use crate::service::relay::progress::ProgressLine;
 use crate::shell;
 use crate::view::Look;
 use clap::Args;
-use page::ChapterPage;
+use stage::Stage;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use story::{CHAPTERS, Chapter};
-use world::World;
 
 /// How long a chapter is left to be read on a terminal.
 const PAUSE: Duration = Duration::from_millis(900);
@@ -55,15 +54,15 @@ pub(crate) struct Demo {
 
 impl Demo {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, Failure> {
-        let mut world = World::open(self.keep.as_deref())?;
-        let told = self.tell(console, &mut world, &CHAPTERS);
-        world.stop();
+        let mut stage = Stage::open(self.keep.as_deref())?;
+        let told = self.tell(console, &mut stage, &CHAPTERS);
+        stage.stop();
         let report = DemoReport { chapters: told? };
         let failure = report.chapters.iter().find_map(|c| c.error.clone());
         if self.json {
             console.report(DEMO, &report)?;
         } else if failure.is_none() {
-            self.close(console, &world, report.chapters.len())?;
+            self.close(console, &stage, report.chapters.len())?;
         }
         match failure {
             None => Ok(Exit::SUCCESS),
@@ -75,7 +74,7 @@ impl Demo {
     fn tell(
         &self,
         console: &mut Console,
-        world: &mut World,
+        stage: &mut Stage,
         chapters: &[Chapter],
     ) -> Result<Vec<ChapterReport>, Failure> {
         let mut told = Vec::new();
@@ -86,8 +85,8 @@ impl Demo {
         for (number, chapter) in (1..).zip(chapters) {
             let progress = ProgressLine::start(chapter.title);
             progress.at(number, all as u64);
-            let mut page = ChapterPage::default();
-            let end = (chapter.tell)(world, &mut page);
+            let end = (chapter.tell)(stage);
+            let page = std::mem::take(&mut stage.page);
             progress.end();
             let error = end.err().map(|fault| {
                 format!(
@@ -130,13 +129,13 @@ impl Demo {
         ))
     }
 
-    fn close(&self, console: &mut Console, world: &World, chapters: usize) -> Result<(), Failure> {
+    fn close(&self, console: &mut Console, stage: &Stage, chapters: usize) -> Result<(), Failure> {
         let columns = Look::of(console).width.min(WIDEST);
         let mut out = format!(
             "\n{}\n",
             styled(GREEN, &format!("All {chapters} chapters succeeded."))
         );
-        let folder = world.folder();
+        let folder = stage.folder();
         let kept = match &self.keep {
             Some(_) => format!(
                 "Everything is in {}: each envelope in envelopes/, the data of the relay in relay/, the audit in bundle/.",
@@ -219,13 +218,13 @@ mod tests {
     use crate::cli::Color;
     use story::chapter;
 
-    fn goes_well(_: &mut World, page: &mut ChapterPage) -> Result<(), Failure> {
-        page.fact("seen", 1);
+    fn goes_well(stage: &mut Stage) -> Result<(), Failure> {
+        stage.fact("seen", 1);
         Ok(())
     }
 
-    fn goes_wrong(world: &mut World, _: &mut ChapterPage) -> Result<(), Failure> {
-        world.verified("[[A\u{2192}B v1]]\n")
+    fn goes_wrong(stage: &mut Stage) -> Result<(), Failure> {
+        stage.verify("[[A\u{2192}B v1]]\n")
     }
 
     #[test]
@@ -240,11 +239,11 @@ mod tests {
             chapter("Two", goes_wrong),
             chapter("Three", goes_well),
         ];
-        let mut world = World::open(None).unwrap();
-        let folder = world.folder().to_owned();
+        let mut stage = Stage::open(None).unwrap();
+        let folder = stage.folder().to_owned();
         let mut console = Console::new(Color::Never, None);
-        let chapters = demo.tell(&mut console, &mut world, &chapters).unwrap();
-        world.stop();
+        let chapters = demo.tell(&mut console, &mut stage, &chapters).unwrap();
+        stage.stop();
         let report = serde_json::to_value(DemoReport { chapters }).unwrap();
         let [one, two] = report["chapters"].as_array().unwrap().as_slice() else {
             panic!("{report}");
@@ -255,7 +254,7 @@ mod tests {
         let said = two["error"].as_str().unwrap();
         let wanted = "chapter 2 of 3, \u{201c}Two\u{201d}: a message does not verify: ";
         assert!(said.starts_with(wanted), "{said}");
-        drop(world);
+        drop(stage);
         assert!(!folder.exists(), "nothing is left behind");
     }
 }

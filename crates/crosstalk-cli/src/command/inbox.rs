@@ -12,7 +12,7 @@ use crate::schema::{INBOX, RELAY_INBOX};
 use crate::service::dismiss::{Awaited, dismiss};
 use crate::service::lookup;
 use crate::service::relay::inbox::{addresses, take};
-use crate::service::relay::remote::{RelayArgument, RelayError, Remote, Waiting};
+use crate::service::relay::remote::{MessageView, RelayArgument, RelayError, Remote};
 use crate::service::workspace::{Workspace, listed};
 use crate::shell;
 use crate::view::{self, Look};
@@ -156,7 +156,7 @@ impl Unasked {
 #[derive(Debug, Default)]
 struct WaitingMessages {
     /// Inboxes and queues with messages in them.
-    inboxes: Vec<(String, Vec<Waiting>)>,
+    inboxes: Vec<(String, Vec<MessageView>)>,
     /// How many messages wait for a decision.
     held: usize,
     /// How many messages wait to be carried to a chat.
@@ -260,7 +260,7 @@ fn look(remote: &Remote, own: &[String]) -> Result<WaitingMessages, RelayError> 
     found.held = remote.approvals(LISTED).map_or(0, |all| all.len());
     let listed = usize::try_from(LISTED).unwrap_or(usize::MAX);
     // A message for this person need not be carried.
-    let is_listed = |m: &&Waiting| own.iter().chain(&queues).any(|a| is_same_party(a, &m.to));
+    let is_listed = |m: &&MessageView| own.iter().chain(&queues).any(|a| is_same_party(a, &m.to));
     let to_carry = remote.courier(listed).unwrap_or_default();
     found.to_carry = to_carry.iter().filter(|m| !is_listed(m)).count();
     if refusals.len() == own.len() {
@@ -270,7 +270,7 @@ fn look(remote: &Remote, own: &[String]) -> Result<WaitingMessages, RelayError> 
 }
 
 impl WaitingMessages {
-    fn add(&mut self, address: &str, messages: Vec<Waiting>) {
+    fn add(&mut self, address: &str, messages: Vec<MessageView>) {
         if !messages.is_empty() {
             self.inboxes.push((address.to_owned(), messages));
         }
@@ -371,7 +371,7 @@ impl RelayFindings {
             Ok(found) => (found, found.refusal.as_ref().map(|u| &u.why)),
             Err(unasked) => (&empty, Some(&unasked.why)),
         };
-        let inbox = |(address, messages): &(String, Vec<Waiting>)| RemoteInboxReport {
+        let inbox = |(address, messages): &(String, Vec<MessageView>)| RemoteInboxReport {
             address: address.clone(),
             messages: messages.iter().map(RemoteMessageReport::new).collect(),
             fetch: self.fetch(address),
@@ -454,7 +454,7 @@ impl RelayListing<'_> {
 }
 
 /// The question that an ESCALATE or a HANDOFF goes back to, in a line.
-fn question(waiting: &Waiting) -> Option<String> {
+fn question(waiting: &MessageView) -> Option<String> {
     let own = Document::parse(&waiting.envelope, Reading::Strict);
     let parent = own.header(CoreHeader::Parent)?;
     let mut earlier = waiting.history.iter().flatten().rev();
@@ -472,7 +472,7 @@ fn question(waiting: &Waiting) -> Option<String> {
 }
 
 /// A message in a line or two.
-fn line(waiting: &Waiting) -> String {
+fn line(waiting: &MessageView) -> String {
     let body = Document::parse(&waiting.envelope, Reading::Strict).body_text();
     let state = waiting.state.as_deref().unwrap_or("queued");
     let more = format!("{state}, {}", waiting.received_at);

@@ -12,7 +12,7 @@ use crate::service::relay::inbox::{
 };
 use crate::service::relay::outbox::Outbox;
 use crate::service::relay::remote::{
-    Delivered, Pause, RelayArgument, RelayError, Remote, Waiting, random,
+    DeliveryStatus, MessageView, Pause, RelayArgument, RelayError, Remote, random,
 };
 use crate::service::relay::send::is_kept;
 use crate::service::workspace::Workspace;
@@ -148,12 +148,12 @@ impl Listen {
                 true => requeued(&remote, &address),
                 false => Vec::new(),
             };
-            let is_new = |w: &Waiting| page.messages.iter().all(|m| m.id != w.id);
-            let is_due = |w: &Waiting| is_new(w) && !left.contains(&w.id);
-            let again: Vec<Waiting> = again.into_iter().filter(is_due).collect();
+            let is_new = |w: &MessageView| page.messages.iter().all(|m| m.id != w.id);
+            let is_due = |w: &MessageView| is_new(w) && !left.contains(&w.id);
+            let again: Vec<MessageView> = again.into_iter().filter(is_due).collect();
             // One that came after this page was asked for is in the next one, too.
             let fresh = page.messages.iter().filter(|w| !found.contains(&w.id));
-            let all: Vec<&Waiting> = again.iter().chain(fresh).collect();
+            let all: Vec<&MessageView> = again.iter().chain(fresh).collect();
             found.extend(again.iter().map(|w| w.id.clone()));
             for waiting in all {
                 if retries.has(&waiting.id) {
@@ -178,7 +178,7 @@ impl Listen {
         console: &mut Console,
         workspace: &Workspace,
         inbox: FollowedInbox<'_>,
-        waiting: &Waiting,
+        waiting: &MessageView,
     ) -> Result<Processed, Failure> {
         let FollowedInbox {
             remote,
@@ -256,7 +256,7 @@ impl Listen {
         &self,
         console: &mut Console,
         inbox: FollowedInbox<'_>,
-        waiting: &Waiting,
+        waiting: &MessageView,
     ) -> Result<Option<Duration>, Failure> {
         let id = view::line(&waiting.id);
         // The relay counts, so that it goes on counting when this ends and is started again.
@@ -282,10 +282,10 @@ impl Listen {
                 count(attempts as usize, "attempt")
             ),
             Some(_) if self.once => format!(
-                "{id} is not acknowledged, and comes again when you listen again; {from} is told.\n"
+                "{id} is not acknowledged, and comes again when you listen again; the relay tells {from}.\n"
             ),
             Some(wait) => format!(
-                "{id} is not acknowledged, and is tried again in {}; {from} is told.\n",
+                "{id} is not acknowledged, and is tried again in {}; the relay tells {from}.\n",
                 count(
                     usize::try_from(wait.as_secs().max(1)).unwrap_or(usize::MAX),
                     "second"
@@ -302,7 +302,7 @@ impl Listen {
         console: &mut Console,
         workspace: &Workspace,
         remote: &Remote,
-        waiting: &Waiting,
+        waiting: &MessageView,
         program: &Program,
     ) -> Result<(), Unanswered> {
         let (id, from) = (view::line(&waiting.id), view::line(&waiting.from));
@@ -407,7 +407,7 @@ struct Processed {
 
 /// Dead letters that the operator has requeued and that were not fetched since. If the relay can't be asked now, the
 /// next round asks it.
-fn requeued(remote: &Remote, address: &str) -> Vec<Waiting> {
+fn requeued(remote: &Remote, address: &str) -> Vec<MessageView> {
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
     for _ in 0..LOOKED_BACK {
         let Ok(page) = remote.inbox(address, cursor.as_deref(), AT_ONCE, 0) else {
@@ -416,7 +416,7 @@ fn requeued(remote: &Remote, address: &str) -> Vec<Waiting> {
         if page.messages.is_empty() {
             break;
         }
-        let is_queued = |w: &Waiting| w.state.as_deref() == Some("queued");
+        let is_queued = |w: &MessageView| w.state.as_deref() == Some("queued");
         found.extend(page.messages.into_iter().filter(is_queued));
         cursor = Some(page.cursor);
     }
@@ -440,9 +440,9 @@ impl FollowedInbox<'_> {
     }
 
     /// The deliveries of a message to this inbox; for a name, those to the address behind it.
-    fn deliveries(&self, id: &str) -> Result<Vec<Delivered>, RelayError> {
+    fn deliveries(&self, id: &str) -> Result<Vec<DeliveryStatus>, RelayError> {
         let mut deliveries = self.remote.status(id)?.deliveries;
-        let is_here = |d: &Delivered| is_same_party(&d.to, self.address);
+        let is_here = |d: &DeliveryStatus| is_same_party(&d.to, self.address);
         if deliveries.iter().any(is_here) {
             deliveries.retain(is_here);
         }
@@ -450,7 +450,7 @@ impl FollowedInbox<'_> {
     }
 
     /// The current state of a message to retry; nothing if it was revoked or already answered.
-    fn again(&self, id: &str) -> Result<Option<Waiting>, RelayError> {
+    fn again(&self, id: &str) -> Result<Option<MessageView>, RelayError> {
         let message = match self.remote.message(id) {
             Err(trouble) if trouble.is_unknown() => return Ok(None),
             other => other?,
@@ -459,7 +459,7 @@ impl FollowedInbox<'_> {
         let deliveries = self.deliveries(id)?;
         let is_open = deliveries.iter().any(|d| !is_over(&d.state));
         let failures = deliveries.iter().map(|d| d.attempts).max().unwrap_or(0);
-        Ok(is_open.then(|| Waiting {
+        Ok(is_open.then(|| MessageView {
             to: self.address.to_owned(),
             attempt: Some(failures.saturating_add(1)),
             ..message
@@ -507,8 +507,8 @@ struct Repeats {
 }
 
 impl Repeats {
-    fn pause(&mut self, messages: &[Waiting]) -> Duration {
-        let is_old = |w: &Waiting| self.before.contains(&w.id);
+    fn pause(&mut self, messages: &[MessageView]) -> Duration {
+        let is_old = |w: &MessageView| self.before.contains(&w.id);
         self.seconds = match !messages.is_empty() && messages.iter().all(is_old) {
             true => (self.seconds * 2).clamp(1, LONGEST_PAUSE),
             false => 0,
@@ -580,8 +580,8 @@ impl History {
 }
 
 /// A question that is kept here, as it came out of the inbox of an address.
-fn question_of(question: &Record, address: &str) -> Waiting {
-    Waiting {
+fn question_of(question: &Record, address: &str) -> MessageView {
+    MessageView {
         id: question.id.clone(),
         thread: question.thread.clone(),
         from: question.sender.clone(),
@@ -602,8 +602,8 @@ fn question_of(question: &Record, address: &str) -> Waiting {
 mod tests {
     use super::*;
 
-    fn waiting(id: &str) -> Waiting {
-        Waiting {
+    fn waiting(id: &str) -> MessageView {
+        MessageView {
             id: id.into(),
             thread: "T".into(),
             from: "A".into(),
@@ -646,7 +646,7 @@ mod tests {
     fn a_relay_that_repeats_itself_is_asked_less_often() {
         let mut repeats = Repeats::default();
         let mut seconds = |ids: &[&str]| {
-            let page: Vec<Waiting> = ids.iter().map(|id| waiting(id)).collect();
+            let page: Vec<MessageView> = ids.iter().map(|id| waiting(id)).collect();
             repeats.pause(&page).as_secs()
         };
         assert_eq!((seconds(&["1", "2"]), seconds(&["3"])), (0, 0));

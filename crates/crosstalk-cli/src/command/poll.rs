@@ -338,12 +338,12 @@ impl CountBallot {
             false => delivery,
         };
         delivery.require_key(&workspace)?;
-        let sealed = delivery.prepare(console, &workspace, &[builder])?;
-        for one in &sealed {
+        let signed = delivery.prepare(console, &workspace, &[builder])?;
+        for one in &signed {
             require_counted(&kept, &answer, &one.text)?;
         }
         let is_told = !delivery.json;
-        let exit = delivery.send(console, &workspace, sealed, &[])?;
+        let exit = delivery.send(console, &workspace, signed, &[])?;
         if is_told {
             let word = styled(GREEN, "Counted");
             console.talk(&format!("{word}: {voter} as {}.\n", view::line(said)))?;

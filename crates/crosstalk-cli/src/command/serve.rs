@@ -12,7 +12,7 @@ use crate::service::relay::last_start::{self, FailedStart, LastStart};
 use crate::service::relay::log::{self, LogFormat};
 use crate::service::relay::start::{
     NARROW_TOKEN, count_active_tokens, count_tokens_of, hand_over_tokens, runtime, start,
-    start_shared,
+    start_shared, work_folder,
 };
 use crate::shell;
 use clap::Args;
@@ -302,11 +302,6 @@ fn mail_failure(fault: GatewayError) -> Failure {
         GatewayError::Setup(_) => "correct [email.smtp] or the name server in relay.toml",
     };
     Failure::failed(fault.to_string()).help(help)
-}
-
-/// The working folder of `exec` routes that name none.
-fn work_folder(data: &DataFolder) -> PathBuf {
-    data.folder().join("work")
 }
 
 /// Logs what routes lack. The relay runs nevertheless and tries again for each message.

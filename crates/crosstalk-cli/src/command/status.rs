@@ -7,7 +7,7 @@ use crate::paragraph::{count, wrap};
 use crate::schema::STATUS;
 use crate::service::lookup::{self, LAST};
 use crate::service::relay::outbox::{Outbox, unread};
-use crate::service::relay::remote::{Delivered, RelayArgument};
+use crate::service::relay::remote::{DeliveryStatus, RelayArgument};
 use crate::service::workspace::Workspace;
 use crate::view;
 use clap::Args;
@@ -94,7 +94,7 @@ impl Status {
     }
 }
 
-fn shown(delivery: &Delivered) -> String {
+fn shown(delivery: &DeliveryStatus) -> String {
     let style = match delivery.state.as_str() {
         "failed" => RED,
         "acknowledged" | "read" => GREEN,

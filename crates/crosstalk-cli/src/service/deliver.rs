@@ -115,7 +115,7 @@ pub(crate) struct SignedMessage {
 
 /// A message that is kept, and on its way.
 struct SentMessage {
-    sealed: SignedMessage,
+    signed: SignedMessage,
     record: Record,
     revoked: RevocationResult,
     /// The text for the chat.
@@ -124,7 +124,7 @@ struct SentMessage {
 
 impl SentMessage {
     fn is_by_hand(&self) -> bool {
-        self.sealed.is_by_hand()
+        self.signed.is_by_hand()
     }
 }
 
@@ -146,12 +146,12 @@ impl SendOptions {
         builders: &[Builder],
         files: &[Attached],
     ) -> Result<Vec<(Record, Option<HandedReport>)>, Failure> {
-        let sealed = self.prepare(console, workspace, builders)?;
+        let signed = self.prepare(console, workspace, builders)?;
         let mut store = workspace.store(console)?;
         let mut posted = Vec::new();
-        for one in sealed {
+        for one in signed {
             let sent = self.keep(console, workspace, &mut store, one)?;
-            let remote = sent.sealed.remote.as_ref();
+            let remote = sent.signed.remote.as_ref();
             let parcel = self.parcel(&sent, files);
             let handed = remote.map(|remote| parcel.hand_quietly(console, workspace, remote));
             let handed = handed.transpose()?.map(|(handed, _)| handed);
@@ -179,12 +179,12 @@ impl SendOptions {
         builders: &[Builder],
         files: &[Attached],
     ) -> Result<Exit, Failure> {
-        let sealed = self.prepare(console, workspace, builders)?;
-        if !files.is_empty() && sealed.iter().any(SignedMessage::is_by_hand) {
+        let signed = self.prepare(console, workspace, builders)?;
+        if !files.is_empty() && signed.iter().any(SignedMessage::is_by_hand) {
             console
                 .talk("The files are named with their digests; give them to the chat as well.\n")?;
         }
-        self.send(console, workspace, sealed, files)
+        self.send(console, workspace, signed, files)
     }
 
     /// Builds and signs messages. Nothing is kept yet: one that breaks a rule stops all of them.
@@ -216,7 +216,7 @@ impl SendOptions {
         let mine = workspace.mine()?;
         let opened = self.open_key(workspace)?;
         let is_fenced = self.fence || (workspace.config.fence() && !self.no_fence);
-        let mut sealed = Vec::new();
+        let mut signed = Vec::new();
         for (text, receiver, remote) in built {
             let (text, key) = match &opened {
                 Some(opened) => {
@@ -235,7 +235,7 @@ impl SendOptions {
                 && !is_read_here
                 && self.has_primer(workspace, &store, &document, &chats)?;
             drop(document);
-            sealed.push(SignedMessage {
+            signed.push(SignedMessage {
                 text,
                 key,
                 at,
@@ -247,7 +247,7 @@ impl SendOptions {
                 is_read_here,
             });
         }
-        Ok(sealed)
+        Ok(signed)
     }
 
     /// Keeps messages, and gives each to a relay or to the person who carries it.
@@ -255,13 +255,13 @@ impl SendOptions {
         &self,
         console: &mut Console,
         workspace: &Workspace,
-        sealed: Vec<SignedMessage>,
+        signed: Vec<SignedMessage>,
         files: &[Attached],
     ) -> Result<Exit, Failure> {
-        let is_one = sealed.len() == 1;
+        let is_one = signed.len() == 1;
         let mut store = workspace.store(console)?;
         let (mut sent, mut unsent) = (Vec::new(), Vec::new());
-        for one in sealed {
+        for one in signed {
             let receiver = one.receiver.clone();
             match self.keep(console, workspace, &mut store, one) {
                 Ok(kept) => sent.push(kept),
@@ -280,7 +280,7 @@ impl SendOptions {
         }
         self.print(console, &sent)?;
         let by_hand: Vec<&SentMessage> = sent.iter().filter(|one| one.is_by_hand()).collect();
-        let stops: usize = by_hand.iter().map(|one| one.sealed.chats.len()).sum();
+        let stops: usize = by_hand.iter().map(|one| one.signed.chats.len()).sum();
         let steps = stops > 1 && !self.is_clipboard_off(workspace) && console.can_ask();
         let is_copied = match by_hand.first().filter(|_| !steps) {
             Some(first) => {
@@ -295,13 +295,13 @@ impl SendOptions {
             let thread = view::short(&store, &one.record.thread)?;
             let to = match is_one {
                 true => String::new(),
-                false => format!(", for {}", escape(&one.sealed.receiver)),
+                false => format!(", for {}", escape(&one.signed.receiver)),
             };
             let id_shown = styled(BOLD, &id);
             console.talk(&format!("Kept as {id_shown} in thread {thread}{to}.\n"))?;
             consent::tell(console, &one.revoked)?;
-            if one.sealed.is_read_here {
-                let agent = escape(&one.sealed.receiver);
+            if one.signed.is_read_here {
+                let agent = escape(&one.signed.receiver);
                 console.talk(&format!("{agent} gets it here, with its next check.\n"))?;
             }
             names.push(id);
@@ -324,7 +324,7 @@ impl SendOptions {
         }
         let mut exit = exit;
         for (one, id) in sent.iter().zip(&names) {
-            if let Some(remote) = &one.sealed.remote {
+            if let Some(remote) = &one.signed.remote {
                 let parcel = self.parcel(one, files);
                 exit = exit.worst(parcel.hand(console, workspace, remote, id)?);
             }
@@ -339,7 +339,7 @@ impl SendOptions {
 
     fn parcel<'p>(&self, sent: &'p SentMessage, files: &'p [Attached]) -> Submission<'p> {
         Submission {
-            text: &sent.sealed.text,
+            text: &sent.signed.text,
             files,
             wait: self.by.wait,
         }
@@ -350,9 +350,9 @@ impl SendOptions {
         let is_printed = |one: &&SentMessage| one.is_by_hand() || self.by.wait.is_none();
         for (number, one) in sent.iter().filter(is_printed).enumerate() {
             let gap = if number == 0 { "" } else { "\n" };
-            let text = match one.is_by_hand() && one.sealed.is_fenced {
-                true => fence(&one.sealed.text),
-                false => one.sealed.text.clone(),
+            let text = match one.is_by_hand() && one.signed.is_fenced {
+                true => fence(&one.signed.text),
+                false => one.signed.text.clone(),
             };
             let id = &one.record.id;
             console
@@ -373,10 +373,10 @@ impl SendOptions {
         console: &mut Console,
         workspace: &Workspace,
         store: &mut SqliteStore,
-        sealed: SignedMessage,
+        signed: SignedMessage,
     ) -> Result<SentMessage, Failure> {
-        let kept = (sealed.text.as_str(), sealed.key.as_ref());
-        let (outcome, revoked) = keep_as(console, workspace, store, kept, (sealed.at, self.way()))?;
+        let kept = (signed.text.as_str(), signed.key.as_ref());
+        let (outcome, revoked) = keep_as(console, workspace, store, kept, (signed.at, self.way()))?;
         let StoreOutcome::Filed { id, .. } = outcome else {
             return Err(Failure::failed(
                 "the message was not kept, because another message has its id",
@@ -385,14 +385,14 @@ impl SendOptions {
         };
         let record = store.message(&id)?;
         let record = record.ok_or_else(|| Failure::failed("the message is gone"))?;
-        let pasted = match (&sealed.remote, sealed.has_primer, sealed.is_fenced) {
+        let pasted = match (&signed.remote, signed.has_primer, signed.is_fenced) {
             // A relay gets the envelope alone.
-            (Some(_), ..) | (None, false, false) => sealed.text.clone(),
-            (None, true, _) => primed(&sealed.text, sealed.assistant()),
-            (None, false, true) => fence(&sealed.text),
+            (Some(_), ..) | (None, false, false) => signed.text.clone(),
+            (None, true, _) => primed(&signed.text, signed.assistant()),
+            (None, false, true) => fence(&signed.text),
         };
         Ok(SentMessage {
-            sealed,
+            signed,
             record,
             revoked,
             pasted,
@@ -417,7 +417,7 @@ impl SendOptions {
             };
             is_copied |= one.is_by_hand();
             let parcel = self.parcel(one, files);
-            let remote = one.sealed.remote.as_ref();
+            let remote = one.signed.remote.as_ref();
             let handed = remote.map(|remote| parcel.hand_quietly(console, workspace, remote));
             let (relay, ends) = handed.transpose()?.unzip();
             exit = exit.worst(ends.unwrap_or_default());
@@ -771,7 +771,7 @@ fn report(
         schema: SENT,
         message: MessageReport::new(&sent.record),
         text: sent.pasted.clone(),
-        primer: sent.sealed.has_primer,
+        primer: sent.signed.has_primer,
         copied,
         relay,
         withdrawn: RevokedReport::new(&sent.revoked),

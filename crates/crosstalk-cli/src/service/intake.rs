@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::report::PastedReport;
 use crate::service::dns::DnsOptions;
-use crate::service::relay::remote::Waiting;
+use crate::service::relay::remote::MessageView;
 use crate::service::relocate::relocate;
 use crate::service::workspace::Workspace;
 use crate::service::{consent, lookup};
@@ -46,7 +46,7 @@ pub(crate) struct AssignedIds {
 
 impl AssignedIds {
     /// The ids that a relay gave a message; nothing if its id is none.
-    pub(crate) fn of(waiting: &Waiting) -> Option<Self> {
+    pub(crate) fn of(waiting: &MessageView) -> Option<Self> {
         (!is_placeholder(&waiting.id)).then(|| Self {
             ids: ReceivedIds {
                 thread: waiting.thread.clone(),

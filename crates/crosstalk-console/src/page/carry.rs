@@ -15,7 +15,7 @@ const MOST: usize = 100;
 /// A message to carry.
 struct ErrandCard {
     message: ShownMessage,
-    /// What is pasted into the chat: how to answer, and the envelope in a fence.
+    /// The text for the chat: how to answer, and the envelope in a fence.
     text: Shown,
     /// The same with every character as it is, for the clipboard.
     exact: String,

@@ -19,7 +19,7 @@ struct InboxScreen {
     shell: Shell,
     messages: Vec<ShownMessage>,
     addresses: Vec<PartyName>,
-    /// Whose inbox is shown, where there are several.
+    /// The owner of the inbox, where there are several.
     only: Option<Shown>,
     chooses_address: bool,
     suggested: Vec<Shown>,

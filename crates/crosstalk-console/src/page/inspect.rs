@@ -229,7 +229,7 @@ fn lines(
     (out, rest)
 }
 
-/// What a line is for, whether a signature covers it, and whether a hop wrote it.
+/// The purpose of a line, whether a signature covers it, and whether a hop wrote it.
 fn explain(line: &str, part: &mut Part) -> (String, bool, bool) {
     if line.starts_with("[[END") {
         *part = Part::Tail;

@@ -54,7 +54,7 @@ struct PastePage {
     review: Option<Review>,
 }
 
-/// What was read out of a text.
+/// The messages that were read out of a text.
 struct Review {
     parts: Vec<MarkedPart>,
     findings: Vec<FindingLine>,
@@ -65,7 +65,7 @@ struct Review {
     result: Result<Outcome, Refused>,
 }
 
-/// What would be filed.
+/// The message that would be filed.
 struct Outcome {
     envelope: Shown,
     /// The same with every character as it is, for the form.

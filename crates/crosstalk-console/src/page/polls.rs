@@ -251,12 +251,12 @@ struct TallyBar {
 /// An answer of a voter.
 struct VoterAnswer {
     from: PartyName,
-    /// What it counts as; nothing for an abstention, or where that is not shown.
+    /// The option that it counts for; nothing for an abstention, or where that is not shown.
     choice: Option<Shown>,
     abstains: bool,
     corrected: Option<Correction>,
     confidence: Option<Shown>,
-    /// What it says besides, in the words of the voter.
+    /// The other words of the voter.
     says: Vec<Piece>,
     /// The answer as a correction names it.
     name: Shown,

@@ -65,7 +65,7 @@ struct PreviewPage {
     exact: String,
     to: Shown,
     relay: Shown,
-    /// What the form sent, so that the browser can go back to it.
+    /// The fields of the form, so that the browser can go back to it.
     back: String,
     /// The key that signed it, in the short form that people compare.
     signed_by: Option<String>,
@@ -74,7 +74,7 @@ struct PreviewPage {
     command: Option<String>,
 }
 
-/// What an envelope does, and where its effect is shown.
+/// The effect of an envelope, and the page that shows it.
 struct Purpose {
     meaning: &'static str,
     button: &'static str,
@@ -181,7 +181,7 @@ fn draft_of(
     draft.envelope(&user_of(visit, from), answered)
 }
 
-/// What `user:` says: the last part of the address, else the name of the credential.
+/// The value of `user:`: the last part of the address, else the name of the credential.
 pub(crate) fn user_of(visit: &Visit, from: &str) -> String {
     let last = from.rsplit('/').next().unwrap_or("");
     let name = match last.is_empty() {
@@ -233,7 +233,7 @@ async fn render_preview(
     })
 }
 
-/// What a browser signs.
+/// The bytes that a browser signs.
 #[derive(Serialize)]
 struct SigningJson {
     at: String,

@@ -105,7 +105,7 @@ struct HourBar {
     failed: u64,
 }
 
-/// What happened in the last hours.
+/// The numbers of the last hours.
 struct Activity {
     hours: Vec<HourBar>,
     most: u64,

@@ -94,7 +94,7 @@ struct Turn {
     compared: Vec<ShownMessage>,
 }
 
-/// What a message answers.
+/// The message that another one answers.
 struct AnsweredTurn {
     path: String,
     snippet: Shown,
@@ -248,13 +248,13 @@ pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
     })
 }
 
-/// What was on a page has been read by the person whose inbox it is in.
+/// Marks the messages of a page as read by the person whose inbox they are in.
 async fn mark_read(visit: &Visit, messages: &[(ShownMessage, Option<String>)]) {
     for address in visit.addresses() {
         let own = messages.iter().filter(|(m, _)| m.raw_to == address);
         let ids: Vec<&str> = own.map(|(m, _)| m.raw_id.as_str()).collect();
         if !ids.is_empty() {
-            // What is acknowledged stays so, and what is of no inbox is not changed.
+            // An acknowledged message stays so, and one that is in no inbox does not change.
             let _ = visit.client.mark(&address, &ids, "read").await;
         }
     }

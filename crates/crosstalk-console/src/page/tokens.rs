@@ -53,7 +53,7 @@ impl TokenRow {
     }
 }
 
-/// What somebody typed into the form.
+/// The fields of the form.
 #[derive(Default)]
 struct TypedToken {
     name: String,

@@ -75,7 +75,7 @@ impl KeyRow {
     }
 }
 
-/// What somebody typed into the form, so that nothing of it is lost when it is rejected.
+/// The fields of the form, so that nothing of them is lost when it is rejected.
 #[derive(Default)]
 struct TypedPin {
     id: String,

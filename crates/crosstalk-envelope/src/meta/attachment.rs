@@ -33,8 +33,8 @@ pub enum AttachmentError {
     /// It does not begin with a media type.
     #[error("the attachment does not begin with a media type such as text/plain")]
     Mime,
-    /// A parameter is not `name=value`, or stands twice.
-    #[error("a parameter of the attachment is not name=value, or stands twice")]
+    /// A parameter is not `name=value`, or appears twice.
+    #[error("a parameter of the attachment is not name=value, or appears twice")]
     Parameter,
     /// Neither a digest nor data: nothing says which bytes are meant.
     #[error("the attachment has neither a digest nor data")]

@@ -170,7 +170,7 @@ struct SeenNames {
     namespaces: HashSet<String>,
     keys: HashSet<String>,
     in_block: bool,
-    /// The block stands twice: its keys are left out with it.
+    /// The block appears twice: its keys are left out with it.
     dropping: bool,
 }
 
@@ -179,7 +179,12 @@ type Omission = (&'static crate::registry::Rule, String);
 impl SeenNames {
     /// Whether a field is written, or why not.
     fn admit(&mut self, field: &HeadField) -> Result<(), Omission> {
-        let twice = || format!("`{}` stands twice; the second one was left out", field.name);
+        let twice = || {
+            format!(
+                "`{}` appears twice; the second one was left out",
+                field.name
+            )
+        };
         if field.form.kind == FieldKind::Unreadable {
             return Ok(());
         }
@@ -190,7 +195,7 @@ impl SeenNames {
             self.dropping = !self.namespaces.insert(field.value.clone()) && !repeats;
             if self.dropping {
                 let what = format!(
-                    "`meta: {}` stands twice; the second block was left out",
+                    "`meta: {}` appears twice; the second block was left out",
                     field.value
                 );
                 return Err((&rule::DUPLICATE_DROPPED, what));

@@ -112,7 +112,7 @@ fn usable(text: &str) -> Result<(), String> {
         Err(fault) => Err(format!("`{shown}`: {}", fault.message)),
         Ok(address) if address.is_name() => Err(format!("`{shown}` is no URL with a scheme")),
         Ok(_) if text.contains("[[") || text.contains("]]") || has_arrow(text) => Err(format!(
-            "`{shown}` can't stand in a direction line: it has brackets or an arrow in it"
+            "`{shown}` can't be written in a direction line: it has brackets or an arrow in it"
         )),
         Ok(_) => Ok(()),
     }

@@ -63,7 +63,7 @@ impl RelayRecord {
                 _ => continue,
             };
             if slot.replace(value).is_some() {
-                return Err(format!("`{name}` stands twice"));
+                return Err(format!("`{name}` appears twice"));
             }
         }
         let url = url.ok_or("there is no `url`")?;

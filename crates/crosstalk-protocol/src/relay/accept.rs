@@ -13,8 +13,8 @@ mod facts;
 mod plan;
 
 pub use changes::{
-    AcceptChanges, AcceptNumbers, AcceptPlan, DisplacedMessage, ImprovedMessage, NewHeld,
-    NewMessage, PlannedEvent, PlannedOutcome, PlannedPlace, ReportedDelivery,
+    AcceptChanges, AcceptNumbers, AcceptPlan, DisplacedMessage, ImprovedMessage, NewMessage,
+    PlannedEvent, PlannedOutcome, PlannedPlace, ReportedDelivery,
 };
 pub use facts::{
     AcceptFacts, AcceptNeeds, ConversationParties, DeliveryFacts, HeldFacts, KnownFacts,

@@ -227,8 +227,6 @@ pub struct HeldMessage {
     pub peer: String,
     /// Why it is held.
     pub held: HoldReason,
-    /// When its consent ends.
-    pub expires: Option<Timestamp>,
     /// Until when it should be answered.
     pub answer_by: Option<Timestamp>,
     /// The decision, once there is one.
@@ -324,9 +322,17 @@ impl HeldMessage {
         }
     }
 
+    /// When it can't be approved any more.
+    pub fn ends(&self) -> Option<Timestamp> {
+        [self.record.expires, self.answer_by]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
     /// Why it can't be approved any more (CON-067).
     pub fn ended(&self, at: Timestamp) -> Option<Rejection> {
-        ended(self.expires, self.answer_by, at)
+        ended(self.record.expires, self.answer_by, at)
     }
 
     /// Whether a peer may decide about it, by its credential. Who wrote it, signed it or handed it in may not: `own` has the

@@ -271,7 +271,7 @@ fn confirmation(revoke: &Arrival, withdrawn: &RevocationResult) -> Builder {
     ));
     for to in &withdrawn.told {
         line(format!(
-            "- {} had got some of it, and is told",
+            "- {} had received some of it, and gets this REVOKE",
             unicode::escape(to)
         ));
     }

@@ -196,7 +196,6 @@ fn waiting(from: &str, by: &str, deciders: &[&str]) -> HeldMessage {
             why: "all".into(),
             deciders: deciders.iter().map(|d| (*d).to_owned()).collect(),
         },
-        expires: None,
         answer_by: None,
         decided: None,
         record: Record {

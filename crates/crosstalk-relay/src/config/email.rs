@@ -228,7 +228,7 @@ impl Email {
         if !is_mailbox(&self.mailbox) {
             return Err(ConfigError::new(
                 format!(
-                    "`mailbox` of [email] is `{}`, which can't stand before an `@` here",
+                    "`mailbox` of [email] is `{}`, which can't be written before an `@` here",
                     self.mailbox
                 ),
                 "write letters, digits, `-`, `_` and `.`, and no `+`",

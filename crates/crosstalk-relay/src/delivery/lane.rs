@@ -3,8 +3,8 @@
 use crate::config::{Config, Retry, RouteEntry};
 use crosstalk_api::outbound::Url;
 use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::relay::port::DueDelivery;
 use crosstalk_protocol::relay::{Delivery, DeliveryState, Handler, Priority, authority};
-use crosstalk_protocol::store::Record;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -35,20 +35,6 @@ impl HeldLease {
     pub(crate) fn replace(&self, at: Timestamp) {
         self.0.store(at.as_millis(), Ordering::Relaxed);
     }
-}
-
-/// A delivery that waits in its lane.
-#[derive(Clone, Debug)]
-pub(crate) struct Waiting {
-    pub(crate) id: String,
-    pub(crate) to: String,
-    pub(crate) by: Handler,
-    pub(crate) attempts: u32,
-    pub(crate) lease: HeldLease,
-    pub(crate) priority: Priority,
-    pub(crate) seq: u64,
-    /// The message; where many wait, it is read again when it is its turn.
-    pub(crate) record: Option<Record>,
 }
 
 /// The line of the table of routes that leads to a delivery.
@@ -87,7 +73,7 @@ type QueuePosition = (Priority, u64, Reverse<usize>);
 
 #[derive(Default)]
 struct Lane {
-    queue: BTreeMap<QueuePosition, Waiting>,
+    queue: BTreeMap<QueuePosition, DueDelivery>,
     running: usize,
     failures: u32,
     /// Messages that may be the cause of their failures themselves: each counts once.
@@ -150,24 +136,21 @@ impl Lanes {
         self.lanes.get(lane).map_or(0, |l| l.queue.len())
     }
 
-    /// Puts a delivery into its lane. Where many wait already, its text is not kept.
-    pub(crate) fn push(&mut self, lane: String, mut waiting: Waiting) {
+    /// Puts a delivery into its lane.
+    pub(crate) fn push(&mut self, lane: String, due: DueDelivery) {
         if self.lanes.len() > LANES {
             self.lanes
                 .retain(|_, l| !l.queue.is_empty() || l.running > 0);
         }
         let lane = self.lanes.entry(lane).or_default();
-        if lane.queue.len() >= self.at_once * 4 {
-            waiting.record = None;
-        }
         // Two recipients of one message may share a lane.
         self.pushed = self.pushed.wrapping_add(1);
-        let place = (waiting.priority, waiting.seq, Reverse(self.pushed));
-        lane.queue.insert(place, waiting);
+        let place = (due.priority, due.seq, Reverse(self.pushed));
+        lane.queue.insert(place, due);
     }
 
     /// The most urgent delivery whose destination has room for it.
-    pub(crate) fn next(&mut self, now: Timestamp) -> Option<(String, Waiting)> {
+    pub(crate) fn next(&mut self, now: Timestamp) -> Option<(String, DueDelivery)> {
         let (at_once, failures) = (self.at_once, self.failures);
         let may_go = |lane: &Lane| match lane.failures >= failures {
             // One at a time finds out whether it works again.
@@ -182,9 +165,9 @@ impl Lanes {
         let (_, name) = heads.min()?;
         let name = name.clone();
         let lane = self.lanes.get_mut(&name)?;
-        let (_, waiting) = lane.queue.pop_first()?;
+        let (_, due) = lane.queue.pop_first()?;
         lane.running += 1;
-        Some((name, waiting))
+        Some((name, due))
     }
 
     /// An attempt to make a delivery has ended.
@@ -232,7 +215,7 @@ impl Lanes {
         let Some((lane, end)) = paused.and_then(|l| Some((l, l.alone_until?))) else {
             return planned;
         };
-        let is_it = |w: &Waiting| w.id == id && w.to == delivery.to;
+        let is_it = |due: &DueDelivery| due.lease.id == id && due.lease.to == delivery.to;
         match lane.queue.values().any(is_it) {
             true => Some(end),
             false => planned.map(|at| at.max(end)),
@@ -250,6 +233,7 @@ impl Lanes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crosstalk_protocol::relay::port::Lease;
 
     fn lanes(at_once: usize, failures: u32) -> Lanes {
         Lanes::new(&Retry {
@@ -260,16 +244,17 @@ mod tests {
         })
     }
 
-    fn waiting(id: &str, seq: u64, priority: Priority) -> Waiting {
-        Waiting {
-            id: id.into(),
-            to: "B".into(),
+    fn due(id: &str, seq: u64, priority: Priority) -> DueDelivery {
+        DueDelivery {
+            lease: Lease {
+                id: id.into(),
+                to: "B".into(),
+                at: at(0),
+            },
             by: Handler::Http,
             attempts: 0,
-            lease: HeldLease::new(at(0)),
             priority,
             seq,
-            record: None,
         }
     }
 
@@ -282,7 +267,7 @@ mod tests {
     }
 
     fn next(lanes: &mut Lanes, now: i64) -> Option<String> {
-        lanes.next(at(now)).map(|(_, w)| w.id)
+        lanes.next(at(now)).map(|(_, due)| due.lease.id)
     }
 
     #[test]
@@ -294,7 +279,7 @@ mod tests {
             ("y", "first", 2, Priority::Normal),
             ("y", "urgent", 4, Priority::High),
         ] {
-            lanes.push(lane.into(), waiting(id, seq, priority));
+            lanes.push(lane.into(), due(id, seq, priority));
         }
         let order: Vec<String> = std::iter::from_fn(|| next(&mut lanes, 0)).collect();
         assert_eq!(order, ["urgent", "first", "second", "low"]);
@@ -304,12 +289,9 @@ mod tests {
     fn a_full_lane_does_not_hold_up_another() {
         let mut lanes = lanes(2, 5);
         for seq in 1..=5 {
-            lanes.push(
-                "slow".into(),
-                waiting(&format!("s{seq}"), seq, Priority::High),
-            );
+            lanes.push("slow".into(), due(&format!("s{seq}"), seq, Priority::High));
         }
-        lanes.push("quick".into(), waiting("q", 9, Priority::Low));
+        lanes.push("quick".into(), due("q", 9, Priority::Low));
         let order: Vec<String> = std::iter::from_fn(|| next(&mut lanes, 0)).collect();
         assert_eq!(order, ["s1", "s2", "q"]);
         lanes.ended("slow", &key("s1"), Effect::Works, at(0));
@@ -321,10 +303,7 @@ mod tests {
     fn a_destination_that_fails_is_left_alone_then_tried_by_one() {
         let mut lanes = lanes(4, 2);
         for seq in 1..=6 {
-            lanes.push(
-                "x".into(),
-                waiting(&format!("m{seq}"), seq, Priority::Normal),
-            );
+            lanes.push("x".into(), due(&format!("m{seq}"), seq, Priority::Normal));
         }
         for _ in 0..2 {
             assert!(next(&mut lanes, 0).is_some());
@@ -360,7 +339,7 @@ mod tests {
             leased_at: None,
         };
         for (id, seq) in [("m1", 1), ("m2", 2)] {
-            lanes.push("x".into(), waiting(id, seq, Priority::Normal));
+            lanes.push("x".into(), due(id, seq, Priority::Normal));
         }
         let next_of = |lanes: &Lanes, id: &str, next| {
             lanes.next_attempt("x", id, &delivery("B", next)).unwrap()
@@ -378,10 +357,7 @@ mod tests {
     fn failures_count_in_a_row() {
         let mut lanes = lanes(1, 2);
         for seq in 1..=4 {
-            lanes.push(
-                "x".into(),
-                waiting(&format!("m{seq}"), seq, Priority::Normal),
-            );
+            lanes.push("x".into(), due(&format!("m{seq}"), seq, Priority::Normal));
         }
         for effect in [Effect::Fails, Effect::Works, Effect::Fails] {
             assert!(next(&mut lanes, 0).is_some());
@@ -396,7 +372,7 @@ mod tests {
     fn message_that_always_fails_does_not_close_its_lane() {
         let mut lanes = lanes(1, 3);
         let mut fail = |id: &str| {
-            lanes.push("x".into(), waiting(id, 1, Priority::Normal));
+            lanes.push("x".into(), due(id, 1, Priority::Normal));
             let is_open = next(&mut lanes, 0).is_some();
             lanes.ended("x", &key(id), Effect::FailsOnMessage, at(0));
             is_open

@@ -1,6 +1,6 @@
 //! The dispatcher: one task that leases deliveries, starts attempts and records their results; another one meets deadlines.
 
-use super::lane::{self, Effect, HeldLease, Key, Lanes, Waiting};
+use super::lane::{self, Effect, HeldLease, Key, Lanes};
 use super::{
     AttemptOutcome, Blame, DeliveryHandler, DeliveryJob, DeliverySetup, email, exec, file, http,
     mcp, relay as federation, reply, sms,
@@ -156,8 +156,8 @@ impl Dispatcher {
     fn leases(&self) -> Vec<Lease> {
         let held = self.held.iter();
         let held = held.map(|(key, (_, held))| lease_of(key, held.at()));
-        let again = self.again.iter();
-        let again = again.map(|(key, due)| lease_of(key, due.leased_at));
+        let again = self.again.values();
+        let again = again.map(|due| due.lease.clone());
         held.chain(again).collect()
     }
 
@@ -186,19 +186,19 @@ impl Dispatcher {
             let is_none = due.is_empty();
             let mut surplus = Vec::new();
             for due in due {
-                let key = (due.record.id.clone(), due.to.clone());
+                let key = (due.lease.id.clone(), due.lease.to.clone());
                 if let Some((attempts, held)) = self.held.get(&key) {
                     if *attempts == due.attempts {
                         // It outlived its lease: the clock was set, or the store was busy for too long.
-                        held.replace(due.leased_at);
+                        held.replace(due.lease.at);
                     } else {
                         self.again.insert(key, due);
                     }
                     continue;
                 }
-                let lane = lane::name(&self.relay.config(), &due.to, due.by);
+                let lane = lane::name(&self.relay.config(), &due.lease.to, due.by);
                 if self.held.len() >= MAX_LEASED && self.lanes().waiting(&lane) > LONG_LANE {
-                    surplus.push(lease_of(&key, due.leased_at));
+                    surplus.push(due.lease);
                     continue;
                 }
                 self.hold(key, lane, due);
@@ -213,9 +213,9 @@ impl Dispatcher {
     }
 
     fn hold(&mut self, key: Key, lane: String, due: DueDelivery) {
-        let held = HeldLease::new(due.leased_at);
-        self.held.insert(key, (due.attempts, held.clone()));
-        self.lanes().push(lane, waiting(due, held));
+        let held = HeldLease::new(due.lease.at);
+        self.held.insert(key, (due.attempts, held));
+        self.lanes().push(lane, due);
     }
 
     /// The lanes, locked.
@@ -228,16 +228,20 @@ impl Dispatcher {
         let now = self.relay.now();
         let config = self.relay.config();
         while self.running.len() < MAX_RUNNING {
-            let Some((lane, waiting)) = self.relay.lanes().next(now) else {
+            let Some((lane, due)) = self.relay.lanes().next(now) else {
                 break;
             };
-            let key = (waiting.id.clone(), waiting.to.clone());
-            let route = lane::route(&config, &waiting.to, waiting.by);
+            let key = (due.lease.id.clone(), due.lease.to.clone());
+            let lease = match self.held.get(&key) {
+                Some((_, held)) => held.clone(),
+                None => HeldLease::new(due.lease.at),
+            };
+            let route = lane::route(&config, &due.lease.to, due.by);
             let route = route.cloned().map(Arc::new);
             let (relay, handlers) = (self.relay.clone(), Arc::clone(&self.handlers));
             let task = self
                 .running
-                .spawn(async move { attempt(&relay, &handlers, waiting, route).await });
+                .spawn(async move { attempt(&relay, &handlers, (due, lease), route).await });
             self.lanes().start(key.clone(), now);
             self.tasks.insert(task.id(), (key, lane));
         }
@@ -322,10 +326,10 @@ impl Dispatcher {
 async fn attempt(
     relay: &Relay,
     handlers: &Handlers,
-    waiting: Waiting,
+    (due, lease): (DueDelivery, HeldLease),
     route: Option<Arc<RouteEntry>>,
 ) -> Effect {
-    let (key, lease) = ((waiting.id, waiting.to), waiting.lease);
+    let key = (due.lease.id, due.lease.to);
     let (record, queued_at) = match leased(relay, &key, &lease).await {
         Ok(Some(LeasedDelivery {
             record: Some(record),
@@ -344,15 +348,15 @@ async fn attempt(
         }
     };
     let to = key.1;
-    let follow_up = match waiting.by {
+    let follow_up = match due.by {
         By::Exec => relay.find_follow_up(&to, &record).await.ok().flatten(),
         _ => None,
     };
     let job = DeliveryJob {
         text: relay.leaving(&record).unwrap_or_default(),
         follow_up: follow_up.map(Box::new),
-        by: waiting.by,
-        attempts: waiting.attempts,
+        by: due.by,
+        attempts: due.attempts,
         queued_at,
         to,
         record,
@@ -558,19 +562,6 @@ fn lease_of((id, to): &Key, at: Timestamp) -> Lease {
         id: id.clone(),
         to: to.clone(),
         at,
-    }
-}
-
-fn waiting(due: DueDelivery, lease: HeldLease) -> Waiting {
-    Waiting {
-        id: due.record.id.clone(),
-        to: due.to,
-        by: due.by,
-        attempts: due.attempts,
-        lease,
-        priority: due.priority,
-        seq: due.record.seq,
-        record: Some(due.record),
     }
 }
 

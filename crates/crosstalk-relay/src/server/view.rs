@@ -86,7 +86,6 @@ pub(super) fn approval_of(held: &HeldMessage, now: Timestamp) -> Approval {
         at: d.at.to_string(),
         reason: d.reason.clone(),
     });
-    let ends = [held.expires, held.answer_by].into_iter().flatten().min();
     Approval {
         id: record.id.clone(),
         thread: record.thread.clone(),
@@ -100,7 +99,7 @@ pub(super) fn approval_of(held: &HeldMessage, now: Timestamp) -> Approval {
         recipients: recipients.collect(),
         why: held.held.why.clone(),
         deciders: held.held.deciders.clone(),
-        ends_at: time(ends),
+        ends_at: time(held.ends()),
         digest: record.digest.to_string(),
         raw: held.raw.to_string(),
         envelope: held.text(now).map(str::to_owned),

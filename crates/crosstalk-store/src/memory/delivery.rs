@@ -122,18 +122,22 @@ impl DeliveryQueue for MemoryRelay {
             due.truncate(limit);
             let mut leased = Vec::new();
             for (priority, _, seq, party) in due {
-                let record = state.record(seq);
+                let kept = state.messages.get(&seq).filter(|m| !m.is_gone());
+                let id = kept.map(|m| m.id().to_owned());
                 let delivery = state.delivery(seq, &party);
-                let Some((delivery, record)) = delivery.zip(record) else {
+                let Some((delivery, id)) = delivery.zip(id) else {
                     continue;
                 };
                 leased.push(DueDelivery {
-                    leased_at: delivery.lease(now, after(now, duration)),
-                    to: delivery.to.clone(),
+                    lease: Lease {
+                        id,
+                        to: delivery.to.clone(),
+                        at: delivery.lease(now, after(now, duration)),
+                    },
                     by: delivery.by,
                     attempts: delivery.attempts,
                     priority,
-                    record,
+                    seq,
                 });
             }
             leased

@@ -127,7 +127,7 @@ fn released(found: &Held) -> Admission {
         },
         is_authority: found.is_authority,
         answer_by: message.answer_by,
-        expires: message.expires,
+        expires: message.record.expires,
         readable: granted.map(|(digest, _)| *digest).collect(),
         blobs: found.blobs.keys().copied().collect(),
         ..Admission::recall(arrival, message.peer.clone(), message.recipients.clone())

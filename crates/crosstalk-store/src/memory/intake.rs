@@ -13,8 +13,8 @@ use crosstalk_protocol::relay::port::{
 use crosstalk_protocol::relay::{
     AcceptChanges, AcceptFacts, AcceptNeeds, AcceptNumbers, AcceptOutcome, Admission,
     ConversationId, ConversationParties, Delivery, DeliveryFacts, DeliveryState, HeldFacts,
-    HeldMessage, HoldChoice, HoldDecided, KnownFacts, NewHeld, NewMessage, ParentFacts,
-    PendingParties, PollFacts, SessionFacts, plan_accept, report,
+    HeldMessage, HoldChoice, HoldDecided, KnownFacts, NewMessage, ParentFacts, PendingParties,
+    PollFacts, SessionFacts, plan_accept, report,
 };
 use crosstalk_protocol::store::{Arrival, KnownMessage, Record, StoredMessage, party};
 use std::collections::BTreeMap;
@@ -345,7 +345,7 @@ impl State {
         seq
     }
 
-    fn hold(&mut self, new: &NewHeld<'_>, entry: u64) {
+    fn hold(&mut self, new: &NewMessage<'_>, entry: u64) {
         let (admission, arrival) = (new.admission, &new.admission.arrival);
         let seq = self.held.keys().next_back().map_or(1, |last| last + 1);
         let stored = StoredMessage {
@@ -364,7 +364,6 @@ impl State {
             recipients: admission.recipients.clone(),
             peer: admission.peer.clone(),
             held: admission.held.clone().unwrap_or_default(),
-            expires: new.expires,
             answer_by: admission.answer_by,
             decided: None,
         };

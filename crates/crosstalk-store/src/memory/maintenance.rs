@@ -142,7 +142,7 @@ impl Maintenance for MemoryRelay {
     }
 
     fn quarantine(&self, _: usize) -> StoreFuture<'_, Vec<Quarantined>> {
-        // What is in memory can always be indexed.
+        // A message in memory can always be indexed.
         self.with(|_| Vec::new())
     }
 

@@ -10,7 +10,7 @@ use crosstalk_protocol::consent::{Assurance, CoveredHeld, Proof, RevocationChang
 use crosstalk_protocol::relay::port::HeldQuery;
 use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, DisplacedMessage, HeldMessage, HoldChoice, HoldDecided, HoldDecision,
-    HoldReason, NewHeld, Recipient, Ruling,
+    HoldReason, NewMessage, Recipient, Ruling,
 };
 use crosstalk_protocol::store::{Arrival, Record, Side, StoredMessage, Way};
 use tokio_postgres::Row;
@@ -94,7 +94,6 @@ fn message(row: &Row) -> PgResult<HeldMessage> {
             why: row.try_get("why")?,
             deciders: row.lines("deciders")?,
         },
-        expires: row.opt_time("expires")?,
         answer_by: row.opt_time("answer_by")?,
         decided,
         record: Record {
@@ -137,7 +136,7 @@ pub(super) fn displace(db: &Db, displaced: &DisplacedMessage) -> PgResult<()> {
 }
 
 /// Holds a message, whose entry in the log is at a place.
-pub(super) fn insert(db: &Db, held: &NewHeld<'_>, entry: u64) -> PgResult<()> {
+pub(super) fn insert(db: &Db, held: &NewMessage<'_>, entry: u64) -> PgResult<()> {
     let (admission, a) = (held.admission, &held.admission.arrival);
     let why = admission.held.clone().unwrap_or_default();
     let sql = "INSERT INTO held (id, carried, pkid, digest, raw, at, verdict, spare_thread, \
@@ -333,7 +332,7 @@ fn released(db: &Db, found: &HeldMessage) -> PgResult<Admission> {
         proof,
         is_authority,
         answer_by: found.answer_by,
-        expires: found.expires,
+        expires: found.record.expires,
         readable: blobs.iter().filter(|b| b.1).map(|b| b.0).collect(),
         blobs: blobs.into_iter().map(|(digest, _)| digest).collect(),
         ..Admission::recall(arrival, found.peer.clone(), recipients)

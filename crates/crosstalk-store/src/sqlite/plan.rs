@@ -11,8 +11,8 @@ use crosstalk_protocol::audit::LogQuery;
 use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::port::{BlobQuery, Cursor, InboxQuery, RecordQuery, Upload};
 use crosstalk_protocol::relay::{
-    Admission, Attempt, ConversationId, DeliveryState, DueDelivery, Handler, HoldChoice,
-    HoldDecision, HoldReason, Lease, PollState, Priority, Recipient, Retention, Ruling,
+    Admission, Attempt, ConversationId, DeliveryState, Handler, HoldChoice, HoldDecision,
+    HoldReason, Lease, PollState, Priority, Recipient, Retention, Ruling,
 };
 use crosstalk_protocol::store::{
     Arrival, Moved, Page, Search, Side, StoredMessage, ThreadFilter, ThreadPosition, Way,
@@ -225,12 +225,7 @@ fn use_relay(store: &mut SqliteStore) {
     store.record("R1").unwrap().unwrap();
     let due = store.due(now, now, 5).unwrap();
     assert_eq!(due.len(), 2);
-    let lease = |d: &DueDelivery| Lease {
-        id: d.record.id.clone(),
-        to: d.to.clone(),
-        at: d.leased_at,
-    };
-    let leases: Vec<Lease> = due.iter().map(lease).collect();
+    let leases: Vec<Lease> = due.into_iter().map(|due| due.lease).collect();
     assert_eq!(store.renew(&leases, now).unwrap(), 2);
     assert_eq!(store.release(&leases, now).unwrap(), 2);
     store.courier(&|_| true, 5).unwrap();

@@ -128,7 +128,7 @@ fn two_relays_lease_no_delivery_twice() {
     let first = one.due(at(100), at(160), 12);
     let second = two.due(at(100), at(160), 12);
     assert_eq!((first.len(), second.len()), (12, 8));
-    let mut all: Vec<u64> = first.iter().chain(&second).map(|d| d.record.seq).collect();
+    let mut all: Vec<u64> = first.iter().chain(&second).map(|d| d.seq).collect();
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), 20);
@@ -160,7 +160,7 @@ fn relays_that_lease_at_once_get_different_deliveries() {
                         let due = lease(store);
                         let before = leased.fetch_add(due.len(), Ordering::SeqCst);
                         let count = before + due.len();
-                        mine.extend(due.into_iter().map(|d| d.record.seq));
+                        mine.extend(due.into_iter().map(|d| d.seq));
                         count >= COUNT
                     });
                     mine

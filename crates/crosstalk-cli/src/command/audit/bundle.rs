@@ -1,6 +1,5 @@
 //! `crosstalk audit export` and `verify`: audit bundles and receipts, which are checked without the relay.
 
-use super::source::{LogArgument, LogSource, known_keys, log_key};
 use crate::clock;
 use crate::console::{Console, DIM, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
@@ -10,6 +9,7 @@ use crate::paragraph::{count, wrap};
 use crate::report::AuditReport;
 use crate::schema::AUDIT_VERIFY;
 use crate::service::audit_bundle::{BundleFolder, require_empty};
+use crate::service::audit_log::{LogArgument, LogSource, known_keys, log_key};
 use crate::service::relay::progress::ProgressLine;
 use clap::Args;
 use crosstalk_envelope::Timestamp;
@@ -19,7 +19,7 @@ use crosstalk_protocol::audit::bundle::{
     self, Against, BundleContents, BundleFault, BundleFiles as _, BundleReport, Wrong, write,
 };
 use crosstalk_protocol::audit::{
-    Checkpoint, EventKind, Hash, LogEntry, LogQuery, LogReceipt, Note, NoteKey, ReceiptError,
+    EventKind, Hash, LogEntry, LogQuery, LogReceipt, Note, NoteKey, ReceiptError,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ impl ExportBundle {
         };
         let mut tries = 0;
         let (note, signed, mut entries) = loop {
-            let (note, signed) = signed(&mut source, &key)?;
+            let (note, signed) = source.signed(&key)?;
             asked.to = Some(signed.size);
             asked.texts = Some(clock::exact());
             let mut entries = source.entries(&asked, &mut |n| progress.at(n, signed.size))?;
@@ -152,20 +152,6 @@ fn entries_of(number: usize) -> String {
     match number {
         1 => "1 entry".to_owned(),
         n => format!("{n} entries"),
-    }
-}
-
-fn signed(source: &mut LogSource, key: &NoteKey) -> Result<(String, Checkpoint), Failure> {
-    source.expire()?;
-    let note = source.checkpoint()?;
-    let parsed = Note::parse(&note);
-    let claimed = parsed.as_ref().ok().and_then(|n| n.claim().ok());
-    match (parsed.and_then(|n| n.open(key)), claimed) {
-        (Ok(signed), _) => Ok((note, signed)),
-        (Err(_), Some(claim)) if claim.origin != key.name() => {
-            Err(source.renamed(&claim.origin, key.name()))
-        }
-        (Err(fault), _) => Err(Failure::failed(format!("the checkpoint: {fault}"))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::ProgramInput;
 use crate::failure::Failure;
-use crate::service::relay::remote::Waiting;
+use crate::service::relay::remote::MessageView;
 use crate::view;
 use crosstalk_envelope::{Document, ErrorCode, Reading, limit};
 use crosstalk_protocol::relay::report::speaker;
@@ -53,7 +53,7 @@ impl Program {
         }))
     }
 
-    fn text(&self, waiting: &Waiting, record: &Record, follow_up: Option<&FollowUp>) -> String {
+    fn text(&self, waiting: &MessageView, record: &Record, follow_up: Option<&FollowUp>) -> String {
         let document = Document::parse(&waiting.envelope, Reading::Strict);
         match (self.given, follow_up) {
             (ProgramInput::Envelope, _) => waiting.envelope.clone(),
@@ -74,7 +74,7 @@ impl Program {
     /// the sender.
     pub(super) fn run(
         &self,
-        waiting: &Waiting,
+        waiting: &MessageView,
         record: &Record,
         follow_up: Option<&FollowUp>,
     ) -> Result<String, Failure> {
@@ -166,9 +166,9 @@ fn bounded(mut pipe: impl Read) -> std::io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn waiting() -> Waiting {
+    fn waiting() -> MessageView {
         let envelope = "[[A→B v1]]\nuser: u\nthread: T\nmessage: M\ncontext: c\nintent: REQUEST\nbody: |\n  $(touch /tmp/x)\nsig: none\n[[END]]\n";
-        Waiting {
+        MessageView {
             id: "M".into(),
             thread: "T".into(),
             from: "A".into(),

@@ -1,6 +1,6 @@
 //! `crosstalk serve --check` and `--health`: whether a relay would start, and whether it is ready. Nothing is changed.
 
-use super::{StartOptions, bind, require_credentials, work_folder};
+use super::{StartOptions, bind, require_credentials};
 use crate::clock;
 use crate::console::{Console, GREEN, RED, YELLOW, styled};
 use crate::exit::Exit;
@@ -10,7 +10,7 @@ use crate::report::{ServeCheckReport, StartCheckReport};
 use crate::schema::SERVE_CHECK;
 use crate::service::relay::data::DataFolder;
 use crate::service::relay::log;
-use crate::service::relay::start::{count_active_tokens, resolver};
+use crate::service::relay::start::{count_active_tokens, resolver, work_folder};
 use crosstalk_envelope::unicode::escape;
 use crosstalk_relay::config::Config;
 use crosstalk_relay::{delivery, server};

@@ -4,14 +4,12 @@
 use super::{StartOptions, warn_about_routes};
 use crate::failure::Failure;
 use crate::service::relay::data::DataFolder;
-use crate::service::relay::start::NARROW_TOKEN;
+use crate::service::relay::start::{NARROW_TOKEN, serve};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_relay::config::{Config, Tls};
 use crosstalk_relay::core::Relay;
-use crosstalk_relay::delivery::{DeliverySetup, DeliveryTask};
 use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
-use crosstalk_relay::outbound::{Outbound, Roots};
-use crosstalk_relay::server::{self, ServeError, ServerOptions, ServerTls};
+use crosstalk_relay::server::{self, ServeError, ServerTls};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,18 +33,8 @@ pub(super) async fn run_until_signal(
     reloader: Reloader,
     mut signals: ProcessSignals,
 ) -> Result<(), Failure> {
-    let work = super::work_folder(data);
-    let outbound = Outbound::new(relay.resolver().cloned(), Roots::system());
-    let delivery = DeliveryTask::start(
-        relay,
-        DeliverySetup {
-            work,
-            outbound,
-            data: data.folder().to_owned(),
-        },
-    );
     let reloader = Arc::new(Mutex::new(reloader));
-    let shutdown = async move {
+    let stop = async move {
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // A disk that does not answer must not keep the relay from its end: what reads files is not waited for.
@@ -79,14 +67,9 @@ pub(super) async fn run_until_signal(
             while signals.next().await == Signal::Reload {}
             std::process::exit(INTERRUPTED);
         });
-        delivery.stop(GRACE).await;
+        GRACE
     };
-    let options = ServerOptions {
-        data: data.folder().to_owned(),
-        tls,
-        shutdown,
-    };
-    match server::serve(relay.clone(), listener, options).await {
+    match serve(relay, listener, tls, data, stop).await {
         Ok(()) => Ok(()),
         Err(ServeError::Store(fault)) => Err(fault.into()),
         Err(ServeError::NoCredentials(listen)) => {

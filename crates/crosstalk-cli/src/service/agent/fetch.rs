@@ -3,7 +3,7 @@
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::service::relay::inbox::keep;
-use crate::service::relay::remote::{RelayArgument, Remote, Waiting};
+use crate::service::relay::remote::{MessageView, RelayArgument, Remote};
 use crate::service::relay::send::is_kept;
 use crate::service::workspace::Workspace;
 use crosstalk_protocol::store::Wait;
@@ -65,7 +65,7 @@ fn take(
     workspace: &Workspace,
     remote: &Remote,
     address: &str,
-    waiting: &Waiting,
+    waiting: &MessageView,
 ) -> Result<(), Failure> {
     let exit = keep(console, workspace, waiting, (true, false))?;
     if !is_kept(exit) {

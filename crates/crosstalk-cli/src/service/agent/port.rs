@@ -150,7 +150,7 @@ impl LocalPort {
 }
 
 impl Claimed {
-    /// What is new. A waiting agent asks after every change of the store, so this reads no settings, and the store stays open.
+    /// The new messages. A waiting agent asks after every change of the store, so this reads no settings, and the store stays open.
     fn news(&self, limit: usize) -> Result<News, Failure> {
         // Single positions are only needed after the first message that is new.
         const SINGLE: usize = 100;

@@ -19,7 +19,7 @@ pub(super) fn walk(
 ) -> Result<Vec<String>, Failure> {
     let mut stops: Vec<(&SentMessage, &str, &str)> = Vec::new();
     for (sent, id) in messages {
-        let chats = sent.sealed.chats.iter();
+        let chats = sent.signed.chats.iter();
         stops.extend(chats.map(|chat| (*sent, *id, chat.as_str())));
     }
     let all = stops.len();
@@ -93,7 +93,7 @@ pub(super) fn tell_later(
     later: &[(&SentMessage, &str)],
 ) -> Result<(), Failure> {
     for (sent, id) in later {
-        tell_later_one(console, sent, id, &names(&sent.sealed.chats))?;
+        tell_later_one(console, sent, id, &names(&sent.signed.chats))?;
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ fn tell_later_one(
     id: &str,
     chats: &str,
 ) -> Result<(), Failure> {
-    let primer = if sent.sealed.has_primer {
+    let primer = if sent.signed.has_primer {
         " --primer"
     } else {
         ""
@@ -122,7 +122,7 @@ pub(super) fn tell_copied(
 ) -> Result<bool, Failure> {
     match (copied, messages) {
         (Ok(copied), [first, ..]) => {
-            console.talk(&sentence(*copied, first, &first.sealed.chats))?;
+            console.talk(&sentence(*copied, first, &first.signed.chats))?;
             return Ok(true);
         }
         (Err(ClipboardError::Off) | Ok(_), _) => {}
@@ -137,12 +137,12 @@ fn tell_uncopied(console: &mut Console, messages: &[&SentMessage]) -> Result<(),
     let mut primed: Vec<String> = Vec::new();
     let mut reader = None;
     for sent in messages {
-        let chats = &sent.sealed.chats;
+        let chats = &sent.signed.chats;
         if chats.len() > 1 {
             console.talk(&format!("Paste it to {}.\n", names(chats)))?;
         }
-        if sent.sealed.has_primer {
-            let own = sent.sealed.assistant();
+        if sent.signed.has_primer {
+            let own = sent.signed.assistant();
             reader = Some(reader.map_or(own, |_| Assistant::Any));
             for chat in chats {
                 if !primed.contains(chat) {
@@ -172,7 +172,7 @@ fn tell_fault(console: &mut Console, fault: &ClipboardError) -> Result<(), Failu
 /// Where a copied message is, and where it goes.
 fn sentence(copied: Copied, sent: &SentMessage, chats: &[String]) -> String {
     let chats = names(chats);
-    let primer = match sent.sealed.has_primer {
+    let primer = match sent.signed.has_primer {
         true => ", with the primer that teaches the format",
         false => "",
     };

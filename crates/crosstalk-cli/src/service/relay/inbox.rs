@@ -10,7 +10,7 @@ use crate::service::dns::DnsOptions;
 use crate::service::intake::{AssignedIds, TextIntake};
 use crate::service::recipient::resolve_typed;
 use crate::service::relay::outbox::{DueMessage, Outbox};
-use crate::service::relay::remote::{Remote, Waiting};
+use crate::service::relay::remote::{MessageView, Remote};
 use crate::service::relay::send::is_kept;
 use crate::service::workspace::Workspace;
 use crosstalk_envelope::meta::Digest;
@@ -58,7 +58,7 @@ pub(crate) fn take(
     workspace: &Workspace,
     remote: &Remote,
     address: &str,
-    waiting: &Waiting,
+    waiting: &MessageView,
     quiet: bool,
 ) -> Result<(Exit, bool), Failure> {
     let exit = keep(console, workspace, waiting, (quiet, true))?;
@@ -73,7 +73,7 @@ pub(crate) fn take(
 pub(crate) fn keep(
     console: &mut Console,
     workspace: &Workspace,
-    waiting: &Waiting,
+    waiting: &MessageView,
     (quiet, is_mine): (bool, bool),
 ) -> Result<Exit, Failure> {
     let look = DnsOptions::default();
@@ -90,7 +90,7 @@ fn keep_history(
     console: &mut Console,
     workspace: &Workspace,
     look: &DnsOptions,
-    waiting: &Waiting,
+    waiting: &MessageView,
 ) -> Result<(), Failure> {
     for text in waiting.history.iter().flatten() {
         let mut intake = TextIntake::new(workspace, look, false);
@@ -108,7 +108,7 @@ fn keep_history(
 
 /// Whether a message takes an answer. Answers and unsolicited messages are never answered, or two programs would talk
 /// for ever.
-pub(crate) fn takes_answer(waiting: &Waiting) -> bool {
+pub(crate) fn takes_answer(waiting: &MessageView) -> bool {
     let document = Document::parse(&waiting.envelope, Reading::Strict);
     expects_answer(document.envelope().meaning())
 }
@@ -127,9 +127,9 @@ pub(crate) struct Answer {
 #[derive(Clone, Copy)]
 pub(crate) struct Cause<'c> {
     /// The message that the responder got.
-    pub(crate) given: &'c Waiting,
+    pub(crate) given: &'c MessageView,
     /// The question that the message follows up, if a person replied to the responder's own question.
-    pub(crate) question: Option<&'c Waiting>,
+    pub(crate) question: Option<&'c MessageView>,
     /// The id of the answer, unless it has one of its own.
     pub(crate) id: &'c str,
     /// Whether a program answers. It speaks for the address that was asked, whatever name it writes; a person's text
@@ -138,7 +138,7 @@ pub(crate) struct Cause<'c> {
 }
 
 impl<'c> Cause<'c> {
-    fn asked(&self) -> &'c Waiting {
+    fn asked(&self) -> &'c MessageView {
         self.question.unwrap_or(self.given)
     }
 }
@@ -301,7 +301,7 @@ fn own(cause: Cause<'_>, workspace: &Workspace, answer: &Document<'_>) -> Result
 }
 
 /// The address under which `sender` answers; nothing if another party was asked.
-fn speaker<'w>(waiting: &'w Waiting, sender: &'w str) -> Option<&'w str> {
+fn speaker<'w>(waiting: &'w MessageView, sender: &'w str) -> Option<&'w str> {
     let question = Document::parse(&waiting.envelope, Reading::Strict);
     let is_for_one = question.envelope().routing().target_list().is_empty();
     // The name that the relay maps to the address.

@@ -4,7 +4,7 @@ use crate::console::{Console, YELLOW, styled};
 use crate::failure::Failure;
 use crate::report::ReachReport;
 use crate::service::relay::data::make_folder;
-use crate::service::relay::remote::{Delivered, RelayArgument, Remote, Waiting};
+use crate::service::relay::remote::{DeliveryStatus, MessageView, RelayArgument, Remote};
 use crate::service::relay::send::Attached;
 use crate::service::settings::Settings;
 use crate::service::workspace::Workspace;
@@ -162,7 +162,7 @@ pub(crate) enum Reach {
     /// It is to be pasted, and was not copied.
     NotCopied,
     /// A relay has it.
-    AtRelay(Vec<Delivered>),
+    AtRelay(Vec<DeliveryStatus>),
     /// This relay could not be asked.
     Unknown(String),
 }
@@ -261,7 +261,7 @@ impl Reach {
 }
 
 /// The state of a delivery in words.
-fn told(config: &Settings, delivery: &Delivered) -> String {
+fn told(config: &Settings, delivery: &DeliveryStatus) -> String {
     let to = view::line(&delivery.to);
     let reason = delivery.reason.as_deref().map(view::line);
     match (DeliveryState::parse(&delivery.state), reason) {
@@ -290,7 +290,7 @@ fn begin(
     workspace: &Workspace,
     url: &str,
     ids: Vec<String>,
-    tell: mpsc::Sender<(String, Option<Vec<Delivered>>)>,
+    tell: mpsc::Sender<(String, Option<Vec<DeliveryStatus>>)>,
 ) -> Result<(), Failure> {
     let through = RelayArgument::new(Some(url.to_owned()), None);
     let remote: Remote = through
@@ -315,7 +315,7 @@ fn begin(
 
 /// The hint that an inbox was never read, with the address that may have been meant: one that the relay may name to
 /// this caller, or one of the settings.
-pub(crate) fn unread(config: &Settings, delivery: &Delivered) -> Option<String> {
+pub(crate) fn unread(config: &Settings, delivery: &DeliveryStatus) -> Option<String> {
     if !delivery.never_read {
         return None;
     }
@@ -374,7 +374,7 @@ impl StatusWatch {
         let to_people = remote
             .search("to:human", LOOKED_THROUGH)
             .unwrap_or_default();
-        let is_passed_on = |m: &&Waiting| {
+        let is_passed_on = |m: &&MessageView| {
             let document = Document::parse(&m.envelope, Reading::Strict);
             document.header(CoreHeader::Parent) == Some(id)
                 && document.envelope().meaning() == Some(Intent::Escalate)

@@ -9,9 +9,7 @@ use clap::Args;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{ErrorCode, Explanation};
 use crosstalk_protocol::audit::{Hash, LogEntry, LogQuery, LogReceipt, NoteKey};
-pub(crate) use crosstalk_relay::client::Approval as Held;
-pub(crate) use crosstalk_relay::client::DeliveryStatus as Delivered;
-pub(crate) use crosstalk_relay::client::MessageView as Waiting;
+pub(crate) use crosstalk_relay::client::{Approval, DeliveryStatus, MessageView};
 use crosstalk_relay::client::{
     ApprovalDecision, Blocking, Client, ClientError, ConsentRecord, ConsentView, DeadLetterView,
     InboxPage, MessageStatus, SendResult,
@@ -130,7 +128,8 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    fn open(url: &str, token: Option<String>) -> Result<Self, Failure> {
+    /// A relay, with the secret of a token.
+    pub(crate) fn open(url: &str, token: Option<String>) -> Result<Self, Failure> {
         let mut client =
             Client::new(url).map_err(|fault| Failure::usage(format!("{url}: {fault}")))?;
         let has_token = token.is_some();
@@ -179,9 +178,10 @@ impl Remote {
     }
 
     forward! {
-        fn search(words: &str, limit: usize) -> Vec<Waiting>;
-        fn message(id: &str) -> Waiting;
+        fn search(words: &str, limit: usize) -> Vec<MessageView>;
+        fn message(id: &str) -> MessageView;
         fn status(id: &str) -> MessageStatus;
+        fn export(thread: &str) -> String;
         fn poll(id: &str) -> serde_json::Value;
         fn close_poll(id: &str) -> serde_json::Value;
         fn checkpoint() -> String;
@@ -192,8 +192,8 @@ impl Remote {
         fn entries(asked: &LogQuery) -> (u64, Vec<LogEntry>);
         fn has_blob(digest: Digest) -> bool;
         fn consent(id: &str) -> ConsentRecord;
-        fn courier(limit: usize) -> Vec<Waiting>;
-        fn approval(id: &str) -> Held;
+        fn courier(limit: usize) -> Vec<MessageView>;
+        fn approval(id: &str) -> Approval;
         fn requeue(id: &str) -> u64;
     }
 
@@ -275,7 +275,7 @@ impl Remote {
     }
 
     /// The held messages that the caller may decide.
-    pub(crate) fn approvals(&self, limit: u32) -> Result<Vec<Held>, RelayError> {
+    pub(crate) fn approvals(&self, limit: u32) -> Result<Vec<Approval>, RelayError> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         self.ask(async |c| c.approvals(limit).await)
     }
@@ -287,7 +287,7 @@ impl Remote {
         digest: Digest,
         raw: Digest,
         refused: Option<&str>,
-    ) -> Result<Held, RelayError> {
+    ) -> Result<Approval, RelayError> {
         let verdict = ApprovalDecision {
             digest,
             raw,

@@ -9,7 +9,7 @@ use crate::service::dns::DnsOptions;
 use crate::service::intake::{AssignedIds, TextIntake};
 use crate::service::relay::inbox::take;
 use crate::service::relay::outbox::{DueMessage, Outbox, StatusWatch};
-use crate::service::relay::remote::{Pause, RelayArgument, RelayError, Remote, Waiting};
+use crate::service::relay::remote::{MessageView, Pause, RelayArgument, RelayError, Remote};
 use crate::service::settings::{Settings, base_url};
 use crate::service::workspace::Workspace;
 use crate::shell;
@@ -298,7 +298,7 @@ fn take_question_back(
     let Ok(page) = remote.inbox(sent.sender(), None, PAGE, 0) else {
         return Ok(false);
     };
-    let asks_back = |waiting: &&Waiting| {
+    let asks_back = |waiting: &&MessageView| {
         let document = Document::parse(&waiting.envelope, Reading::Strict);
         let asks = document.envelope().meaning().is_some_and(Intent::asks);
         asks && document.header(CoreHeader::Parent) == Some(id)
@@ -366,7 +366,7 @@ fn refusal(answer: &Document<'_>) -> Option<(Exit, String)> {
 }
 
 /// The inbox entry of an answer that carries no id.
-fn entry_of(remote: &Remote, answer: &Document<'_>) -> Option<Waiting> {
+fn entry_of(remote: &Remote, answer: &Document<'_>) -> Option<MessageView> {
     let wanted = answer.digest().ok()?;
     let mut cursor = None::<String>;
     for _ in 0..PAGES {
@@ -376,7 +376,7 @@ fn entry_of(remote: &Remote, answer: &Document<'_>) -> Option<Waiting> {
         if page.messages.is_empty() {
             return None;
         }
-        let is_it = |w: &Waiting| {
+        let is_it = |w: &MessageView| {
             let document = Document::parse(&w.envelope, Reading::Strict);
             document.digest().is_ok_and(|d| d == wanted)
         };

@@ -1,4 +1,4 @@
-//! Starts a relay on its data folder with the adapters of this program, and creates its tokens.
+//! Starts a relay on its data folder with the adapters of this program, serves it, and creates its tokens.
 
 use crate::clock;
 use crate::failure::Failure;
@@ -13,12 +13,18 @@ use crosstalk_protocol::relay::port::{RegistryChange, RelayStore};
 use crosstalk_protocol::relay::{Role, TokenRecord};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{OpenStore, Relay, Setup};
+use crosstalk_relay::delivery::{DeliverySetup, DeliveryTask};
+use crosstalk_relay::outbound::{Outbound, Roots};
 use crosstalk_relay::port::{Keyring, Later, Resolver};
+use crosstalk_relay::server::{self, ServeError, ServerOptions, ServerTls};
 use crosstalk_store::{
     PostgresPlace, PostgresRelay, SqliteRelay, SqliteStore, TrustFile, TrustStoreError,
 };
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 /// Starts the part of the relay that has no network, with its key. The store was opened to be looked at.
@@ -95,6 +101,33 @@ async fn start_on(
         config,
     };
     Ok(Relay::start(setup).await?)
+}
+
+/// The working folder of `exec` routes that name none.
+pub(crate) fn work_folder(data: &DataFolder) -> PathBuf {
+    data.folder().join("work")
+}
+
+/// Serves and delivers until `stop` says how long deliveries may still take. Then everything that was begun is finished.
+pub(crate) async fn serve(
+    relay: &Relay,
+    listener: TcpListener,
+    tls: Option<ServerTls>,
+    data: &DataFolder,
+    stop: impl Future<Output = Duration>,
+) -> Result<(), ServeError> {
+    let setup = DeliverySetup {
+        work: work_folder(data),
+        data: data.folder().to_owned(),
+        outbound: Outbound::new(relay.resolver().cloned(), Roots::system()),
+    };
+    let delivery = DeliveryTask::start(relay, setup);
+    let options = ServerOptions {
+        data: data.folder().to_owned(),
+        tls,
+        shutdown: async move { delivery.stop(stop.await).await },
+    };
+    server::serve(relay.clone(), listener, options).await
 }
 
 /// The resolver; none is asked unless the configuration enables federation.

@@ -240,7 +240,7 @@ pub(crate) fn direction(text: &str) -> Result<(), String> {
     match tried {
         Ok(_) => Ok(()),
         Err(_) => Err(format!(
-            "is `{text}`, which can't stand in the first line of a message: give a name or an address without arrows \
+            "is `{text}`, which can't be written in the first line of a message: give a name or an address without arrows \
              and brackets"
         )),
     }

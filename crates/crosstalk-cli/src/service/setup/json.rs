@@ -27,7 +27,7 @@ struct Member {
     comma: Option<usize>,
 }
 
-/// What can't be read, and where.
+/// A fault of the text, and its place.
 struct Unreadable {
     at: usize,
     what: &'static str,
@@ -202,7 +202,7 @@ fn read(text: &str) -> Result<Node, Failure> {
         reader.skip()?;
         match reader.rest() {
             "" => Ok(root),
-            _ => reader.fault("something stands after the end"),
+            _ => reader.fault("there is something after the end"),
         }
     })();
     let root = root.map_err(|fault| {
@@ -246,7 +246,7 @@ pub(super) fn set(text: &str, [table, name]: [&str; 2], entry: &Value) -> Result
             None => insert(text, &member.node, name, entry),
         },
     };
-    // What was written is read again before anybody keeps it.
+    // The new text is read again before it is kept.
     let is_there = read(&after)?
         .member(table)
         .and_then(|m| m.node.member(name))

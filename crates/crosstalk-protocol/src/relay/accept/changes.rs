@@ -146,7 +146,7 @@ pub struct AcceptChanges<'b> {
     /// Messages that are accepted.
     pub messages: Vec<NewMessage<'b>>,
     /// Messages that wait for a person.
-    pub held: Vec<NewHeld<'b>>,
+    pub held: Vec<NewMessage<'b>>,
     /// Messages of which more is known now.
     pub improved: Vec<ImprovedMessage<'b>>,
     /// Kept messages that get an entry in the log, with its place in `events`.
@@ -170,7 +170,8 @@ pub struct DisplacedMessage {
     pub id: String,
 }
 
-/// A message that is accepted, with what the next ones are judged by.
+/// A message that is accepted or held, with what the next ones are judged by. One that is held has no deliveries, closes no
+/// conversation and hands none over: that comes when it is approved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewMessage<'b> {
     /// The message.
@@ -216,38 +217,15 @@ impl<'b> NewMessage<'b> {
         session.filter(|_| arrival.thread.is_none())
     }
 
-    /// Whether it is a poll.
-    pub fn is_poll(&self) -> bool {
-        self.arrival().meaning == Some(Intent::Poll)
-    }
-}
-
-/// A message that waits for a person.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NewHeld<'b> {
-    /// The message.
-    pub admission: &'b Admission,
-    /// The id that it is kept under.
-    pub id: &'b str,
-    /// Whether that is the id that its envelope carries.
-    pub is_carried: bool,
-    /// The thread that it gets if it names none.
-    pub generated_thread: String,
-    /// When it expires.
-    pub expires: Option<Timestamp>,
-    /// The place of its entry in [`AcceptChanges::events`].
-    pub entry: usize,
-    /// The attachments that it refers to, and whether that grants access to them.
-    pub blobs: Vec<(Digest, bool)>,
-    /// The consents that it is kept under.
-    pub under: Vec<String>,
-}
-
-impl NewHeld<'_> {
-    /// When it can't be approved any more.
+    /// When it can't be approved any more, if it is held.
     pub fn ends(&self) -> Option<Timestamp> {
         let ends = [self.expires, self.admission.answer_by];
         ends.into_iter().flatten().min()
+    }
+
+    /// Whether it is a poll.
+    pub fn is_poll(&self) -> bool {
+        self.arrival().meaning == Some(Intent::Poll)
     }
 }
 

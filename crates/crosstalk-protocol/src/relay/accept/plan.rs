@@ -6,8 +6,8 @@ use super::super::admit::Admission;
 use super::super::delivery::{DeliveryState, Handler};
 use super::ConversationId;
 use super::changes::{
-    AcceptPlan, DisplacedMessage, ImprovedMessage, NewHeld, NewMessage, PlannedEvent,
-    PlannedOutcome, PlannedPlace, ReportedDelivery,
+    AcceptPlan, DisplacedMessage, ImprovedMessage, NewMessage, PlannedEvent, PlannedOutcome,
+    PlannedPlace, ReportedDelivery,
 };
 use super::facts::{
     AcceptFacts, ConversationParties, DeliveryFacts, HeldFacts, LoggedFacts, PendingParties,
@@ -208,7 +208,7 @@ impl<'b> Planner<'b> {
         None
     }
 
-    fn new_held_facts(&self, held: &NewHeld<'_>) -> HeldFacts {
+    fn new_held_facts(&self, held: &NewMessage<'_>) -> HeldFacts {
         let arrival = &held.admission.arrival;
         let spare = &arrival.generated.message;
         HeldFacts {
@@ -373,15 +373,18 @@ impl<'b> Planner<'b> {
             ..accepted(arrival.id(), arrival, admission.raw)
         };
         let entry = self.log(event, None);
-        let held = NewHeld {
+        let held = NewMessage {
             admission,
             id: arrival.id(),
             is_carried: arrival.message.is_some(),
             generated_thread: self.generated_thread(arrival),
             expires: terms.expires.or(admission.expires),
             entry,
+            deliveries: Vec::new(),
             blobs: self.blobs(admission),
             under: terms.under,
+            closes: None,
+            hands_over: None,
         };
         let ids = ReceivedIds {
             thread: held.generated_thread.clone(),

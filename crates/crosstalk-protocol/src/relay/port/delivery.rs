@@ -53,7 +53,7 @@ pub struct Lease {
     pub id: String,
     /// To whom.
     pub to: String,
-    /// Since when it is leased.
+    /// Since when it is leased: the time tells the lease from the ones before.
     pub at: Timestamp,
 }
 
@@ -103,21 +103,20 @@ pub struct CourierQuery {
     pub limit: usize,
 }
 
-/// A delivery that a handler has to carry out.
-#[derive(Clone, Debug, PartialEq)]
+/// A delivery that a handler has to carry out. Its message is read under the lease when it is its turn
+/// ([`DeliveryQueue::leased`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueDelivery {
-    /// To whom.
-    pub to: String,
+    /// The lease: which message, and to whom.
+    pub lease: Lease,
     /// How.
     pub by: Handler,
     /// How often it was tried before.
     pub attempts: u32,
-    /// Since when it is leased: the time tells the lease from the ones before.
-    pub leased_at: Timestamp,
     /// How urgent it is.
     pub priority: Priority,
-    /// The message.
-    pub record: Record,
+    /// The position of the message.
+    pub seq: u64,
 }
 
 /// A message that waits for a person to carry it.

@@ -212,7 +212,7 @@ async fn outcome_under_a_lost_lease_changes_nothing() {
     assert_eq!((way.state, way.attempts), (DeliveryState::Queued, 0));
     assert_eq!(
         (way.leased_at, way.next_at),
-        (Some(stolen.leased_at), Some(end))
+        (Some(stolen.lease.at), Some(end))
     );
     assert!(
         post.inbox("ANN").await.is_empty(),

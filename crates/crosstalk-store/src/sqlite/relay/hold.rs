@@ -10,7 +10,7 @@ use crosstalk_protocol::audit::{Event, EventDetail, EventKind};
 use crosstalk_protocol::consent::{Assurance, CoveredHeld, Proof, RevocationChanges};
 use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, DisplacedMessage, HeldMessage, HoldChoice, HoldDecided, HoldDecision,
-    HoldReason, NewHeld, Recipient, Ruling,
+    HoldReason, NewMessage, Recipient, Ruling,
 };
 use crosstalk_protocol::store::{Arrival, Record, Side, StoreError, StoredMessage, Way};
 use rusqlite::{Connection, Row, params};
@@ -138,7 +138,6 @@ fn message(row: &Row<'_>) -> SqlResult<HeldMessage> {
             why: row.get("why")?,
             deciders: row.lines("deciders")?,
         },
-        expires: row.opt_time("expires")?,
         answer_by: row.opt_time("answer_by")?,
         decided,
         record: Record {
@@ -181,7 +180,7 @@ pub(super) fn displace(db: &Connection, displaced: &DisplacedMessage) -> SqlResu
 }
 
 /// Holds a message, whose entry in the log is at a place.
-pub(super) fn insert(db: &Connection, held: &NewHeld<'_>, entry: u64) -> SqlResult<()> {
+pub(super) fn insert(db: &Connection, held: &NewMessage<'_>, entry: u64) -> SqlResult<()> {
     let (admission, a) = (held.admission, &held.admission.arrival);
     let why = admission.held.clone().unwrap_or_default();
     let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
@@ -405,7 +404,7 @@ fn released(db: &Connection, found: &HeldMessage) -> SqlResult<Admission> {
         proof,
         is_authority,
         answer_by: found.answer_by,
-        expires: found.expires,
+        expires: found.record.expires,
         readable: blobs.iter().filter(|b| b.1).map(|b| b.0).collect(),
         blobs: blobs.into_iter().map(|(digest, _)| digest).collect(),
         ..Admission::recall(arrival, found.peer.clone(), recipients)

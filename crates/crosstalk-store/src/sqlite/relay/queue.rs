@@ -6,8 +6,8 @@ use crate::sqlite::sql::{Sql as _, member, number, position, time, to_u64, tuple
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::port::InboxEntry;
 use crosstalk_protocol::relay::{
-    DeliveryState, DueDelivery, Errand, Handler, INTERRUPTED, MAX_COUNTED, Priority, QueueDepth,
-    StoreGauges, report,
+    DeliveryState, DueDelivery, Errand, Handler, INTERRUPTED, Lease, MAX_COUNTED, Priority,
+    QueueDepth, StoreGauges, report,
 };
 use rusqlite::{Connection, params};
 
@@ -41,14 +41,15 @@ pub(super) fn due(
             let sql = "UPDATE delivery SET next_at = ?3, leased_at = ?4 WHERE seq = ?1 AND party \
                 = ?2";
             db.run(sql, leased)?;
-            if let Some(record) = inbox::at(db, seq)? {
+            let sql = "SELECT id FROM intake WHERE seq = ?1 AND text <> ''";
+            if let Some(id) = db.find(sql, params![seq], value)? {
+                let at = Timestamp::from_millis(leased_at);
                 given.push(DueDelivery {
-                    to,
+                    lease: Lease { id, to, at },
                     by: member("handler", &Handler::ALL, handler)?,
                     attempts,
-                    leased_at: Timestamp::from_millis(leased_at),
                     priority,
-                    record,
+                    seq: seq.unsigned_abs(),
                 });
             }
         }

@@ -138,14 +138,14 @@ impl Work {
         let leased = self.does("lease", |s| s.lease(Duration::from_secs(60), 9))?;
         for due in leased {
             let result = AttemptResult {
-                id: due.record.id.clone(),
-                to: due.to.clone(),
-                leased_at: Some(due.leased_at),
+                id: due.lease.id.clone(),
+                to: due.lease.to.clone(),
+                leased_at: Some(due.lease.at),
                 attempt: Attempt::Delivered,
                 at: at(20),
                 notices: Vec::new(),
             };
-            if due.record.id == "H1" {
+            if due.lease.id == "H1" {
                 assert!(self.does("finish", |s| s.finish(result.clone()))?);
             }
         }
@@ -322,7 +322,7 @@ fn check(home: &Home, outcome: &Outcome) {
     let due = store
         .due(at(200), at(300), 9)
         .into_iter()
-        .map(|d| d.record.id);
+        .map(|d| d.lease.id);
     let mut due: Vec<String> = due.collect();
     due.sort();
     let is_finished = state(&store, "H1") == Some(DeliveryState::Delivered);

@@ -65,7 +65,7 @@ fn leases_of_a_killed_relay_end_at_its_start() {
     assert!(delivery.public_reason().unwrap().starts_with("interrupted"));
     let ids = |now, end| {
         let due = store.due(at(now), at(end), 9).into_iter();
-        due.map(|d| d.record.id).collect::<Vec<_>>()
+        due.map(|d| d.lease.id).collect::<Vec<_>>()
     };
     assert_eq!(ids(20, 400), ["M1"]);
     assert_eq!(ids(300, 500), ["M2"]);
@@ -192,7 +192,7 @@ fn changes_that_come_together_are_written_together() {
     file_all(&mut store);
     let leased = store.due(at(10), at(400), 50);
     assert_eq!(leased.len(), 50);
-    let lease_of = |id: &String| leased.iter().find(|d| d.record.id == *id);
+    let lease_of = |id: &String| leased.iter().find(|d| d.lease.id == *id);
     let before = commits(&place);
     let other = blocked(&place);
     let mut finished: Vec<_> = ids
@@ -202,7 +202,7 @@ fn changes_that_come_together_are_written_together() {
                 id: id.clone(),
                 to: "CLAUDE".to_owned(),
                 // Ten of them under no lease that holds.
-                leased_at: lease_of(id).map(|d| d.leased_at).or(Some(at(9))),
+                leased_at: lease_of(id).map(|d| d.lease.at).or(Some(at(9))),
                 attempt: Attempt::Delivered,
                 at: at(11),
                 notices: Vec::new(),

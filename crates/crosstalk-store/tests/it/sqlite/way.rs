@@ -193,7 +193,7 @@ fn run(acts: Vec<Act>) {
             }
             Act::Due(most) => {
                 let given = store.due(at(now), at(now + 5), most).unwrap();
-                let given = given.into_iter().map(|d| (d.record.id, d.to));
+                let given = given.into_iter().map(|d| (d.lease.id, d.lease.to));
                 let given: Vec<(String, String)> = given.collect();
                 assert_eq!(given, model.due(now, now + 5, most));
             }

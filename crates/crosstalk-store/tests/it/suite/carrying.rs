@@ -13,7 +13,7 @@ fn posted(id: &str, seconds: i64) -> Admission {
 
 fn due(store: &mut Relay, now: i64, lease: i64, most: usize) -> Vec<String> {
     let due = store.due(at(now), at(lease), most);
-    due.into_iter().map(|d| d.record.id).collect()
+    due.into_iter().map(|d| d.lease.id).collect()
 }
 
 /// Records an outcome under the lease that holds now.
@@ -55,14 +55,15 @@ pub(crate) fn the_most_urgent_goes_first(store: &mut Relay) {
     assert!(due(store, 0, 50, 9).is_empty());
     let first = store.due(at(10), at(50), 1).remove(0);
     assert_eq!(
-        (first.to.as_str(), first.by, first.attempts),
+        (first.lease.to.as_str(), first.by, first.attempts),
         ("CLAUDE", Handler::Http, 0)
     );
     assert_eq!(
-        (first.priority, first.record.id.as_str()),
+        (first.priority, first.lease.id.as_str()),
         (Priority::High, "H1")
     );
-    assert_eq!(first.record, store.record("H1").unwrap());
+    let leased = wait_for(store.port().leased(&first.lease)).unwrap();
+    assert_eq!(leased.unwrap().record, store.record("H1"));
     assert_eq!(due(store, 10, 50, 2), ["H2", "N1"]);
     assert_eq!(due(store, 10, 50, 9), ["N2", "L1"]);
     assert!(due(store, 10, 50, 9).is_empty());
@@ -176,7 +177,7 @@ pub(crate) fn only_the_holder_of_a_lease_changes_a_delivery(store: &mut Relay) {
     let lost = std::slice::from_ref(&lost);
     assert_eq!(store.renew(lost, at(60)), 1);
     assert!(due(store, 40, 70, 9).is_empty(), "it was renewed");
-    assert_eq!(store.due(at(60), at(90), 9)[0].leased_at, at(60));
+    assert_eq!(store.due(at(60), at(90), 9)[0].lease.at, at(60));
     let held = lease(store, "M1").unwrap();
     let before = store.deliveries("M1");
     for attempt in [
@@ -200,8 +201,8 @@ pub(crate) fn only_the_holder_of_a_lease_changes_a_delivery(store: &mut Relay) {
 /// A clock that was set back does not give two leases the same time.
 pub(crate) fn each_lease_has_a_time_of_its_own(store: &mut Relay) {
     take_and_file(store, &[posted("M1", 1)]);
-    let first = store.due(at(10), at(10), 9).remove(0).leased_at;
-    let second = store.due(at(10), at(10), 9).remove(0).leased_at;
+    let first = store.due(at(10), at(10), 9).remove(0).lease.at;
+    let second = store.due(at(10), at(10), 9).remove(0).lease.at;
     assert!(first < second, "{first:?} {second:?}");
     let counted = store.attempted("M1", "CLAUDE", Some(first), &Attempt::Delivered, at(11));
     assert!(!counted);

@@ -130,7 +130,7 @@ pub(crate) fn revocation_erases_everything_under_it(store: &mut Relay) {
     let other = with(letter("M4").body("plums"), yes("C9"));
     take_and_file(store, &[sent, waits, passed, other]);
     let due = store.due(at(2000), at(3000), 9);
-    let leased = due.first().map(|d| d.leased_at);
+    let leased = due.first().map(|d| d.lease.at);
     let done = crosstalk_protocol::relay::Attempt::Delivered;
     let counted = store.attempted("M1", far[0].0, leased, &done, at(2000));
     assert!(counted);
@@ -158,7 +158,7 @@ pub(crate) fn revocation_erases_everything_under_it(store: &mut Relay) {
     let due = store.due(at(4000), at(5000), 9);
     let due: Vec<(&str, &str)> = due
         .iter()
-        .map(|d| (d.record.id.as_str(), d.to.as_str()))
+        .map(|d| (d.lease.id.as_str(), d.lease.to.as_str()))
         .collect();
     assert_eq!(due, [("R1", far[0].0)]);
     let failed = store.deliveries("M2").remove(0);

@@ -1,4 +1,4 @@
-//! The log that an audit command reads, local or remote, and the keys that it is checked with.
+//! The log of a relay, in its data folder or over the network, and the keys that it is checked with.
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ use crosstalk_envelope::PublicKey;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::audit::{
-    Checkpoint, EventKind, Hash, LogEntry, LogQuery, LogReceipt, NoteError, NoteKey,
+    Checkpoint, EventKind, Hash, LogEntry, LogQuery, LogReceipt, Note, NoteError, NoteKey,
     SignedCheckpoint,
 };
 use crosstalk_protocol::relay::Retention;
@@ -29,14 +29,14 @@ const AT_ONCE: usize = 500;
 
 /// Which log is meant.
 #[derive(Args, Clone, Debug)]
-pub(super) struct LogArgument {
+pub(crate) struct LogArgument {
     #[command(flatten)]
     data: DataArgument,
     #[command(flatten)]
     through: RelayArgument,
 }
 
-pub(super) enum LogSource {
+pub(crate) enum LogSource {
     Local {
         store: Box<SqliteStore>,
         data: DataFolder,
@@ -48,7 +48,7 @@ pub(super) enum LogSource {
 impl LogArgument {
     /// Opens the log: over the network if a relay is named, else in the data folder, else at the relay of the
     /// settings.
-    pub(super) fn open(&self, console: &mut Console) -> Result<LogSource, Failure> {
+    pub(crate) fn open(&self, console: &mut Console) -> Result<LogSource, Failure> {
         let is_folder_named = self.data.data.is_some();
         if self.through.is_named() && is_folder_named {
             let failure = Failure::usage("--data and --relay name two logs");
@@ -94,7 +94,7 @@ fn no_note(error: NoteError) -> Failure {
 }
 
 impl LogSource {
-    pub(super) fn key(&self) -> Result<NoteKey, Failure> {
+    pub(crate) fn key(&self) -> Result<NoteKey, Failure> {
         match self {
             Self::Local { data, name, .. } => {
                 NoteKey::new(name, data.require_key(name)?.public()).map_err(no_note)
@@ -106,7 +106,7 @@ impl LogSource {
     /// A checkpoint of every entry there is now. A running relay signs one soon; in a folder without a relay it is signed here.
     ///
     /// A relay under constant load signs late. After [`CHECKPOINT_WAIT`] its latest checkpoint has to do.
-    pub(super) fn checkpoint(&mut self) -> Result<String, Failure> {
+    pub(crate) fn checkpoint(&mut self) -> Result<String, Failure> {
         match self {
             Self::Local { store, data, name } => {
                 let size = store.log_size()?;
@@ -136,8 +136,23 @@ impl LogSource {
         }
     }
 
+    /// A checkpoint of every entry there is now, checked with the key.
+    pub(crate) fn signed(&mut self, key: &NoteKey) -> Result<(String, Checkpoint), Failure> {
+        self.expire()?;
+        let note = self.checkpoint()?;
+        let parsed = Note::parse(&note);
+        let claimed = parsed.as_ref().ok().and_then(|n| n.claim().ok());
+        match (parsed.and_then(|n| n.open(key)), claimed) {
+            (Ok(signed), _) => Ok((note, signed)),
+            (Err(_), Some(claim)) if claim.origin != key.name() => {
+                Err(self.renamed(&claim.origin, key.name()))
+            }
+            (Err(fault), _) => Err(Failure::failed(format!("the checkpoint: {fault}"))),
+        }
+    }
+
     /// Entries in their order, as many as there are.
-    pub(super) fn entries(
+    pub(crate) fn entries(
         &self,
         asked: &LogQuery,
         told: &mut dyn FnMut(u64),
@@ -161,7 +176,7 @@ impl LogSource {
         Ok(found)
     }
 
-    pub(super) fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Hash>, Failure> {
+    pub(crate) fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Hash>, Failure> {
         match self {
             Self::Local { store, data, .. } => {
                 let path = store.log_inclusion(index, size)?;
@@ -171,7 +186,7 @@ impl LogSource {
         }
     }
 
-    pub(super) fn consistency(&self, from: u64, to: u64) -> Result<Vec<Hash>, Failure> {
+    pub(crate) fn consistency(&self, from: u64, to: u64) -> Result<Vec<Hash>, Failure> {
         match self {
             Self::Local { store, data, .. } => {
                 let path = store.log_consistency(from, to)?;
@@ -183,7 +198,7 @@ impl LogSource {
 
     /// Erases expired messages of a data folder, so that the log records it. A relay does so when it is asked for
     /// texts.
-    pub(super) fn expire(&mut self) -> Result<(), Failure> {
+    fn expire(&mut self) -> Result<(), Failure> {
         let Self::Local { store, .. } = self else {
             return Ok(());
         };
@@ -198,7 +213,7 @@ impl LogSource {
     }
 
     /// The message that an id, or the beginning of one, means.
-    pub(super) fn message(
+    pub(crate) fn message(
         &self,
         console: &mut Console,
         text: Option<&str>,
@@ -211,7 +226,7 @@ impl LogSource {
     }
 
     /// The thread that an id, or the beginning of one, means.
-    pub(super) fn thread(
+    pub(crate) fn thread(
         &self,
         console: &mut Console,
         text: Option<&str>,
@@ -238,7 +253,7 @@ impl LogSource {
     }
 
     /// The failure that the log has no matching entry.
-    pub(super) fn nothing(&self, asked: &LogQuery) -> Failure {
+    pub(crate) fn nothing(&self, asked: &LogQuery) -> Failure {
         let what = match (&asked.id, &asked.thread) {
             (Some(id), _) => format!("of the message `{id}`"),
             (None, Some(id)) => format!("of the thread `{id}`"),
@@ -256,7 +271,7 @@ impl LogSource {
     }
 
     /// The failure that the last checkpoint was signed under another name than the relay has now.
-    pub(super) fn renamed(&self, before: &str, now: &str) -> Failure {
+    fn renamed(&self, before: &str, now: &str) -> Failure {
         let (before, now) = (escape(before), escape(now));
         let back = match self {
             Self::Local { data, .. } => format!(
@@ -277,7 +292,7 @@ impl LogSource {
         ))
     }
 
-    pub(super) fn receipt(&mut self, id: &str) -> Result<LogReceipt, Failure> {
+    pub(crate) fn receipt(&mut self, id: &str) -> Result<LogReceipt, Failure> {
         if let Self::Remote(remote) = self {
             return Ok(remote.receipt(id)?);
         }
@@ -285,7 +300,7 @@ impl LogSource {
         let Self::Local { store, data, .. } = self else {
             return Err(Failure::failed("the log is gone"));
         };
-        let claim = crosstalk_protocol::audit::Note::parse(&note).and_then(|n| n.claim());
+        let claim = Note::parse(&note).and_then(|n| n.claim());
         let size = claim.map_err(no_note)?.size;
         let index = store.log_index(id)?.filter(|i| *i < size);
         let index = index.ok_or_else(|| {
@@ -403,7 +418,7 @@ fn sign(
 
 /// A key of the command line: `name+hash+key` or a file with it; or what `--key` of `crosstalk verify` takes, for the log of this
 /// name.
-pub(super) fn log_key(text: &str, name: &str) -> Result<NoteKey, Failure> {
+pub(crate) fn log_key(text: &str, name: &str) -> Result<NoteKey, Failure> {
     if let Some(key) = parse_note_key(text) {
         return Ok(key);
     }
@@ -412,7 +427,7 @@ pub(super) fn log_key(text: &str, name: &str) -> Result<NoteKey, Failure> {
 }
 
 /// The key without its name.
-pub(super) fn any_public_key(text: &str) -> Result<PublicKey, Failure> {
+pub(crate) fn any_public_key(text: &str) -> Result<PublicKey, Failure> {
     match parse_note_key(text) {
         Some(key) => Ok(*key.key()),
         None => public_key(text),
@@ -429,12 +444,12 @@ fn parse_note_key(text: &str) -> Option<NoteKey> {
 }
 
 /// The keys that are pinned for a name, and those that its domain lists.
-pub(super) fn known_keys(name: &str) -> Result<Vec<PublicKey>, Failure> {
+pub(crate) fn known_keys(name: &str) -> Result<Vec<PublicKey>, Failure> {
     Ok(keys_in(&KeysAndTrust::open()?.trust()?, name))
 }
 
 /// The same, from trust data that was read.
-pub(super) fn keys_in(trust: &Trust, name: &str) -> Vec<PublicKey> {
+pub(crate) fn keys_in(trust: &Trust, name: &str) -> Vec<PublicKey> {
     let pinned = trust.active(name).map(|k| k.key);
     let domain = trust.domain(name, clock::now());
     let said = domain.map(|d| d.keys.clone()).unwrap_or_default();
