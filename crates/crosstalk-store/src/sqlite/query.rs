@@ -71,6 +71,19 @@ pub(super) fn messages(
     list(db, &sql, asked, record, limit)
 }
 
+pub(super) fn messages_before(
+    db: &Connection,
+    thread: &str,
+    before: u64,
+    limit: usize,
+) -> SqlResult<Vec<Record>> {
+    let sql = format!(
+        "{RECORD} FROM message m JOIN intake i ON i.seq = m.seq WHERE m.thread = ?1 AND m.seq < ?2 ORDER BY m.seq DESC LIMIT ?3"
+    );
+    let asked = params![thread, number(before), number(limit)];
+    db.all(&sql, asked, record)
+}
+
 /// The rows that are looked at for one page.
 const ADDRESSED_ROWS: i64 = 5_000;
 
