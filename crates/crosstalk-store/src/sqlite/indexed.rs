@@ -73,7 +73,9 @@ impl IndexFacts for Facts<'_> {
     type Error = rusqlite::Error;
 
     fn message(&self, id: &str) -> SqlResult<Option<IndexedMessage>> {
-        let sql = messages!("CROSS JOIN intake i ON i.seq = m.seq WHERE m.id = ?1");
+        let sql = messages!(
+            "CROSS JOIN intake i ON i.seq = m.seq WHERE m.seq = (SELECT seq FROM intake WHERE id = ?1)"
+        );
         self.0.find(sql, params![id], message)
     }
 

@@ -369,7 +369,6 @@ fn is_bounded(line: &str, sql: &str) -> bool {
         // These have a row or two.
         "SCAN search.state",
         "SCAN identity",
-        "SCAN sqlite_sequence",
         "SCAN moved",
         "SCAN CONSTANT",
         "SCAN quarantine",

@@ -195,6 +195,22 @@ pub(in crate::sqlite) fn set_progress(db: &Connection, name: &str, seq: i64) -> 
     Ok(())
 }
 
+/// The position that was given last, in SQL, also if its message was forgotten.
+pub(in crate::sqlite) const LAST_GIVEN: &str = "max(coalesce((SELECT max(seq) FROM intake), 0), \
+    (SELECT seq FROM progress WHERE name = 'given'))";
+
+/// The position that the next message gets.
+pub(in crate::sqlite) fn next_seq(db: &Connection) -> SqlResult<i64> {
+    db.one(&format!("SELECT {LAST_GIVEN} + 1"), [], value)
+}
+
+/// Notes that a position was given, before its message is forgotten.
+pub(in crate::sqlite) fn keep_given(db: &Connection, seq: i64) -> SqlResult<()> {
+    let sql = "UPDATE progress SET seq = max(seq, ?1) WHERE name = 'given'";
+    db.run(sql, params![seq])?;
+    Ok(())
+}
+
 /// The position of the last message that came.
 pub(super) fn last_seq(db: &Connection) -> SqlResult<i64> {
     db.one("SELECT coalesce(max(seq), 0) FROM intake", [], value)

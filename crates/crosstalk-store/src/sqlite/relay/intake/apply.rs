@@ -5,7 +5,7 @@ use crosstalk_protocol::relay::{AcceptChanges, AcceptNumbers, NewMessage, Priori
 use rusqlite::{Connection, params};
 
 use super::super::unindexed::UnindexedMessages;
-use super::super::{close, delivery, hold, keep, queue};
+use super::super::{close, delivery, hold, index, keep, queue};
 use crate::sqlite::accept;
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::ledger;
@@ -30,8 +30,12 @@ pub(super) fn apply(
     if let Some(displaced) = &changes.displaced_held {
         hold::displace(db, displaced)?;
     }
-    for message in &changes.messages {
-        let seq = insert(db, message, entry(message.entry))?;
+    let first_seq = match changes.messages.is_empty() {
+        true => 0,
+        false => index::next_seq(db)?,
+    };
+    for (seq, message) in (first_seq..).zip(&changes.messages) {
+        insert(db, seq, message, entry(message.entry))?;
         let thread = Some((close::THREAD, message.thread()));
         let session = message.session().map(|name| (close::SESSION, name));
         unindexed.add(seq, [thread, session]);
@@ -74,17 +78,18 @@ pub(super) fn apply(
     Ok(numbers)
 }
 
-/// Writes an accepted message, with what the next ones are judged by. Its position.
-fn insert(db: &Connection, message: &NewMessage<'_>, entry: u64) -> SqlResult<i64> {
+/// Writes an accepted message at its position, with what the next ones are judged by.
+fn insert(db: &Connection, seq: i64, message: &NewMessage<'_>, entry: u64) -> SqlResult<()> {
     let (admission, a) = (message.admission, message.arrival());
     let priority = position(&Priority::ALL, admission.priority);
-    let sql = "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, \
+    let sql = "INSERT INTO intake (seq, id, carried, pkid, digest, at, way, side, verdict, \
         spare_thread, spare_message, thread, inferred, text, received, peer, routes, priority, \
         answer_by, expires, meaning, session, brief, entry) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, \
-        ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)";
+        ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
     db.run(
         sql,
         params![
+            seq,
             message.id,
             message.is_carried,
             a.pkid.as_deref().unwrap_or_default(),
@@ -110,7 +115,6 @@ fn insert(db: &Connection, message: &NewMessage<'_>, entry: u64) -> SqlResult<i6
             number(entry),
         ],
     )?;
-    let seq = db.last_insert_rowid();
     if let Some(conversation) = &message.closes {
         close::close(db, conversation, a.at, seq)?;
     }
@@ -129,6 +133,5 @@ fn insert(db: &Connection, message: &NewMessage<'_>, entry: u64) -> SqlResult<i6
         let sql = "INSERT INTO poll (seq, thread, at, ends, touched) VALUES (?1, ?2, ?3, ?4, ?1)";
         db.run(sql, params![seq, message.thread(), a.at.as_millis(), ends])?;
     }
-    ledger::keep_under(db, seq, &message.under)?;
-    Ok(seq)
+    ledger::keep_under(db, seq, &message.under)
 }
