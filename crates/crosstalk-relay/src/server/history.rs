@@ -25,7 +25,7 @@ pub(super) struct Trails(HashMap<(String, String), Trail>);
 struct Trail {
     /// The place. It is no part of the trail.
     before: u64,
-    steps: VecDeque<Step>,
+    steps: VecDeque<TrailStep>,
     bytes: usize,
     /// Whether there is no room for older ones.
     is_full: bool,
@@ -33,7 +33,7 @@ struct Trail {
 
 /// A message of a trail: where it is, how long its text is, and how many messages of the thread come after it and before the place.
 #[derive(Clone, Copy)]
-struct Step {
+struct TrailStep {
     seq: u64,
     bytes: usize,
     later: usize,
@@ -106,21 +106,21 @@ impl Trail {
             for (earlier, deliveries) in portion.iter().zip(deliveries) {
                 if access.took_part(&record.sender, earlier, deliveries) {
                     let (seq, bytes) = (earlier.seq, earlier.text.len());
-                    found.add(Step { seq, bytes, later });
+                    found.add(TrailStep { seq, bytes, later });
                 }
                 later += 1;
             }
         }
         for step in self.steps.iter().rev() {
             let later = step.later + later;
-            found.add(Step { later, ..*step });
+            found.add(TrailStep { later, ..*step });
         }
         *self = found;
         Ok(())
     }
 
     /// Adds the next older message, if there is room for it.
-    fn add(&mut self, step: Step) {
+    fn add(&mut self, step: TrailStep) {
         self.is_full |= self.steps.len() >= MESSAGES
             || self.bytes + step.bytes > BYTES
             || step.later >= LOOKED_AT;
