@@ -9,8 +9,10 @@ use crate::sqlite::sql::{Sql as _, number, value};
 use crate::sqlite::{accept, quarantine};
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::relay::{Admission, ConversationId, IndexProgress};
+use crosstalk_protocol::store::Arrival;
 use rusqlite::{Connection, params};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Indexes the oldest that are not indexed. If one of them can't be, this fails, unless each is guarded: then that one is
 /// quarantined. Only inside a transaction.
@@ -26,7 +28,35 @@ pub(super) fn index_oldest(
 /// Messages that this handle accepted and has not indexed: they need not be read again. The file says what became of them
 /// since, and counts.
 #[derive(Debug, Default)]
-pub(in crate::sqlite) struct AcceptedMessages(VecDeque<IntakeRow>);
+pub(in crate::sqlite) struct AcceptedMessages(VecDeque<AcceptedMessage>);
+
+/// One of them. Its text is that of the caller, who is gone when it is indexed.
+#[derive(Debug)]
+struct AcceptedMessage {
+    seq: i64,
+    arrival: Arc<Arrival>,
+    generated_thread: String,
+    routes: String,
+}
+
+impl AcceptedMessage {
+    fn thread(&self) -> &str {
+        let named = self.arrival.thread.as_deref();
+        named.unwrap_or(&self.generated_thread)
+    }
+
+    fn into_row(self) -> IntakeRow {
+        let thread = self.thread().to_owned();
+        let mut arrival = Arc::unwrap_or_clone(self.arrival);
+        arrival.add_recipients(recipient_addresses(&self.routes));
+        arrival.generated.thread = self.generated_thread;
+        IntakeRow {
+            seq: self.seq,
+            thread,
+            arrival,
+        }
+    }
+}
 
 /// How many accepted messages are kept in memory. The others are read from the file.
 const MAX_ACCEPTED: usize = 4096;
@@ -36,15 +66,11 @@ impl AcceptedMessages {
         if self.0.len() >= MAX_ACCEPTED {
             return;
         }
-        let mut arrival = admission.arrival.clone();
-        let routes = delivery::write_recipients(admission);
-        arrival.add_recipients(recipient_addresses(&routes));
-        arrival.generated.thread.clone_from(&ids.thread);
-        let thread = arrival.thread.as_ref().unwrap_or(&ids.thread).clone();
-        self.0.push_back(IntakeRow {
+        self.0.push_back(AcceptedMessage {
             seq: number(seq),
-            thread,
-            arrival,
+            arrival: Arc::clone(&admission.arrival),
+            generated_thread: ids.thread.clone(),
+            routes: delivery::write_recipients(admission),
         });
     }
 
@@ -62,9 +88,9 @@ impl AcceptedMessages {
         while self.0.pop_front_if(|a| a.seq < row.seq).is_some() {}
         let found = self.0.pop_front_if(|a| a.seq == row.seq)?;
         let is_same = found.arrival.id() == row.id
-            && found.thread == row.thread
+            && found.thread() == row.thread
             && found.arrival.verdict.as_str() == row.verdict;
-        is_same.then_some(found)
+        is_same.then(|| found.into_row())
     }
 }
 
