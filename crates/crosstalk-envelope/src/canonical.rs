@@ -75,7 +75,7 @@ impl Document<'_> {
     /// The SHA-256 of the body text, one LF after each line.
     pub fn body_digest(&self) -> Digest {
         let mut whole = LineHasher::default();
-        self.body_lines().for_each(|line| whole.line(line));
+        self.body_pieces(|piece| whole.piece(piece));
         whole.finish()
     }
 

@@ -410,29 +410,43 @@ impl<'a> Document<'a> {
         self.parts.body.map(|b| b.kind)
     }
 
+    /// The lines of the body as they are written, without trailing blanks and empty lines.
+    fn body_content(&self) -> &str {
+        let content = self.parts.body.map_or("", |b| b.content.of(self.text()));
+        let mut bytes = content.as_bytes();
+        while let [rest @ .., b'\n' | b'\r' | b' ' | b'\t'] = bytes {
+            bytes = rest;
+        }
+        content.get(..bytes.len()).unwrap_or(content)
+    }
+
     /// The lines of the body text: without the indent, without trailing empty lines.
     pub fn body_lines(&self) -> impl Iterator<Item = &str> {
-        let body = self.parts.body;
-        let content = body.map_or("", |b| b.content.of(self.text()));
-        let content = content.trim_end_matches(['\n', '\r', ' ', '\t']);
-        LineIter::of(content).map(|line| {
-            let line = text::trim_line(line);
-            let indent = match line.as_bytes() {
-                [b' ', b' ', ..] => 2,
-                [b'\t', ..] => 1,
-                _ => 0,
-            };
-            line.get(indent..).unwrap_or("")
-        })
+        LineIter::of(self.body_content()).map(unindented)
+    }
+
+    /// Gives the body text in pieces, with an LF after each line. Most lines are a piece, with their LF.
+    pub(crate) fn body_pieces(&self, mut take: impl FnMut(&str)) {
+        let content = self.body_content();
+        let mut lines = LineIter::of(content);
+        while let Some((start, end)) = lines.next_span() {
+            let line = content.as_bytes().get(start..end).unwrap_or(&[]);
+            match line {
+                [b' ', b' ', .., last] if *last > b' ' && end < content.len() => {
+                    take(content.get(start + 2..=end).unwrap_or(""));
+                }
+                _ => {
+                    take(unindented(content.get(start..end).unwrap_or("")));
+                    take("\n");
+                }
+            }
+        }
     }
 
     /// The body text: its lines, joined by LF.
     pub fn body_text(&self) -> String {
         let mut out = String::with_capacity(self.parts.body.map_or(0, |b| b.content.len()));
-        for line in self.body_lines() {
-            out.push_str(line);
-            out.push('\n');
-        }
+        self.body_pieces(|piece| out.push_str(piece));
         out.pop();
         out
     }
@@ -489,6 +503,17 @@ impl<'d> MetaBlock<'d> {
             .find(|(name, _)| *name == key)
             .map(|(_, value)| value)
     }
+}
+
+/// A line of the body without its indent and trailing blanks.
+fn unindented(line: &str) -> &str {
+    let line = text::trim_line(line);
+    let indent = match line.as_bytes() {
+        [b' ', b' ', ..] => 2,
+        [b'\t', ..] => 1,
+        _ => 0,
+    };
+    line.get(indent..).unwrap_or("")
 }
 
 /// The lines of a source that was brought to NFC, which keeps the number of lines. Those that are too long

@@ -161,11 +161,21 @@ impl<'t> LineIter<'t> {
         Some(())
     }
 
-    /// The text after the last LF.
-    fn last(&mut self) -> Option<&'t str> {
-        let rest = self.text.get(self.start..).filter(|r| !r.is_empty());
-        self.start = self.text.len();
-        rest
+    /// Where the next line is, without its LF.
+    #[inline(always)]
+    pub(crate) fn next_span(&mut self) -> Option<(usize, usize)> {
+        let start = self.start;
+        while self.newlines == 0 {
+            if self.advance().is_none() {
+                // The text after the last LF.
+                self.start = self.text.len();
+                return (start < self.start).then_some((start, self.start));
+            }
+        }
+        let end = self.block + self.newlines.trailing_zeros() as usize;
+        self.newlines &= self.newlines - 1;
+        self.start = end + 1;
+        Some((start, end))
     }
 }
 
@@ -174,16 +184,8 @@ impl<'t> Iterator for LineIter<'t> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<&'t str> {
-        while self.newlines == 0 {
-            if self.advance().is_none() {
-                return self.last();
-            }
-        }
-        let end = self.block + self.newlines.trailing_zeros() as usize;
-        self.newlines &= self.newlines - 1;
-        let line = self.text.get(self.start..end);
-        self.start = end + 1;
-        line
+        let (start, end) = self.next_span()?;
+        self.text.get(start..end)
     }
 }
 

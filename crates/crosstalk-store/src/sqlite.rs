@@ -468,6 +468,16 @@ impl SqliteStore {
         self.read(|db| query::messages(db, thread, after, limit))
     }
 
+    /// The messages of a thread before a number, the newest first.
+    pub fn messages_before(
+        &self,
+        thread: &str,
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        self.read(|db| query::messages_before(db, thread, before, limit))
+    }
+
     /// The threads, the one with the latest message first.
     pub fn threads(
         &self,

@@ -3,6 +3,7 @@
 use super::value::Digest;
 use crate::base64;
 use crate::document::Document;
+use crate::text::trim;
 use crate::time::Timestamp;
 use sha2::{Digest as _, Sha256};
 
@@ -167,6 +168,12 @@ impl LineHasher {
         self.0.flush();
     }
 
+    /// Adds a part of the text, with its LF.
+    pub(crate) fn piece(&mut self, piece: &str) {
+        self.0.pending.extend_from_slice(piece.as_bytes());
+        self.0.flush();
+    }
+
     pub(crate) fn finish(self) -> Digest {
         self.0.finish()
     }
@@ -181,18 +188,10 @@ struct WordHasher {
 
 impl WordHasher {
     fn line(&mut self, line: &str) {
-        // Most lines are words with one space between two of them: then the line is taken as it is.
-        let is_single_spaced = line.is_ascii()
-            && !line.ends_with([' ', '\t'])
-            && line
-                .as_bytes()
-                .iter()
-                .zip(std::iter::once(&b' ').chain(line.as_bytes()))
-                .all(|(byte, before)| *byte != b'\t' && (*byte != b' ' || *before != b' '));
-        if is_single_spaced {
-            self.words(std::iter::once(line));
-        } else {
-            self.words(line.split(is_space));
+        let words = trim(line);
+        match is_single_spaced(words.as_bytes()) {
+            true => self.words(std::iter::once(words)),
+            false => self.words(line.split(is_space)),
         }
         self.pieces.flush();
     }
@@ -210,6 +209,21 @@ impl WordHasher {
     fn finish(self) -> Digest {
         self.pieces.finish()
     }
+}
+
+/// Whether a text without blanks around it is words of ASCII with one space between two of them, as most lines are: then it is
+/// taken as it is. Every byte is looked at, so that many are looked at together.
+fn is_single_spaced(line: &[u8]) -> bool {
+    let is_blank = |b: &u8| u8::from(*b == b' ');
+    let next = line.get(1..).unwrap_or(&[]);
+    let doubled = line
+        .iter()
+        .zip(next)
+        .fold(0, |found, (a, b)| found | (is_blank(a) & is_blank(b)));
+    let others = line
+        .iter()
+        .fold(0, |found, b| found | (b & 0x80) | u8::from(*b < b' '));
+    doubled | others == 0
 }
 
 /// White space between words (CAN-011).

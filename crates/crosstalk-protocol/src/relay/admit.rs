@@ -20,7 +20,7 @@ use crosstalk_envelope::registry::Priority;
 use crosstalk_envelope::registry::{ErrorCode, Intent, rule};
 use crosstalk_envelope::reply::{ReceivedIds, Rejection};
 use crosstalk_envelope::{Address, Builder, Document, Envelope, Reading, Timestamp};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// What the name of a relay's own messages looks like.
@@ -107,8 +107,8 @@ pub struct AdmissionCandidate<'c> {
 /// A message that may be accepted, as far as it can be told without a look at what came before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Admission {
-    /// The record to keep.
-    pub arrival: Arrival,
+    /// The record to keep. A store that indexes it later shares it with the caller that acknowledges it.
+    pub arrival: Arc<Arrival>,
     /// The digest of its text, byte for byte.
     pub raw: Digest,
     /// The caller that submitted it.
@@ -153,7 +153,7 @@ impl Admission {
         Self {
             raw: Digest::of(arrival.text.as_bytes()),
             speaker: arrival.sender.clone(),
-            arrival,
+            arrival: Arc::new(arrival),
             peer,
             recipients,
             priority,
@@ -321,7 +321,7 @@ fn admit_any_signature(
     Ok(Admission {
         raw: Digest::of(arrival.text.as_bytes()),
         speaker: rules.routes.named(&arrival.sender).to_owned(),
-        arrival,
+        arrival: Arc::new(arrival),
         peer: peer.name.clone(),
         recipients,
         priority: Priority::parse(priority),

@@ -358,7 +358,7 @@ impl Kept {
                 seq: u64::try_from(self.held.len()).unwrap() + 1,
                 id: held.id.to_owned(),
                 is_carried: held.is_carried,
-                arrival: a.arrival.clone(),
+                arrival: a.arrival.as_ref().clone(),
                 raw: a.raw,
                 generated_thread: held.generated_thread.clone(),
                 recipients: a.recipients.iter().map(|r| r.address.clone()).collect(),

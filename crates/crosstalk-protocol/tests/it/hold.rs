@@ -184,7 +184,7 @@ fn the_receipt_says_that_it_waits() {
 fn waiting(from: &str, by: &str, deciders: &[&str]) -> HeldMessage {
     let agent = peer(by, Role::Agent, &["*"]);
     let admission = let_in("bot://x", "REQUEST", &agent, Vec::new());
-    let a = admission.arrival;
+    let a = admission.arrival.as_ref().clone();
     HeldMessage {
         raw: a.digest,
         recipients: vec![Recipient {

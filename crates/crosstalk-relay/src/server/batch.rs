@@ -10,12 +10,15 @@ use crosstalk_envelope::limit;
 use crosstalk_envelope::registry::ErrorCode;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::{JoinError, JoinHandle};
 
 /// How many envelopes a batch may have.
 const MAX_BATCH_ENVELOPES: usize = 10_000;
-/// How many are under way at once.
+/// How many are under way at once, and of these, how many are read and checked: those take turns with the requests of others.
 const MAX_IN_FLIGHT: usize = 512;
+const MAX_PREPARING: usize = 64;
 /// The line that ends an envelope.
 const END: &[u8] = b"[[END]]";
 
@@ -29,18 +32,24 @@ pub(super) async fn receive(
         time,
     };
     let (server, caller) = (&call.server, &call.caller);
-    let prepare = |piece: Bytes| async move {
-        // Its credential may have been revoked while the batch came.
-        let checked = match server.check_rate(caller) {
-            Ok(()) => server.check_credential(caller).await,
-            Err(fault) => Err(fault),
-        };
-        if let Err(fault) = checked {
-            return Err(fault.envelope());
-        }
-        let prepared = server.relay.begin(&piece, &caller.peer).await;
-        let owned = prepared.map(Prepared::into_owned);
-        owned.map_err(|refused| refused.answer().to_owned())
+    // Each message is read and checked by a task of its own, on whichever core is free.
+    let prepare = |piece: Bytes| {
+        let counted = server.check_rate(caller);
+        let (server, caller) = (Arc::clone(server), caller.clone());
+        let task = tokio::spawn(async move {
+            // Its credential may have been revoked while the batch came.
+            let checked = match counted {
+                Ok(()) => server.check_credential(&caller).await,
+                Err(fault) => Err(fault),
+            };
+            if let Err(fault) = checked {
+                return Err(fault.envelope());
+            }
+            let prepared = server.relay.begin(&piece, &caller.peer).await;
+            let owned = prepared.map(Prepared::into_owned);
+            owned.map_err(|refused| refused.answer().to_owned())
+        });
+        result_of(task)
     };
     let accept = |prepared| async move {
         match prepared {
@@ -103,6 +112,16 @@ pub(super) async fn receive(
     }
 }
 
+/// What a task returns. Its panic is one of the request.
+async fn result_of<T>(task: JoinHandle<T>) -> T {
+    match task.await.map_err(JoinError::try_into_panic) {
+        Ok(result) => result,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // The runtime ends, and polls nobody again.
+        Err(Err(_)) => std::future::pending().await,
+    }
+}
+
 /// Messages that are prepared side by side, accepted in their order, and answered in their order.
 struct Pipeline<P: Future, A: Future, F> {
     preparing: FuturesOrdered<P>,
@@ -129,7 +148,8 @@ where
     }
 
     fn has_room(&self) -> bool {
-        self.preparing.len() + self.accepting.len() < MAX_IN_FLIGHT
+        self.preparing.len() < MAX_PREPARING
+            && self.preparing.len() + self.accepting.len() < MAX_IN_FLIGHT
     }
 
     fn is_empty(&self) -> bool {

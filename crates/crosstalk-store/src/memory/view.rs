@@ -74,6 +74,21 @@ impl MessageViews for MemoryRelay {
         })
     }
 
+    fn messages_before(
+        &self,
+        thread: &str,
+        before: u64,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<Record>> {
+        let thread = thread.to_owned();
+        self.with(move |state| {
+            let messages = state.indexed.values().rev().filter(|m| m.thread == thread);
+            let earlier = messages.filter(|m| m.seq < before);
+            let records = earlier.filter_map(|m| state.record(m.seq));
+            records.take(limit).collect()
+        })
+    }
+
     fn search(&self, query: SearchQuery) -> StoreFuture<'_, FilledSearch> {
         self.with(move |state| {
             let finds = |seq: &&u64| {

@@ -209,6 +209,16 @@ impl MessageViews for PostgresRelay {
         self.read(move |db| query::messages(db, &thread, after, limit))
     }
 
+    fn messages_before(
+        &self,
+        thread: &str,
+        before: u64,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<Record>> {
+        let thread = thread.to_owned();
+        self.read(move |db| query::messages_before(db, &thread, before, limit))
+    }
+
     fn search(&self, query: SearchQuery) -> StoreFuture<'_, FilledSearch> {
         Box::pin(async move {
             if query.is_complete {

@@ -66,6 +66,19 @@ pub(super) fn messages(
     list(db, &sql, asked, record, limit)
 }
 
+pub(super) fn messages_before(
+    db: &Db,
+    thread: &str,
+    before: u64,
+    limit: usize,
+) -> PgResult<Vec<Record>> {
+    let sql = format!(
+        "{RECORD} FROM message m JOIN intake i ON i.seq = m.seq WHERE m.thread = $1 AND m.seq < $2 ORDER BY m.seq DESC LIMIT $3"
+    );
+    let asked = params![thread, number(before), number(limit)];
+    db.all(&sql, asked, record)
+}
+
 const THREAD: &str = "SELECT t.id, f.context, f.session, t.messages, t.waiting, t.asked, t.first_at, t.last_at, \
                       l.id AS last, t.last_seq, t.closed_at";
 const THREAD_ENDS: &str =

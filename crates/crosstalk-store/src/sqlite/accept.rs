@@ -350,12 +350,14 @@ fn insert(
     if is_thread || imitates(db, id, batch)? {
         arrival.message = None;
     }
-    let sql = "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, \
+    let seq = index::next_seq(db)?;
+    let sql = "INSERT INTO intake (seq, id, carried, pkid, digest, at, way, side, verdict, \
         spare_thread, spare_message, thread, inferred, text, received, truncated) VALUES (?1, \
-        ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+        ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
     db.run(
         sql,
         params![
+            seq,
             arrival.id(),
             arrival.message.is_some(),
             arrival.pkid.as_deref().unwrap_or_default(),
@@ -373,7 +375,6 @@ fn insert(
             arrival.truncated,
         ],
     )?;
-    let seq = db.last_insert_rowid();
     let id = arrival.id().to_owned();
     let settled = batch.add(seq.unsigned_abs(), arrival, placed.thread.clone())?;
     Ok(StoreOutcome::Filed {
@@ -401,6 +402,6 @@ pub(super) const THREAD_OF_SESSION: &str =
 
 /// The thread of the message with an id.
 pub(super) fn thread_of(db: &Connection, id: Option<&str>) -> SqlResult<Option<String>> {
-    let sql = "SELECT thread FROM message WHERE id = ?1";
+    let sql = "SELECT thread FROM message WHERE seq = (SELECT seq FROM intake WHERE id = ?1)";
     db.find(sql, params![id], value)
 }

@@ -63,6 +63,7 @@ fn erase(db: &Connection, seq: i64) -> SqlResult<IntakeRow> {
     derive::unindex(db, seq)?;
     log::erased(db, seq, log::now(db)?, "forget")?;
     retire::clear(db, seq)?;
+    index::keep_given(db, seq)?;
     db.run("DELETE FROM intake WHERE seq = ?1", params![seq])?;
     Ok(row)
 }

@@ -6,7 +6,7 @@ use crosstalk_protocol::store::{
     Arrival, ChangedMessage, ChangedThread, Index, IndexChanges, IndexFacts, IndexedMessage,
     IndexedParty, IndexedThread, Wait, Way,
 };
-use rusqlite::{Connection, Params, Row, params};
+use rusqlite::{CachedStatement, Connection, Params, Row, params};
 
 use super::derive::IntakeRow;
 use super::fault::SqlResult;
@@ -73,7 +73,9 @@ impl IndexFacts for Facts<'_> {
     type Error = rusqlite::Error;
 
     fn message(&self, id: &str) -> SqlResult<Option<IndexedMessage>> {
-        let sql = messages!("CROSS JOIN intake i ON i.seq = m.seq WHERE m.id = ?1");
+        let sql = messages!(
+            "CROSS JOIN intake i ON i.seq = m.seq WHERE m.seq = (SELECT seq FROM intake WHERE id = ?1)"
+        );
         self.0.find(sql, params![id], message)
     }
 
@@ -236,11 +238,12 @@ pub(super) fn restore(db: &Connection, row: IntakeRow) -> SqlResult<()> {
 }
 
 fn write(db: &Connection, changes: &IndexChanges, arrivals: &[(u64, Arrival)]) -> SqlResult<()> {
+    let mut rows = IndexedRows::new(db)?;
     for change in &changes.messages {
         let seq = change.message.seq;
         let found = arrivals.binary_search_by_key(&seq, |(seq, _)| *seq);
         match found.ok().and_then(|place| arrivals.get(place)) {
-            Some((_, arrival)) if change.is_new => insert_message(db, change, arrival)?,
+            Some((_, arrival)) if change.is_new => rows.insert(db, change, arrival)?,
             _ => update_message(db, change)?,
         }
         if change.is_moved {
@@ -261,20 +264,27 @@ fn write(db: &Connection, changes: &IndexChanges, arrivals: &[(u64, Arrival)]) -
     Ok(())
 }
 
-/// What the text says, and what follows from it, in columns.
-fn insert_message(db: &Connection, change: &ChangedMessage, a: &Arrival) -> SqlResult<()> {
-    let m = &change.message;
-    if change.forgets_answers {
-        db.run("DELETE FROM message WHERE seq = ?1", params![number(m.seq)])?;
+/// The statement that each indexed message needs, prepared for a batch.
+struct IndexedRows<'c>(CachedStatement<'c>);
+
+impl<'c> IndexedRows<'c> {
+    fn new(db: &'c Connection) -> SqlResult<Self> {
+        let insert = db.prepare_cached(
+            "INSERT INTO message (seq, id, thread, names, parent, session, sender, receiver, targets, user, context, intent, \
+             meaning, at, written_at, trust, counts, settles, closes, reopens, mine, asks, needs, answered, wait) VALUES (?1, ?2, \
+             ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)",
+        )?;
+        Ok(Self(insert))
     }
-    let sql = "INSERT INTO message (seq, id, thread, names, parent, session, sender, receiver, \
-        targets, user, context, intent, meaning, at, written_at, trust, counts, settles, closes, \
-        reopens, mine, asks, needs, answered, wait) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, \
-        ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)";
-    let targets = (!m.targets.is_empty()).then(|| m.targets.join("\n"));
-    db.run(
-        sql,
-        params![
+
+    /// What the text says, and what follows from it, in columns.
+    fn insert(&mut self, db: &Connection, change: &ChangedMessage, a: &Arrival) -> SqlResult<()> {
+        let m = &change.message;
+        if change.forgets_answers {
+            db.run("DELETE FROM message WHERE seq = ?1", params![number(m.seq)])?;
+        }
+        let targets = (!m.targets.is_empty()).then(|| m.targets.join("\n"));
+        self.0.execute(params![
             number(m.seq),
             m.id,
             m.thread,
@@ -300,9 +310,9 @@ fn insert_message(db: &Connection, change: &ChangedMessage, a: &Arrival) -> SqlR
             number(m.needs),
             number(m.answered),
             position(&Wait::ALL, m.wait),
-        ],
-    )?;
-    Ok(())
+        ])?;
+        Ok(())
+    }
 }
 
 /// Updates the parts of an indexed message that can change: its thread, its answers, and the party that has to act.

@@ -211,8 +211,9 @@ pub(super) fn revoke(
         delivery::set_state(db, to, DeliveryState::Failed, at, reason)?;
     }
     if let Some(revoke) = seq {
+        let mut queuer = delivery::DeliveryQueuer::new(db)?;
         for (to, by) in &plan.told {
-            delivery::queue(db, (revoke, at), to, *by, URGENT)?;
+            queuer.queue((revoke, at), to, *by, URGENT)?;
         }
     }
     let erased: Vec<i64> = plan.erased.iter().copied().map(number).collect();

@@ -3,6 +3,7 @@
 use crosstalk_envelope::Intent;
 use crosstalk_envelope::name::name_key;
 use crosstalk_protocol::store::{StoreError, Wait, Way};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use std::fs::File;
 use std::io;
@@ -16,7 +17,7 @@ use crate::fault::{DiskError, FileAction};
 use crate::sqlite::sql::{Sql as _, tuple};
 
 /// The steps: the first makes version 1.
-const STEPS: [&str; 15] = [
+const STEPS: [&str; 16] = [
     schema::INTAKE,
     schema::DERIVED,
     schema::RELAY,
@@ -32,6 +33,7 @@ const STEPS: [&str; 15] = [
     schema::SEARCH,
     schema::AUDITED,
     schema::SLIM,
+    schema::COUNTED,
 ];
 /// Before this version there was no relay.
 const RELAYING: u32 = 3;
@@ -45,6 +47,9 @@ const ENDING: u32 = 10;
 
 /// Before this version deliveries were written when a message was indexed.
 const ROUTING: u32 = 12;
+
+/// Before this version SQLite counted the positions of messages.
+const COUNTING: u32 = 16;
 
 /// The version that this program reads and writes.
 pub(super) const CURRENT: u32 = STEPS.len() as u32;
@@ -124,6 +129,9 @@ fn step(db: &Connection, from: u32) -> SqlResult<()> {
             db.execute_batch(step)?;
         }
     }
+    if from > 0 && from < COUNTING {
+        drop_autoincrement(db)?;
+    }
     // With the columns of today.
     if from < STRICT {
         refold(db)?;
@@ -144,6 +152,20 @@ fn step(db: &Connection, from: u32) -> SqlResult<()> {
     }
     db.pragma_update(None, "application_id", schema::APPLICATION)?;
     db.pragma_update(None, "user_version", CURRENT)
+}
+
+/// Takes `AUTOINCREMENT` out of the text of the table. The rows stay as they are: SQLite allows this change of the text, and a new
+/// table would be a copy of the whole store.
+fn drop_autoincrement(db: &Connection) -> SqlResult<()> {
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)?;
+    let dropped = db.execute_batch(
+        "PRAGMA writable_schema = ON; \
+         UPDATE sqlite_schema SET sql = replace(sql, 'PRIMARY KEY AUTOINCREMENT', 'PRIMARY KEY') \
+         WHERE type = 'table' AND name = 'intake'; \
+         DELETE FROM sqlite_sequence WHERE name = 'intake'; PRAGMA writable_schema = RESET",
+    );
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    dropped
 }
 
 /// Ends the waits that an older version left: of what exported chats asked, of pasted thanks, and of polls whose result is

@@ -20,6 +20,7 @@ use crosstalk_protocol::store::{
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 thread_local! {
     static SEEN: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
@@ -161,11 +162,11 @@ fn parcel(id: &str, rest: &str, intent: &str, by: Handler) -> Admission {
     let digest = Digest::of(b"blob");
     Admission {
         raw: digest,
-        arrival: arrival(
+        arrival: Arc::new(arrival(
             id,
             &format!("{rest}message: {id}\ncontext: c\nintent: {intent}\n"),
             VerdictWord::Unsigned,
-        ),
+        )),
         peer: "ci".to_owned(),
         speaker: "ANN".to_owned(),
         recipients: vec![Recipient {
@@ -364,7 +365,6 @@ fn is_bounded(line: &str, sql: &str) -> bool {
         // These have a row or two.
         "SCAN search.state",
         "SCAN identity",
-        "SCAN sqlite_sequence",
         "SCAN moved",
         "SCAN CONSTANT",
         "SCAN quarantine",

@@ -53,7 +53,7 @@ pub(super) fn record(row: &Row<'_>) -> SqlResult<Record> {
 }
 
 pub(super) fn message(db: &Connection, id: &str) -> SqlResult<Option<Record>> {
-    let sql = format!("{RECORD} FROM message m JOIN intake i ON i.seq = m.seq WHERE m.id = ?1");
+    let sql = format!("{RECORD} FROM message m JOIN intake i ON i.seq = m.seq WHERE i.id = ?1");
     db.find(&sql, params![id], record)
 }
 
@@ -69,6 +69,19 @@ pub(super) fn messages(
     let after = after.map_or(0, number);
     let asked = params![thread, after, one_more(limit)];
     list(db, &sql, asked, record, limit)
+}
+
+pub(super) fn messages_before(
+    db: &Connection,
+    thread: &str,
+    before: u64,
+    limit: usize,
+) -> SqlResult<Vec<Record>> {
+    let sql = format!(
+        "{RECORD} FROM message m JOIN intake i ON i.seq = m.seq WHERE m.thread = ?1 AND m.seq < ?2 ORDER BY m.seq DESC LIMIT ?3"
+    );
+    let asked = params![thread, number(before), number(limit)];
+    db.all(&sql, asked, record)
 }
 
 /// The rows that are looked at for one page.
@@ -211,8 +224,8 @@ fn complete(db: &Connection, thread: &mut Thread) -> SqlResult<()> {
 /// How the questions of a thread ended, in the order of the answers that others gave.
 fn answered_questions(db: &Connection, thread: &str) -> SqlResult<Vec<AnsweredQuestion>> {
     let sql = "SELECT iif(q.seq IS NULL OR q.meaning = 'POLL', a.sender, q.receiver), a.meaning, \
-        i.text FROM message a JOIN intake i ON i.seq = a.seq LEFT JOIN message q ON q.id = \
-        a.parent WHERE a.thread = ?1 AND a.settles = 1 AND a.mine = 0 ORDER BY a.seq";
+        i.text FROM message a JOIN intake i ON i.seq = a.seq LEFT JOIN message q ON q.seq = \
+        (SELECT seq FROM intake WHERE id = a.parent) WHERE a.thread = ?1 AND a.settles = 1 AND a.mine = 0 ORDER BY a.seq";
     db.all(sql, params![thread], |row| {
         let (of, meaning): (String, String) = (row.get(0)?, row.get(1)?);
         let failure = match [Intent::Error, Intent::Nack]

@@ -28,7 +28,7 @@ fn find_exactly(db: &Connection, reference: &str) -> SqlResult<ReferenceMatch> {
     if has("SELECT 1 FROM thread WHERE id = ?1")? {
         return Ok(ReferenceMatch::Thread(reference.to_owned()));
     }
-    if has("SELECT 1 FROM message WHERE id = ?1")? {
+    if has("SELECT 1 FROM message WHERE seq = (SELECT seq FROM intake WHERE id = ?1)")? {
         return Ok(ReferenceMatch::Message(reference.to_owned()));
     }
     match reference.chars().count() < LEAST_TYPED {
@@ -54,7 +54,8 @@ fn find_prefix(db: &Connection, prefix: &str) -> SqlResult<ReferenceMatch> {
     };
     let messages = match threads.len() {
         0 | 1 => ask(
-            "SELECT id FROM message WHERE id >= ?1 AND id < ?2 AND thread <> ?3 ORDER BY id LIMIT ?4",
+            "SELECT i.id FROM intake i CROSS JOIN message m ON m.seq = i.seq WHERE i.id >= ?1 AND i.id < ?2 \
+             AND m.thread <> ?3 ORDER BY i.id LIMIT ?4",
             apart,
         )?,
         _ => Vec::new(),
@@ -85,8 +86,8 @@ pub(super) fn is_found(db: &Connection, beginning: &str) -> SqlResult<bool> {
 pub(super) fn shortest(db: &Connection, id: &str) -> SqlResult<usize> {
     let mut needed = LEAST_SHOWN;
     for sql in [
-        "SELECT id FROM message WHERE id < ?1 ORDER BY id DESC LIMIT 1",
-        "SELECT id FROM message WHERE id > ?1 ORDER BY id LIMIT 1",
+        "SELECT id FROM intake WHERE id < ?1 ORDER BY id DESC LIMIT 1",
+        "SELECT id FROM intake WHERE id > ?1 ORDER BY id LIMIT 1",
         "SELECT id FROM thread WHERE id < ?1 ORDER BY id DESC LIMIT 1",
         "SELECT id FROM thread WHERE id > ?1 ORDER BY id LIMIT 1",
     ] {

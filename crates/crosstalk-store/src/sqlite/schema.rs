@@ -9,7 +9,7 @@ pub(super) const APPLICATION: i32 = 0x5854_4c4b;
 /// An id is there once. `carried` is 0 where the message has an id of its own, even if its envelope carries one.
 pub(super) const INTAKE: &str = "
 CREATE TABLE intake (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
     carried INTEGER NOT NULL,
     pkid TEXT NOT NULL,
@@ -116,7 +116,8 @@ CREATE INDEX party_last ON party (party, last_at, last_seq);
 /// line each (the handler, a space, the address); it is empty where the receiver gets it by its inbox. `session` is there
 /// where the envelope names no thread. A text is empty where the message was erased and its id is kept.
 ///
-/// `progress` has the seq of the last indexed message, and of the last one that was checked for its age.
+/// `progress` has the seq of the last indexed message, and of the last one that was checked for its age. The rows of the intake
+/// are numbered in the order in which they came; no number is given twice ([`COUNTED`]).
 /// `closing` and `steward` are about a thread (`kind` 0) or a session (1) by the name that envelopes use. The states of a
 /// delivery are 0 for queued, 1 for delivered, 2 for read, 3 for acknowledged, 4 for failed; the handlers 0 for inbox, 1
 /// for copy_paste, 2 and up for those that are active.
@@ -485,6 +486,15 @@ pub(super) const SLIM: &str = "
 DROP INDEX IF EXISTS message_answers;
 DROP INDEX IF EXISTS message_session;
 CREATE INDEX message_session ON message (session, counts) WHERE session IS NOT NULL;
+";
+
+/// A message is found by its id in the intake alone, and positions are counted without a table of SQLite that is written again for
+/// each row ([`super::migrate`] takes `AUTOINCREMENT` out of the text of the intake).
+///
+/// `given` is the highest position of a message that was forgotten: it is not given again.
+pub(super) const COUNTED: &str = "
+DROP INDEX IF EXISTS message_id;
+INSERT INTO progress (name, seq) VALUES ('given', coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'intake'), 0));
 ";
 
 /// Forgets everything that is derived.

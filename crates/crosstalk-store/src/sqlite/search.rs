@@ -520,11 +520,12 @@ pub(super) fn is_current(db: &Connection) -> SqlResult<bool> {
     if db.one(sql, [], value::<i64>)? < 3 {
         return Ok(false);
     }
-    let sql = "SELECT 1 FROM search.state CROSS JOIN identity ON identity.store = state.store \
-        WHERE version = ?1 \
-        AND through <= coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'intake'), 0) \
-        AND NOT EXISTS (SELECT 1 FROM intake WHERE seq = state.last AND at <> state.last_at)";
-    db.has(sql, params![VERSION])
+    let sql = format!(
+        "SELECT 1 FROM search.state CROSS JOIN identity ON identity.store = state.store WHERE version = ?1 \
+         AND through <= {} AND NOT EXISTS (SELECT 1 FROM intake WHERE seq = state.last AND at <> state.last_at)",
+        index::LAST_GIVEN
+    );
+    db.has(&sql, params![VERSION])
 }
 
 fn filled(db: &Connection) -> SqlResult<Filled> {

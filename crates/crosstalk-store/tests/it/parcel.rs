@@ -10,6 +10,7 @@ use crosstalk_protocol::relay::{
 };
 use crosstalk_protocol::store::Way;
 use crosstalk_store::SqliteStore;
+use std::sync::Arc;
 
 /// A message that may be taken: to its receiver, by its inbox.
 pub(crate) fn parcel(letter: Letter) -> Admission {
@@ -21,7 +22,7 @@ pub(crate) fn parcel(letter: Letter) -> Admission {
     Admission {
         raw: Digest::of(arrival.text.as_bytes()),
         speaker: arrival.sender.clone(),
-        arrival,
+        arrival: Arc::new(arrival),
         peer: "ci".to_owned(),
         recipients,
         priority: Priority::Normal,

@@ -510,21 +510,12 @@ fn quarantined_message_is_listed_and_repaired() {
     kalle.does(&["send", "BOT", "One.", "--relay", &relay.url]);
     let data = relay.data.clone();
     relay.stop();
-    // The index says that the message is another one, whose id the next message has.
+    // The verdict of the next message is none.
     let store = rusqlite::Connection::open(data.join("relay.db")).unwrap();
-    let spoil = |from: &str, to: &str| {
-        store
-            .execute("UPDATE message SET id = ?2 WHERE id = ?1", [from, to])
-            .unwrap();
-    };
-    let id: String = store
-        .query_row("SELECT id FROM intake", [], |row| row.get(0))
-        .unwrap();
-    spoil(&id, "M2");
     store
         .execute_batch(
             "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
-             text, peer) SELECT 'M2', 1, pkid, digest, at, way, side, verdict, 'T9', 'M9', 'T9', text, peer FROM intake",
+             text, peer) SELECT 'M2', 1, pkid, digest, at, way, side, 'sure', 'T9', 'M9', 'T9', text, peer FROM intake",
         )
         .unwrap();
     let mut made = crosstalk_store::SqliteStore::open(data.join("relay.db")).unwrap();
@@ -536,10 +527,12 @@ fn quarantined_message_is_listed_and_repaired() {
         panic!("{listed}");
     };
     assert_eq!((&one["id"], &one["seq"]), (&json!("M2"), &json!(2)));
-    assert!(one["reason"].as_str().unwrap().contains("UNIQUE"));
+    assert!(one["reason"].as_str().unwrap().contains("`sure`"));
     let shown = kalle.run(&fsck);
     assert!(shown.out.contains("quarantined: M2"), "{}", shown.out);
-    spoil("M2", &id);
+    store
+        .execute("UPDATE intake SET verdict = 'unsigned' WHERE id = 'M2'", [])
+        .unwrap();
     let repaired = kalle.run(&[&fsck[..], &["--repair", "--json"]].concat());
     assert_eq!(
         json(&repaired.out)["quarantine"],

@@ -200,7 +200,7 @@ pub struct NewMessage<'b> {
 
 impl<'b> NewMessage<'b> {
     /// The record of the message.
-    pub const fn arrival(&self) -> &'b Arrival {
+    pub fn arrival(&self) -> &'b Arrival {
         &self.admission.arrival
     }
 

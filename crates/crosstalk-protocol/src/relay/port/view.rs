@@ -23,6 +23,14 @@ pub trait MessageViews {
         limit: usize,
     ) -> StoreFuture<'_, Listing<Record>>;
 
+    /// The messages of a thread before a number, the newest first.
+    fn messages_before(
+        &self,
+        thread: &str,
+        before: u64,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<Record>>;
+
     /// The messages that a search finds, the latest first.
     fn search(&self, query: SearchQuery) -> StoreFuture<'_, FilledSearch>;
 

@@ -303,6 +303,36 @@ fn recipient_of_a_handover_gets_the_thread_so_far() {
     assert!(house.inbox("chatgpt://x/y").is_empty());
 }
 
+/// Threat 37: a long thread in which the sender has no part is not read whole.
+#[test]
+fn history_looks_at_the_latest_messages_of_a_thread_alone() {
+    const BOB: &str = "human://acme.example/bob";
+    let house = House::local();
+    let send = |from: &str, to: &str, id: &str, intent: &str| {
+        house.take(&letter(from, to, id).intent(intent).build().unwrap());
+    };
+    let history = || {
+        let path = format!("/crosstalk/inbox?for={BOB}&limit=9");
+        let page = house.ask(&Ask::get(&path).accept("application/json"));
+        let page = page.json();
+        let last = page["messages"].as_array().unwrap().last().unwrap();
+        let texts = last["history"].as_array().unwrap().iter();
+        let id = |text: &str| strict(text).envelope().message.unwrap().to_owned();
+        texts
+            .map(|t| id(t.as_str().unwrap()))
+            .collect::<Vec<String>>()
+    };
+    send("ANN", ME, "M0", "REQUEST");
+    for n in 1..1024 {
+        send("ANN", "BEN", &format!("M{n}"), "NOTE");
+    }
+    send(ME, BOB, "E1", "ESCALATE");
+    assert_eq!(history(), ["M0"]);
+    send("ANN", "BEN", "M1024", "NOTE");
+    send(ME, BOB, "E2", "ESCALATE");
+    assert_eq!(history(), ["E1"]);
+}
+
 /// Threat 37: what comes with a message counts as well.
 #[test]
 fn a_history_is_bounded_by_its_size() {

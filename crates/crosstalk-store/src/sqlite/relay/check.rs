@@ -17,12 +17,12 @@ const RULES: [(&str, &str); 18] = [
     ),
     (
         "the place up to which messages are filed is unknown",
-        "SELECT 'progress' WHERE (SELECT count(*) FROM progress WHERE name IN ('filed', 'retired')) <> 2",
+        "SELECT 'progress' WHERE (SELECT count(*) FROM progress WHERE name IN ('filed', 'retired', 'given')) <> 3",
     ),
     (
         "messages are marked as filed that never came",
-        "SELECT seq FROM progress WHERE seq < 0 \
-         OR seq > (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'intake')",
+        "SELECT seq FROM progress WHERE seq < 0 OR seq > max(coalesce((SELECT max(seq) FROM intake), 0), \
+         (SELECT seq FROM progress WHERE name = 'given'))",
     ),
     (
         "a message is marked as filed and is not",

@@ -10,10 +10,9 @@ use crosstalk_protocol::store::{Record, StoreError};
 use rusqlite::Connection;
 
 use super::keep::{self, TokenCounts};
-use super::{delivery, hold, inbox, poll, queue};
+use super::{delivery, hold, inbox, index, poll, queue};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::fault::SqlResult;
-use crate::sqlite::sql::{Sql as _, value};
 
 /// Everything of the registry.
 pub(in crate::sqlite) type TokensAndAgents = (Vec<TokenRecord>, Vec<Agent>);
@@ -24,9 +23,8 @@ impl SqliteStore {
         let Some(seq) = position(cursor) else {
             return Ok(false);
         };
-        let sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'intake'";
-        let last: i64 = self.read(|db| db.one(sql, [], value))?;
-        Ok(seq <= last.unsigned_abs())
+        let next = self.read(index::next_seq)?;
+        Ok(seq < next.unsigned_abs())
     }
 
     /// Runs changes in one transaction, in their order: all of them or, on an error, none.

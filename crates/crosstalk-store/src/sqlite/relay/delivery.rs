@@ -15,7 +15,7 @@ use crosstalk_protocol::relay::{
     Recipient, program_failure,
 };
 use crosstalk_protocol::store::{Arrival, party};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{CachedStatement, Connection, Row, params};
 
 const DELIVERY: &str = "d.address, d.handler, d.state, d.attempts, d.queued_at, d.delivered_at, d.read_at, \
                         d.acknowledged_at, d.failed_at, d.reason, d.next_at, d.leased_at";
@@ -64,21 +64,32 @@ pub(super) fn report(db: &Connection, arrival: &Arrival) -> SqlResult<()> {
     Ok(())
 }
 
-/// Queues a delivery, unless there is one to this party.
-pub(in crate::sqlite) fn queue(
-    db: &Connection,
-    (seq, at): (i64, Timestamp),
-    to: &str,
-    by: Handler,
-    priority: i64,
-) -> SqlResult<()> {
-    let sql = "INSERT OR IGNORE INTO delivery (seq, party, address, handler, state, priority, \
-        attempts, next_at, queued_at) VALUES (?1, ?2, ?3, ?4, 0, ?5, 0, ?6, ?7)";
-    let (at, handler) = (at.as_millis(), position(&Handler::ALL, by));
-    let next = by.is_active().then_some(at);
-    let given = params![seq, party(to), to, handler, priority, next, at];
-    db.run(sql, given)?;
-    Ok(())
+/// Queues deliveries.
+pub(in crate::sqlite) struct DeliveryQueuer<'c>(CachedStatement<'c>);
+
+impl<'c> DeliveryQueuer<'c> {
+    pub(in crate::sqlite) fn new(db: &'c Connection) -> SqlResult<Self> {
+        let queue = db.prepare_cached(
+            "INSERT OR IGNORE INTO delivery (seq, party, address, handler, state, priority, attempts, next_at, queued_at) \
+             VALUES (?1, ?2, ?3, ?4, 0, ?5, 0, ?6, ?7)",
+        )?;
+        Ok(Self(queue))
+    }
+
+    /// Queues a delivery, unless there is one to this party.
+    pub(in crate::sqlite) fn queue(
+        &mut self,
+        (seq, at): (i64, Timestamp),
+        to: &str,
+        by: Handler,
+        priority: i64,
+    ) -> SqlResult<()> {
+        let (at, handler) = (at.as_millis(), position(&Handler::ALL, by));
+        let next = by.is_active().then_some(at);
+        let given = params![seq, party(to), to, handler, priority, next, at];
+        self.0.execute(given)?;
+        Ok(())
+    }
 }
 
 /// Queues the deliveries of messages that an older version accepted, and did not index. Only inside a transaction.
@@ -88,18 +99,14 @@ pub(in crate::sqlite) fn queue_unindexed(db: &Connection) -> SqlResult<()> {
          (SELECT seq FROM intake WHERE seq > ?1 UNION SELECT seq FROM quarantine) ORDER BY seq"
     );
     let mut find = db.prepare(&sql)?;
+    let mut queuer = DeliveryQueuer::new(db)?;
     let mut rows = find.query(params![index::progress(db, index::INDEXED)?])?;
     while let Some(row) = rows.next()? {
         let routes: String = row.get("routes")?;
         let IntakeRow { seq, arrival, .. } = derive::intake_row(row)?;
         for (address, handler) in read_recipients(&routes, &arrival.receiver)? {
-            queue(
-                db,
-                (seq, arrival.at),
-                address,
-                handler,
-                row.get("priority")?,
-            )?;
+            let priority = row.get("priority")?;
+            queuer.queue((seq, arrival.at), address, handler, priority)?;
         }
         if let Some(due) = row.opt_time("answer_by")? {
             queue::expect_answer(db, seq, due)?;

@@ -9,8 +9,10 @@ use crate::sqlite::sql::{Sql as _, number, value};
 use crate::sqlite::{accept, quarantine};
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::relay::{Admission, ConversationId, IndexProgress};
+use crosstalk_protocol::store::Arrival;
 use rusqlite::{Connection, params};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Indexes the oldest that are not indexed. If one of them can't be, this fails, unless each is guarded: then that one is
 /// quarantined. Only inside a transaction.
@@ -26,7 +28,35 @@ pub(super) fn index_oldest(
 /// Messages that this handle accepted and has not indexed: they need not be read again. The file says what became of them
 /// since, and counts.
 #[derive(Debug, Default)]
-pub(in crate::sqlite) struct AcceptedMessages(VecDeque<IntakeRow>);
+pub(in crate::sqlite) struct AcceptedMessages(VecDeque<AcceptedMessage>);
+
+/// One of them. Its text is that of the caller, who is gone when it is indexed.
+#[derive(Debug)]
+struct AcceptedMessage {
+    seq: i64,
+    arrival: Arc<Arrival>,
+    generated_thread: String,
+    routes: String,
+}
+
+impl AcceptedMessage {
+    fn thread(&self) -> &str {
+        let named = self.arrival.thread.as_deref();
+        named.unwrap_or(&self.generated_thread)
+    }
+
+    fn into_row(self) -> IntakeRow {
+        let thread = self.thread().to_owned();
+        let mut arrival = Arc::unwrap_or_clone(self.arrival);
+        arrival.add_recipients(recipient_addresses(&self.routes));
+        arrival.generated.thread = self.generated_thread;
+        IntakeRow {
+            seq: self.seq,
+            thread,
+            arrival,
+        }
+    }
+}
 
 /// How many accepted messages are kept in memory. The others are read from the file.
 const MAX_ACCEPTED: usize = 4096;
@@ -36,15 +66,11 @@ impl AcceptedMessages {
         if self.0.len() >= MAX_ACCEPTED {
             return;
         }
-        let mut arrival = admission.arrival.clone();
-        let routes = delivery::write_recipients(admission);
-        arrival.add_recipients(recipient_addresses(&routes));
-        arrival.generated.thread.clone_from(&ids.thread);
-        let thread = arrival.thread.as_ref().unwrap_or(&ids.thread).clone();
-        self.0.push_back(IntakeRow {
+        self.0.push_back(AcceptedMessage {
             seq: number(seq),
-            thread,
-            arrival,
+            arrival: Arc::clone(&admission.arrival),
+            generated_thread: ids.thread.clone(),
+            routes: delivery::write_recipients(admission),
         });
     }
 
@@ -62,9 +88,9 @@ impl AcceptedMessages {
         while self.0.pop_front_if(|a| a.seq < row.seq).is_some() {}
         let found = self.0.pop_front_if(|a| a.seq == row.seq)?;
         let is_same = found.arrival.id() == row.id
-            && found.thread == row.thread
+            && found.thread() == row.thread
             && found.arrival.verdict.as_str() == row.verdict;
-        is_same.then_some(found)
+        is_same.then(|| found.into_row())
     }
 }
 
@@ -192,6 +218,22 @@ pub(in crate::sqlite) fn progress(db: &Connection, name: &str) -> SqlResult<i64>
 pub(in crate::sqlite) fn set_progress(db: &Connection, name: &str, seq: i64) -> SqlResult<()> {
     let sql = "UPDATE progress SET seq = ?2 WHERE name = ?1";
     db.run(sql, params![name, seq])?;
+    Ok(())
+}
+
+/// The position that was given last, in SQL, also if its message was forgotten.
+pub(in crate::sqlite) const LAST_GIVEN: &str = "max(coalesce((SELECT max(seq) FROM intake), 0), \
+    (SELECT seq FROM progress WHERE name = 'given'))";
+
+/// The position that the next message gets.
+pub(in crate::sqlite) fn next_seq(db: &Connection) -> SqlResult<i64> {
+    db.one(&format!("SELECT {LAST_GIVEN} + 1"), [], value)
+}
+
+/// Notes that a position was given, before its message is forgotten.
+pub(in crate::sqlite) fn keep_given(db: &Connection, seq: i64) -> SqlResult<()> {
+    let sql = "UPDATE progress SET seq = max(seq, ?1) WHERE name = 'given'";
+    db.run(sql, params![seq])?;
     Ok(())
 }
 

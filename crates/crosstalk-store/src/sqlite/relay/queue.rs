@@ -84,10 +84,10 @@ pub(super) fn courier(
     limit: usize,
 ) -> SqlResult<Vec<InboxEntry>> {
     let mut find = db.prepare_cached(
-        "SELECT d.seq, d.address, m.sender, q.sender, d.attempts, EXISTS (SELECT 1 FROM message p CROSS JOIN delivery c \
+        "SELECT d.seq, d.address, m.sender, q.sender, d.attempts, EXISTS (SELECT 1 FROM intake p CROSS JOIN delivery c \
          ON c.seq = p.seq AND c.party = d.party AND c.handler = 1 WHERE p.id = q.parent) \
          FROM delivery d INDEXED BY delivery_courier CROSS JOIN message m ON m.seq = d.seq \
-         LEFT JOIN message q ON q.id = m.parent WHERE d.state = 0 AND d.handler = 1 ORDER BY d.priority, d.seq \
+         LEFT JOIN message q ON q.seq = (SELECT seq FROM intake WHERE id = m.parent) WHERE d.state = 0 AND d.handler = 1 ORDER BY d.priority, d.seq \
          LIMIT ?1",
     )?;
     let mut rows = find.query(params![number(LOOKED_AT)])?;

@@ -175,6 +175,16 @@ impl MessageViews for SqliteRelay {
         self.read(move |store| store.messages(&thread, after, limit))
     }
 
+    fn messages_before(
+        &self,
+        thread: &str,
+        before: u64,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<Record>> {
+        let thread = thread.to_owned();
+        self.read(move |store| store.messages_before(&thread, before, limit))
+    }
+
     fn search(&self, query: SearchQuery) -> StoreFuture<'_, FilledSearch> {
         self.read(move |store| store.find_words(&query))
     }

@@ -49,8 +49,20 @@ fn take_back_the_watch(db: &Connection) {
         .unwrap();
 }
 
-/// What version 14 added.
+/// What version 16 changed: SQLite counted the positions of messages. The highest that it gave is 7.
+fn take_back_the_count(db: &Connection) {
+    db.execute_batch(
+        "DELETE FROM progress WHERE name = 'given'; PRAGMA writable_schema = ON; \
+         UPDATE sqlite_schema SET sql = replace(sql, 'seq INTEGER PRIMARY KEY,', 'seq INTEGER PRIMARY KEY AUTOINCREMENT,') \
+         WHERE name = 'intake'; PRAGMA writable_schema = RESET; \
+         INSERT INTO sqlite_sequence (name, seq) SELECT 'intake', max(7, coalesce(max(seq), 0)) FROM intake",
+    )
+    .unwrap();
+}
+
+/// What version 14 added, and everything after it.
 fn take_back_the_audit(db: &Connection) {
+    take_back_the_count(db);
     db.execute_batch("DROP TABLE renewal; DROP INDEX intake_erased")
         .unwrap();
 }
@@ -81,7 +93,7 @@ fn take_back_the_moves(db: &Connection) {
     .unwrap();
 }
 
-/// What is in every table but the one of the words.
+/// What is in every table but the one of the words, and what counts positions.
 fn contents(path: &Path) -> Vec<String> {
     let db = Connection::open(path).unwrap();
     let texts = |sql: &str| -> Vec<String> {
@@ -95,12 +107,63 @@ fn contents(path: &Path) -> Vec<String> {
         rows.map(Result::unwrap).collect()
     };
     let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'words%' \
-        AND name <> 'identity' AND name NOT LIKE 'sqlite_stat%' ORDER BY name";
+        AND name <> 'identity' AND name NOT LIKE 'sqlite_%' ORDER BY name";
     let mut find = db.prepare(tables).unwrap();
     let names = find.query_map([], |row| row.get::<_, String>(0)).unwrap();
     let names: Vec<String> = names.map(Result::unwrap).collect();
-    let rows = |name: &String| texts(&format!("SELECT '{name}', * FROM {name}"));
+    let rows = |name: &String| {
+        let but = match name.as_str() {
+            "progress" => "WHERE name <> 'given'",
+            _ => "",
+        };
+        texts(&format!("SELECT '{name}', * FROM {name} {but}"))
+    };
     names.iter().flat_map(rows).collect()
+}
+
+/// The texts of all tables and indexes.
+fn schema(path: &Path) -> Vec<(String, Option<String>)> {
+    let db = Connection::open(path).unwrap();
+    let mut find = db
+        .prepare("SELECT name, sql FROM sqlite_schema ORDER BY name")
+        .unwrap();
+    let rows = find.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
+/// A store of version 15 is brought up: its rows stay where they are, and no position is given twice.
+#[test]
+fn store_of_version_15_counts_its_positions_itself() {
+    let (new, older) = (Place::new(), Place::new());
+    for place in [&new, &older] {
+        let mut store = SqliteStore::open(place.home().store()).unwrap();
+        let one = letter("M1").side(Side::ToMe).arrival();
+        store.accept(&[one]).unwrap();
+    }
+    let path = older.home().store();
+    let db = Connection::open(&path).unwrap();
+    take_back_the_count(&db);
+    db.execute_batch("CREATE UNIQUE INDEX message_id ON message (id); PRAGMA user_version = 15")
+        .unwrap();
+    drop(db);
+    assert_ne!(schema(&path), schema(&new.home().store()));
+    let before = contents(&path);
+    let mut store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.opened().migrated_from, Some(15));
+    assert_eq!(schema(&path), schema(&new.home().store()));
+    assert_eq!(contents(&path), before);
+    let seqs = |store: &SqliteStore, thread: &str| -> Vec<u64> {
+        let listed = store.messages(thread, None, 9).unwrap();
+        listed.items.into_iter().map(|r| r.seq).collect()
+    };
+    for (id, seq) in [("M2", 8), ("M3", 9), ("M4", 10)] {
+        store.accept(&[letter(id).thread(id).arrival()]).unwrap();
+        assert_eq!(seqs(&store, id), [seq]);
+        assert!(store.forget_message(id).unwrap());
+    }
+    take_and_file(&mut store, &[parcel(letter("M5").thread("M5"))]);
+    assert_eq!(seqs(&store, "M5"), [11]);
+    assert_eq!(store.check().unwrap(), [""; 0]);
 }
 
 /// A store that the program of version 11 made is brought up: the words leave it, and nothing else changes.
@@ -147,14 +210,6 @@ fn words_of_version_11_move_into_a_file_of_their_own() {
 /// A store of version 14 is brought up: it has the indexes of a new one.
 #[test]
 fn store_of_version_14_gets_the_indexes_of_a_new_one() {
-    let schema = |path: &Path| -> Vec<(String, Option<String>)> {
-        let db = Connection::open(path).unwrap();
-        let mut find = db
-            .prepare("SELECT name, sql FROM sqlite_schema ORDER BY name")
-            .unwrap();
-        let rows = find.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
-        rows.unwrap().map(Result::unwrap).collect()
-    };
     let (new, older) = (Place::new(), Place::new());
     for place in [&new, &older] {
         let mut store = SqliteStore::open(place.home().store()).unwrap();
@@ -162,6 +217,7 @@ fn store_of_version_14_gets_the_indexes_of_a_new_one() {
         store.accept(&[one]).unwrap();
     }
     let db = Connection::open(older.home().store()).unwrap();
+    take_back_the_count(&db);
     db.execute_batch(
         "DROP INDEX message_session; \
          CREATE INDEX message_session ON message (session, counts, seq, thread) WHERE session IS NOT NULL; \

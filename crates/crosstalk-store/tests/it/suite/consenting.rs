@@ -295,7 +295,7 @@ pub(crate) fn a_revoke_that_waited_counts(store: &mut Relay) {
     // What is let go on is read again.
     let text = letter("R1").intent("REVOKE\nmeta: revocation\nConsent-ID: C1");
     let waits = Admission {
-        arrival: text.arrival(),
+        arrival: text.arrival().into(),
         held: Some(HoldReason::default()),
         ..revoke("R1", &["C1"])
     };

@@ -12,6 +12,7 @@ use crosstalk_protocol::audit::{
 use crosstalk_protocol::relay::port::{LogProof, NewLogEntry};
 use crosstalk_protocol::relay::{AcceptOutcome, Attempt, DeliveryState, Handler, Retention};
 use crosstalk_protocol::store::Side;
+use std::sync::Arc;
 
 fn everything() -> LogQuery {
     LogQuery {
@@ -122,7 +123,8 @@ pub(crate) fn a_better_text_is_an_entry_of_its_own(store: &mut Relay) {
             .verdict(VerdictWord::Verified, Some("k")),
     );
     // The same message, in other bytes.
-    signed.arrival.text = signed.arrival.text.replace("body: |\n", "\nbody: |\n");
+    let text = signed.arrival.text.replace("body: |\n", "\nbody: |\n");
+    Arc::make_mut(&mut signed.arrival).text = text;
     assert_eq!(signed.arrival.digest, plain.arrival.digest);
     for _ in 0..2 {
         let again = take(store, &signed);
@@ -216,7 +218,7 @@ pub(crate) fn entries_of_a_thread_are_found_whatever_became_of_its_messages(stor
             .arrival
             .text
             .replace("body: |\n", &format!("{spaces}body: |\n"));
-        kept.arrival.text = text;
+        Arc::make_mut(&mut kept.arrival).text = text;
         kept
     };
     take_and_file(

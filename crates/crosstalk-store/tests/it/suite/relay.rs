@@ -152,10 +152,17 @@ impl Relay {
         listed.items
     }
 
-    /// The ids of the messages of a thread.
+    /// The ids of the messages of a thread, which are the same from either end.
     pub(crate) fn ids(&self, thread: &str) -> Vec<String> {
         let listed = self.ask(|s| s.messages(thread, None, 1000));
-        listed.items.into_iter().map(|r| r.id).collect()
+        let records = listed.items;
+        for (place, end) in (0..=records.len()).enumerate() {
+            let before = records.get(end).map_or(u64::MAX, |r| r.seq);
+            let mut earlier = self.ask(|s| s.messages_before(thread, before, 3));
+            earlier.reverse();
+            assert_eq!(earlier, records[place.saturating_sub(3)..place]);
+        }
+        records.into_iter().map(|r| r.id).collect()
     }
 
     pub(crate) fn search(&self, words: &str) -> Vec<Record> {

@@ -2,10 +2,11 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::relay::{AcceptChanges, AcceptNumbers, NewMessage, Priority};
-use rusqlite::{Connection, params};
+use rusqlite::{CachedStatement, Connection, params};
 
+use super::super::delivery::{self, DeliveryQueuer};
 use super::super::unindexed::UnindexedMessages;
-use super::super::{close, delivery, hold, keep, queue};
+use super::super::{close, hold, index, keep, queue};
 use crate::sqlite::accept;
 use crate::sqlite::fault::SqlResult;
 use crate::sqlite::ledger;
@@ -30,8 +31,13 @@ pub(super) fn apply(
     if let Some(displaced) = &changes.displaced_held {
         hold::displace(db, displaced)?;
     }
-    for message in &changes.messages {
-        let seq = insert(db, message, entry(message.entry))?;
+    let first_seq = match changes.messages.is_empty() {
+        true => 0,
+        false => index::next_seq(db)?,
+    };
+    let mut rows = AcceptedRows::new(db)?;
+    for (seq, message) in (first_seq..).zip(&changes.messages) {
+        rows.insert(db, seq, message, entry(message.entry))?;
         let thread = Some((close::THREAD, message.thread()));
         let session = message.session().map(|name| (close::SESSION, name));
         unindexed.add(seq, [thread, session]);
@@ -74,17 +80,37 @@ pub(super) fn apply(
     Ok(numbers)
 }
 
-/// Writes an accepted message, with what the next ones are judged by. Its position.
-fn insert(db: &Connection, message: &NewMessage<'_>, entry: u64) -> SqlResult<i64> {
-    let (admission, a) = (message.admission, message.arrival());
-    let priority = position(&Priority::ALL, admission.priority);
-    let sql = "INSERT INTO intake (id, carried, pkid, digest, at, way, side, verdict, \
-        spare_thread, spare_message, thread, inferred, text, received, peer, routes, priority, \
-        answer_by, expires, meaning, session, brief, entry) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, \
-        ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)";
-    db.run(
-        sql,
-        params![
+/// The statements that each accepted message needs, prepared for a batch.
+struct AcceptedRows<'c> {
+    intake: CachedStatement<'c>,
+    deliveries: DeliveryQueuer<'c>,
+}
+
+impl<'c> AcceptedRows<'c> {
+    fn new(db: &'c Connection) -> SqlResult<Self> {
+        let intake = db.prepare_cached(
+            "INSERT INTO intake (seq, id, carried, pkid, digest, at, way, side, verdict, spare_thread, spare_message, thread, \
+             inferred, text, received, peer, routes, priority, answer_by, expires, meaning, session, brief, entry) VALUES (?1, \
+             ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
+        )?;
+        Ok(Self {
+            intake,
+            deliveries: DeliveryQueuer::new(db)?,
+        })
+    }
+
+    /// Writes an accepted message at its position, with what the next ones are judged by.
+    fn insert(
+        &mut self,
+        db: &Connection,
+        seq: i64,
+        message: &NewMessage<'_>,
+        entry: u64,
+    ) -> SqlResult<()> {
+        let (admission, a) = (message.admission, message.arrival());
+        let priority = position(&Priority::ALL, admission.priority);
+        self.intake.execute(params![
+            seq,
             message.id,
             message.is_carried,
             a.pkid.as_deref().unwrap_or_default(),
@@ -108,27 +134,27 @@ fn insert(db: &Connection, message: &NewMessage<'_>, entry: u64) -> SqlResult<i6
             message.session(),
             admission.is_brief,
             number(entry),
-        ],
-    )?;
-    let seq = db.last_insert_rowid();
-    if let Some(conversation) = &message.closes {
-        close::close(db, conversation, a.at, seq)?;
+        ])?;
+        if let Some(conversation) = &message.closes {
+            close::close(db, conversation, a.at, seq)?;
+        }
+        if let Some((conversation, to)) = &message.hands_over {
+            close::hand_over(db, conversation, to, a.at)?;
+        }
+        for (address, handler) in &message.deliveries {
+            self.deliveries
+                .queue((seq, a.at), address, *handler, priority)?;
+        }
+        if let Some(due) = admission.answer_by {
+            queue::expect_answer(db, seq, due)?;
+        }
+        keep::use_blobs(db, &message.blobs, seq)?;
+        if message.is_poll() {
+            let ends = admission.answer_by.map(Timestamp::as_millis);
+            let sql =
+                "INSERT INTO poll (seq, thread, at, ends, touched) VALUES (?1, ?2, ?3, ?4, ?1)";
+            db.run(sql, params![seq, message.thread(), a.at.as_millis(), ends])?;
+        }
+        ledger::keep_under(db, seq, &message.under)
     }
-    if let Some((conversation, to)) = &message.hands_over {
-        close::hand_over(db, conversation, to, a.at)?;
-    }
-    for (address, handler) in &message.deliveries {
-        delivery::queue(db, (seq, a.at), address, *handler, priority)?;
-    }
-    if let Some(due) = admission.answer_by {
-        queue::expect_answer(db, seq, due)?;
-    }
-    keep::use_blobs(db, &message.blobs, seq)?;
-    if message.is_poll() {
-        let ends = admission.answer_by.map(Timestamp::as_millis);
-        let sql = "INSERT INTO poll (seq, thread, at, ends, touched) VALUES (?1, ?2, ?3, ?4, ?1)";
-        db.run(sql, params![seq, message.thread(), a.at.as_millis(), ends])?;
-    }
-    ledger::keep_under(db, seq, &message.under)?;
-    Ok(seq)
 }
