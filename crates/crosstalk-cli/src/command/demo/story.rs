@@ -12,7 +12,7 @@ use crate::service::relay::archive::files_below;
 use crate::{clock, json, view};
 use crosstalk_envelope::{Builder, Document, ErrorCode, Intent, Reading, Timestamp, id, scan};
 use crosstalk_protocol::audit::bundle::{self, Against, BundleContents, BundleReport, Wrong};
-use crosstalk_protocol::audit::{LogQuery, Note, NoteKey};
+use crosstalk_protocol::audit::{ChainId, LogQuery, Note, NoteKey};
 use crosstalk_protocol::poll::{Paper, collate, is_result};
 use crosstalk_protocol::relay::{Role, check_hop};
 use crosstalk_relay::client::{ClientError, MessageView};
@@ -347,7 +347,7 @@ fn tell_handoff(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure
          take back.",
     );
     world.sign_log()?;
-    let held = world.ask(Who::Critic, async |c| c.checkpoint().await);
+    let held = world.ask(Who::Critic, async |c| c.checkpoint(ChainId::FIRST).await);
     world.held = relayed(held, "there is no checkpoint")?;
     let size = world.held.lines().nth(1).unwrap_or_default();
     page.checked(format!("It covers {size} entries."));
@@ -501,7 +501,7 @@ fn tell_audit(world: &mut World, page: &mut ChapterPage) -> Result<(), Failure> 
 
     world.stop();
     require(
-        world.run(world.admin.checkpoint()).is_err(),
+        world.run(world.admin.checkpoint(ChainId::FIRST)).is_err(),
         "the relay was stopped and still answers",
     )?;
     page.checked("The relay is stopped, and does not answer any more.");
@@ -563,7 +563,10 @@ fn export(world: &World) -> Result<(NoteKey, Vec<(String, String)>), Failure> {
     world.sign_log()?;
     let admin = &world.admin;
     let key = world.log_key()?;
-    let note = relayed(world.run(admin.checkpoint()), "there is no checkpoint")?;
+    let note = relayed(
+        world.run(admin.checkpoint(ChainId::FIRST)),
+        "there is no checkpoint",
+    )?;
     let signed = Note::parse(&note).and_then(|n| n.open(&key));
     let signed = signed.map_err(|e| Failure::failed(format!("the checkpoint: {e}")))?;
     let asked = LogQuery {
@@ -586,8 +589,7 @@ fn export(world: &World) -> Result<(NoteKey, Vec<(String, String)>), Failure> {
 }
 
 fn verify(folder: &Path, key: &NoteKey, held: &[String]) -> Result<BundleReport, Wrong> {
-    let key = Some(key);
-    let against = Against { key, held };
+    let against = Against::new(Some(key), held);
     bundle::check(&BundleFolder::at(folder), &against, &mut |_, _| {})
 }
 

@@ -9,7 +9,7 @@ use crate::service::relay::start::{self, OPERATOR, new_token};
 use crate::service::signing::{new_key, sign};
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp, id};
-use crosstalk_protocol::audit::NoteKey;
+use crosstalk_protocol::audit::{ChainId, NoteKey};
 use crosstalk_protocol::relay::Role;
 use crosstalk_protocol::rotation::key_block;
 use crosstalk_protocol::{
@@ -359,7 +359,7 @@ impl World {
     /// The public key of the relay's log.
     pub(super) fn log_key(&self) -> Result<NoteKey, Failure> {
         relayed(
-            self.run(self.admin.log_key()),
+            self.run(self.admin.log_key(ChainId::FIRST)),
             "the relay does not publish its key",
         )
     }
