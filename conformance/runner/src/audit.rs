@@ -53,17 +53,21 @@ fn checked(input: &Value) -> Result<Value, Value> {
     let key = NoteKey::parse(text(&input["key"])).map_err(refuse)?;
     let held = input["held"].as_array().cloned().unwrap_or_default();
     let held: Vec<String> = held.iter().map(|n| text(n).to_owned()).collect();
-    let against = Against {
-        key: Some(&key),
-        held: &held,
-    };
+    let against = Against::new(Some(&key), &held);
     let checked = bundle::check(&files, &against, &mut |_, _| {}).map_err(|wrong| {
         let is_fork = matches!(wrong.trouble, BundleFault::Fork(_));
         json!({"file": wrong.file, "fork": is_fork, "why": wrong.what})
     })?;
-    Ok(
-        json!({"size": checked.checkpoint.size, "messages": checked.messages, "all": checked.is_all}),
-    )
+    let others = checked.others.iter().map(|(chain, report)| {
+        json!({
+            "chain": chain.0, "origin": report.checkpoint.origin, "size": report.checkpoint.size,
+            "messages": report.messages,
+        })
+    });
+    Ok(json!({
+        "size": checked.checkpoint.size, "messages": checked.messages, "all": checked.is_all,
+        "chains": others.collect::<Vec<Value>>(),
+    }))
 }
 
 pub(super) fn audit(what: &str, input: &Value) -> Result<Value, Value> {

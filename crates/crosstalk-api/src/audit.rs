@@ -5,14 +5,18 @@ use crate::endpoint::{endpoints, parameters};
 use crate::inbox::LIMIT;
 use crate::message::ID;
 use crate::schema::{self, MAX_ID_CHARS};
-use crate::{BodyForm, Media, ParameterKind, SuccessResponse};
+use crate::{BodyForm, Endpoint, Media, ParameterKind, SuccessResponse};
 use crosstalk_envelope::base64;
-use crosstalk_protocol::audit::{EventDetail, Hash, Leaf, LogEntry, LogQuery, LogReceipt, NoteKey};
+use crosstalk_protocol::audit::{
+    ChainId, EventDetail, Hash, Leaf, LogEntry, LogPlace, LogQuery, LogReceipt, NoteKey,
+};
 use http::header::ACCEPT;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 parameters! {
+    /// The chain, by its number; the first one if nothing is said.
+    CHAIN = query "chain", ParameterKind::count();
     /// The entry.
     INDEX = required "index", ParameterKind::count();
     /// How many entries the tree has; those of the latest checkpoint if nothing is said.
@@ -50,10 +54,19 @@ endpoints! {
         response: SuccessResponse::ok("The receipt.", &[BodyForm::of::<String>(Media::Text)]),
     }
 
+    /// The chains of the log
+    ///
+    /// AUD-060. Relays that share a store write a chain each, and each of them serves all. A relay with a store of its own has
+    /// one.
+    CHAINS: Chains = Get "/crosstalk/audit/chains" for Known in Audit {
+        response: SuccessResponse::ok("The chains, by their numbers.", &[BodyForm::json::<LogChains>()]),
+    }
+
     /// The latest signed checkpoint of the log
     ///
     /// AUD-020. A C2SP signed note: origin, size, root, signature.
     CHECKPOINT: Checkpoint = Get "/crosstalk/audit/checkpoint" for Known in Audit {
+        parameters: &[&CHAIN],
         response: SuccessResponse::ok("The checkpoint.", &[BodyForm::of::<String>(Media::Text)]),
     }
 
@@ -61,6 +74,7 @@ endpoints! {
     ///
     /// AUD-021. The key that checkpoints are signed with, as name+hash+key.
     LOG_KEY: LogKey = Get "/crosstalk/audit/key" for Named in Audit {
+        parameters: &[&CHAIN],
         response: SuccessResponse::ok("The key.", &[BodyForm::of::<String>(Media::Text)]),
     }
 
@@ -68,7 +82,7 @@ endpoints! {
     ///
     /// AUD-011. Hashes in base64, a line each, from the leaf to the root.
     INCLUSION: Inclusion = Get "/crosstalk/audit/inclusion" for Known in Audit {
-        parameters: &[&INDEX, &SIZE],
+        parameters: &[&INDEX, &SIZE, &CHAIN],
         response: SuccessResponse::ok("The proof.", &[BodyForm::of::<String>(Media::Text)]),
     }
 
@@ -76,7 +90,7 @@ endpoints! {
     ///
     /// AUD-012. Hashes in base64, a line each.
     CONSISTENCY: Consistency = Get "/crosstalk/audit/consistency" for Known in Audit {
-        parameters: &[&OLDER, &NEWER],
+        parameters: &[&OLDER, &NEWER, &CHAIN],
         response: SuccessResponse::ok("The proof.", &[BodyForm::of::<String>(Media::Text)]),
     }
 
@@ -86,6 +100,7 @@ endpoints! {
     ENTRIES: Entries = Get "/crosstalk/audit/entries" for Admin in Audit {
         parameters: &[
             &FROM, &TO, &KIND, &SINCE, &UNTIL, &MESSAGE, &THREAD, &TEXTS, &NEWEST, &LIMIT,
+            &CHAIN,
         ],
         response: SuccessResponse::ok(
             "Entries in their order; there may be fewer than were asked for, where texts are long.",
@@ -94,10 +109,47 @@ endpoints! {
     }
 }
 
+/// The chains of the log.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct LogChains {
+    /// The chains, by their numbers.
+    pub chains: Vec<LogChainView>,
+}
+
+/// A chain of the log.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
+#[schemars(rename = "LogChain")]
+pub struct LogChainView {
+    /// Its number. That of the first one is 0.
+    pub chain: u64,
+    /// The origin of its checkpoints: the name of the relay, and for a later chain `/` and its number.
+    pub origin: String,
+    /// The key that its checkpoints are signed with, as name+hash+key; none if its relay has no ed25519 key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub key: Option<String>,
+    /// Since when it is registered; in a relay with a store of its own, since the start of the relay.
+    #[schemars(with = "schema::Time")]
+    pub since: String,
+    /// How many entries it has.
+    pub size: u64,
+    /// How many entries its latest checkpoint covers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub signed: Option<u64>,
+    /// The root of these, in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub root: Option<String>,
+}
+
 /// Entries of the log, and how many there are in all.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 pub struct LogEntries {
-    /// How many entries the log has.
+    /// The chain that they are of.
+    #[serde(default)]
+    pub chain: u64,
+    /// How many entries it has.
     pub size: u64,
     /// The entries.
     pub entries: Vec<LogEntryView>,
@@ -192,29 +244,43 @@ impl Client {
         found.ok_or_else(|| unreadable(&answer, "it is not what was asked for"))
     }
 
-    /// The latest checkpoint of the log: a signed note. Nothing of it is checked.
-    pub async fn checkpoint(&self) -> Result<String, ClientError> {
-        self.text_of(RequestTarget::of(&CHECKPOINT), |t| Some(t.to_owned()))
+    /// The chains of the log. Nothing of it is checked.
+    pub async fn chains(&self) -> Result<Vec<LogChainView>, ClientError> {
+        let call = self.call(RequestTarget::of(&CHAINS))?;
+        let answer = self.run(call.header(ACCEPT, Media::Json.name())?).await?;
+        let read: LogChains = serde_json::from_slice(&answer.body)
+            .map_err(|e| unreadable(&answer, &e.to_string()))?;
+        Ok(read.chains)
+    }
+
+    /// The latest checkpoint of a chain: a signed note. Nothing of it is checked.
+    pub async fn checkpoint(&self, chain: ChainId) -> Result<String, ClientError> {
+        self.text_of(of_chain(&CHECKPOINT, chain), |t| Some(t.to_owned()))
             .await
     }
 
-    /// The key that the relay says it signs checkpoints with.
-    pub async fn log_key(&self) -> Result<NoteKey, ClientError> {
+    /// The key that the relay says checkpoints of a chain are signed with.
+    pub async fn log_key(&self, chain: ChainId) -> Result<NoteKey, ClientError> {
         let read = |text: &str| NoteKey::parse(text.strip_suffix('\n')?).ok();
-        self.text_of(RequestTarget::of(&LOG_KEY), read).await
+        self.text_of(of_chain(&LOG_KEY, chain), read).await
     }
 
-    /// The proof that an entry is among the first so many.
-    pub async fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Hash>, ClientError> {
-        let target = RequestTarget::of(&INCLUSION)
-            .query(&INDEX, index)
+    /// The proof that an entry is among the first so many of its chain.
+    pub async fn inclusion(&self, place: LogPlace, size: u64) -> Result<Vec<Hash>, ClientError> {
+        let target = of_chain(&INCLUSION, place.chain)
+            .query(&INDEX, place.index)
             .query(&SIZE, size);
         self.text_of(target, hashes).await
     }
 
-    /// The proof that the first so many entries are the beginning of more.
-    pub async fn consistency(&self, from: u64, to: u64) -> Result<Vec<Hash>, ClientError> {
-        let target = RequestTarget::of(&CONSISTENCY)
+    /// The proof that the first so many entries of a chain are the beginning of more.
+    pub async fn consistency(
+        &self,
+        chain: ChainId,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<Hash>, ClientError> {
+        let target = of_chain(&CONSISTENCY, chain)
             .query(&OLDER, from)
             .query(&NEWER, to);
         self.text_of(target, hashes).await
@@ -230,7 +296,7 @@ impl Client {
     pub async fn entries(&self, asked: &LogQuery) -> Result<(u64, Vec<LogEntry>), ClientError> {
         let kinds: Vec<&str> = asked.kinds.iter().map(|k| k.as_str()).collect();
         let kinds = (!kinds.is_empty()).then(|| kinds.join(","));
-        let target = RequestTarget::of(&ENTRIES)
+        let target = of_chain(&ENTRIES, asked.chain)
             .query(&FROM, asked.from)
             .query_if(&TO, asked.to)
             .query_if(&KIND, kinds)
@@ -250,6 +316,12 @@ impl Client {
         let entries = entries.ok_or_else(|| unreadable(&answer, "an entry can't be read"))?;
         Ok((read.size, entries))
     }
+}
+
+/// The target of a request about a chain. A relay that knows one chain is not asked for its number.
+fn of_chain(endpoint: &'static Endpoint, chain: ChainId) -> RequestTarget {
+    let number = (chain != ChainId::FIRST).then_some(chain.0);
+    RequestTarget::of(endpoint).query_if(&CHAIN, number)
 }
 
 /// Hashes, a line each.

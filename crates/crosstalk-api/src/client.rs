@@ -23,6 +23,7 @@ mod stream;
 pub use crate::approval::{
     Approval, ApprovalDecision, DecisionRequest, DecisionView, RecipientView,
 };
+pub use crate::audit::LogChainView;
 pub use crate::blob::Blob;
 pub use crate::consent::{ConsentEnd, ConsentRecord, ConsentView, UnderConsent};
 pub use crate::delivery::{DeadLetterView, QuarantinedView, Retried};
@@ -94,6 +95,8 @@ pub struct RelayReceipt {
     pub digest: String,
     /// Its place in the log.
     pub index: Option<u64>,
+    /// The origin of the chain of the log, `#` and the index, if it is not the first chain of the relay.
+    pub chain: Option<String>,
     /// When it came.
     pub received_at: Option<String>,
     /// Which relay has it.
@@ -116,6 +119,7 @@ impl SendResult {
             .map(|digest| RelayReceipt {
                 digest,
                 index: field("Index").and_then(|i| i.parse().ok()),
+                chain: field("Chain"),
                 received_at: field("Received-At"),
                 received_by: field("Received-By"),
                 is_held: field("State").is_some_and(|state| state == "held"),

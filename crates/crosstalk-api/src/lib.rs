@@ -99,6 +99,7 @@ list! {
     LogKey = audit::LOG_KEY,
     Inclusion = audit::INCLUSION,
     Consistency = audit::CONSISTENCY,
+    Chains = audit::CHAINS,
     Entries = audit::ENTRIES,
     Healthz = operation::HEALTHZ,
     HeadHealthz = operation::HEAD_HEALTHZ,

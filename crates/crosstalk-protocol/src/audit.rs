@@ -11,12 +11,14 @@
 
 pub mod bundle;
 
+mod chain;
 mod event;
 mod log;
 mod note;
 mod proof;
 mod tree;
 
+pub use chain::{ChainId, LogPlace};
 pub use event::{Event, EventDetail, EventKind, Leaf, LeafError};
 pub use log::{LogEntry, LogQuery, SignedCheckpoint};
 pub use note::{Checkpoint, Fork, Note, NoteError, NoteKey};

@@ -28,8 +28,9 @@ use crosstalk_email::ReplyKey;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, PrivateKey, Reading, Timestamp};
 use crosstalk_protocol::Trust;
+use crosstalk_protocol::audit::{ChainId, NoteKey};
 use crosstalk_protocol::relay::port::{
-    IndexProgress, RelayStore, StoreContext, StoreFuture, StoreStop,
+    IndexProgress, JoinedChain, LogWriter, RelayStore, StoreContext, StoreFuture, StoreStop,
 };
 use crosstalk_protocol::relay::{Delivery, HopKey, RelayRules, add_logged_hop};
 use crosstalk_protocol::store::{Record, StoreError, StoreFault, is_same_party};
@@ -88,8 +89,10 @@ pub(crate) struct RelayState {
     verifier: Verifier,
     resolver: Option<Arc<dyn Resolver>>,
     key: Option<PrivateKey>,
+    /// The chain of the log that this relay writes.
+    chain: ChainId,
     reply_key: Option<ReplyKey>,
-    /// What only this relay knows: it stays the same from start to start where the relay has a key.
+    /// What only the relays of this store know: it stays the same from start to start where the relay has a key.
     secret: Digest,
     clock: Clock,
     command: CommandLine,
@@ -136,6 +139,17 @@ fn secret_of(key: Option<&PrivateKey>) -> Digest {
     }
 }
 
+/// The key of a relay as its store registers it. A key that can't sign the log has no text as one of a log.
+fn writer_key(name: &str, key: Option<&PrivateKey>) -> String {
+    let Some(key) = key else {
+        return name.to_owned();
+    };
+    match NoteKey::new(name, key.public()) {
+        Ok(key) => key.to_string(),
+        Err(_) => format!("{name} {}", key.public().fingerprint()),
+    }
+}
+
 impl Relay {
     /// Starts a relay on its store. Messages that were accepted before and are not indexed are indexed in the background; readers
     /// see them already.
@@ -151,6 +165,13 @@ impl Relay {
             clock: Arc::clone(&setup.clock),
         };
         let store = (setup.open)(context).await?;
+        let writer = LogWriter {
+            name: setup.config.name.clone(),
+            key: writer_key(&setup.config.name, setup.key.as_ref()),
+            secret: secret_of(setup.key.as_ref()),
+            at: (setup.clock)(),
+        };
+        let JoinedChain { chain, secret } = store.join(writer).await?;
         let snapshot = registry::read_registry(store.as_ref()).await?;
         let rules = registry::rules_of(&setup.config, &snapshot, &trust_snapshot.now());
         let lanes = Lanes::new(&setup.config.retry);
@@ -163,8 +184,9 @@ impl Relay {
             trust_snapshot: Arc::new(trust_snapshot),
             verifier: Verifier::default(),
             resolver: setup.resolver,
-            secret: secret_of(setup.key.as_ref()),
+            secret,
             key: setup.key,
+            chain,
             reply_key: setup.reply_key,
             clock: setup.clock,
             command: setup.command,
@@ -351,7 +373,7 @@ impl Relay {
         let name = config.name.as_str();
         let key = self.shared.key.as_ref();
         let key = key.map(|key| HopKey { key, pkid: name });
-        let chain = record.entry.map(|entry| format!("{name}#{entry}"));
+        let chain = record.entry.map(|entry| entry.at(name));
         let left = add_logged_hop(&record.text, record.at, name, key, chain.as_deref());
         Some(left.unwrap_or_else(|fault| {
             tracing::warn!(id = %record.id, reason = %fault.message, "a message left without its hop");

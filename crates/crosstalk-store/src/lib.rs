@@ -17,6 +17,7 @@
 
 mod agent;
 mod backup;
+mod chain;
 mod config;
 mod disk;
 mod facts;

@@ -14,9 +14,10 @@ mod maintenance;
 mod registry;
 mod view;
 
+use crate::chain::SoleChain;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::audit::SignedCheckpoint;
+use crosstalk_protocol::audit::{LogPlace, SignedCheckpoint};
 use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::relay::port::{
     StoreContext, StoreEvent, StoreFuture, StoreStop, TokenRecord,
@@ -34,6 +35,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// it is accepted.
 ///
 /// ```
+/// use crosstalk_protocol::audit::ChainId;
 /// use crosstalk_protocol::relay::port::{AuditLog as _, StoreContext, StoreEvent, StoreEvents};
 /// use crosstalk_store::MemoryRelay;
 /// use std::sync::Arc;
@@ -45,11 +47,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// let now = crosstalk_envelope::Timestamp::from_millis(0);
 /// let store = MemoryRelay::new(StoreContext { events: Arc::new(Ignored), clock: Arc::new(move || now) });
 /// let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-/// assert_eq!(runtime.block_on(store.log_head()).unwrap().size, 0);
+/// assert_eq!(runtime.block_on(store.log_head(ChainId::FIRST)).unwrap().size, 0);
 /// ```
 #[derive(Debug)]
 pub struct MemoryRelay {
     context: StoreContext,
+    chain: SoleChain,
     state: Mutex<State>,
 }
 
@@ -157,7 +160,7 @@ impl State {
         let indexed = self.indexed.get(&seq);
         let record = Record {
             expires: message.expires,
-            entry: message.entries.first().copied(),
+            entry: message.entries.first().copied().map(LogPlace::first),
             digest: message.digest,
             ..Record::pending(message.arrival(), seq, message.thread.clone())
         };
@@ -193,6 +196,7 @@ impl MemoryRelay {
     pub fn new(context: StoreContext) -> Self {
         Self {
             context,
+            chain: SoleChain::default(),
             state: Mutex::default(),
         }
     }

@@ -249,6 +249,7 @@ impl PostgresRelay {
             tls,
             runtime: runtime.handle().clone(),
             trips: Arc::new(AtomicU64::new(0)),
+            chain: Arc::default(),
         };
         let mut session = PgSession::new(door.clone());
         session.read(schema::migrate)?;
@@ -299,20 +300,6 @@ impl PostgresRelay {
             is_closed: Arc::new(watch::Sender::new(false)),
             runtime: Some(runtime),
         }))
-    }
-
-    /// Makes sure that all relays of the database sign its log with one key, in one name: the first relay registers its key.
-    /// `key` is the public key of the log as text.
-    ///
-    /// # Errors
-    /// If another key is registered, or the server can't be used.
-    pub async fn require_log_key(&self, key: &str) -> Result<(), StoreError> {
-        let (mine, place) = (key.to_owned(), self.shared.door.place.to_string());
-        let registered = self.write(move |db| log::register_key(db, &mine)).await?;
-        match registered == key {
-            true => Ok(()),
-            false => Err(fault::other_key(&place, &registered, key)),
-        }
     }
 
     /// How often the server was asked and waited for.

@@ -19,7 +19,7 @@ use crosstalk_envelope::{Document, PublicKey, Reading, Timestamp};
 use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::audit::bundle::{Against, check as check_bundle};
 use crosstalk_protocol::audit::{
-    Checkpoint, EventKind, LogEntry, LogQuery, Note, NoteKey, extends,
+    ChainId, Checkpoint, EventKind, LogEntry, LogQuery, Note, NoteKey, extends,
 };
 use crosstalk_protocol::dns::DnsAnswer;
 use crosstalk_protocol::relay::{HopSignature, HopStep, hops_of, trace};
@@ -212,6 +212,9 @@ struct ShowLog {
     /// Only this kind; can be given several times
     #[arg(long, value_name = "KIND", value_parser = kind)]
     kind: Vec<EventKind>,
+    /// The chain of a relay that shares its store with others, by its number [default: the first one]
+    #[arg(long, value_name = "NUMBER", value_parser = chain, default_value = "0", hide_default_value = true)]
+    chain: ChainId,
     /// From this index on
     #[arg(long, value_name = "INDEX")]
     from: Option<u64>,
@@ -238,6 +241,11 @@ struct ShowLog {
     json: bool,
 }
 
+/// The number of a chain.
+fn chain(text: &str) -> Result<ChainId, String> {
+    ChainId::parse(text).ok_or_else(|| "write a number, such as 1".to_owned())
+}
+
 fn kind(text: &str) -> Result<EventKind, String> {
     let all = || EventKind::ALL.map(EventKind::as_str).join(", ");
     EventKind::parse(text).ok_or_else(|| format!("write one of these: {}", all()))
@@ -249,7 +257,9 @@ impl ShowLog {
             return self.run_on_bundle(console, bundle);
         }
         let source = self.place.open(console)?;
+        source.require_chain(self.chain)?;
         let mut asked = LogQuery {
+            chain: self.chain,
             from: self.from.unwrap_or(0),
             kinds: self.kind.clone(),
             since: self.since,
@@ -283,7 +293,7 @@ impl ShowLog {
 
     /// Checks a bundle and prints entries of its log.
     fn run_on_bundle(&self, console: &mut Console, folder: &Path) -> Result<Exit, Failure> {
-        let mut entries = bundle_entries(folder)?;
+        let mut entries = bundle_entries(folder, self.chain)?;
         entries.retain(|entry| {
             let leaf = &entry.leaf;
             let id = leaf.id.as_deref().unwrap_or_default();
@@ -306,7 +316,7 @@ impl ShowLog {
             console.talk("The bundle has no such entry.\n")?;
             return Ok(Exit::SUCCESS);
         }
-        self.show(console, &entries)?;
+        self.show(console, self.chain, &entries)?;
         Ok(Exit::SUCCESS)
     }
 
@@ -318,15 +328,20 @@ impl ShowLog {
         asked: &LogQuery,
     ) -> Result<Option<u64>, Failure> {
         let entries = source.entries(asked, &mut |_| {})?;
-        self.show(console, &entries)?;
+        self.show(console, asked.chain, &entries)?;
         Ok(entries.last().map(|e| e.index + 1))
     }
 
-    fn show(&self, console: &mut Console, entries: &[LogEntry]) -> Result<(), Failure> {
+    fn show(
+        &self,
+        console: &mut Console,
+        chain: ChainId,
+        entries: &[LogEntry],
+    ) -> Result<(), Failure> {
         for entry in entries {
             match self.json {
                 true => {
-                    let report = LogEntryReport::new(entry);
+                    let report = LogEntryReport::new(chain, entry);
                     console.data(json::line(&NamedForm::new(AUDIT_LOG, &report))?)?;
                 }
                 false => console.show(&line(entry))?,
@@ -337,19 +352,20 @@ impl ShowLog {
 }
 
 /// The log entries of a bundle, once its proofs are checked.
-fn bundle_entries(folder: &Path) -> Result<Vec<LogEntry>, Failure> {
+fn bundle_entries(folder: &Path, chain: ChainId) -> Result<Vec<LogEntry>, Failure> {
     let files = BundleFolder::at(folder);
     let unusable = |what: String| {
         let folder = folder.display();
         Failure::denied(format!("the bundle {folder} can't be used: {what}"))
     };
-    let against = Against {
-        key: None,
-        held: &[],
-    };
-    check_bundle(&files, &against, &mut |_, _| {})
+    let against = Against::new(None, &[]);
+    let checked = check_bundle(&files, &against, &mut |_, _| {})
         .map_err(|wrong| unusable(wrong.to_string()).help(wrong.help))?;
-    files.entries().map_err(unusable)
+    let mut others = checked.others.iter().map(|(other, _)| *other);
+    if chain != ChainId::FIRST && !others.any(|other| other == chain) {
+        return Err(Failure::failed(format!("the bundle has no chain {chain}")));
+    }
+    files.entries(chain).map_err(unusable)
 }
 
 fn line(entry: &LogEntry) -> String {
@@ -434,6 +450,9 @@ struct WatchLog {
     /// The public key of the log, from elsewhere
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
+    /// The chain of a relay that shares its store with others, by its number; each needs a file of its own
+    #[arg(long, value_name = "NUMBER", value_parser = chain, default_value = "0", hide_default_value = true)]
+    chain: ChainId,
 }
 
 fn beside(file: &Path, end: &str) -> PathBuf {
@@ -461,7 +480,8 @@ fn put(path: &Path, text: &str) -> Result<(), Failure> {
 impl WatchLog {
     fn run(self, console: &mut Console) -> Result<Exit, Failure> {
         let mut source = self.place.open(console)?;
-        let shown = source.checkpoint()?;
+        source.require_chain(self.chain)?;
+        let shown = source.checkpoint(self.chain)?;
         let claim = Note::parse(&shown).and_then(|n| n.claim());
         let origin = claim.map(|c| c.origin).unwrap_or_default();
         let key_file = beside(&self.keep, ".key");
@@ -473,7 +493,7 @@ impl WatchLog {
         let (key, is_new) = match (own.transpose()?, &self.key) {
             (_, Some(text)) => (log_key(text, &origin)?, false),
             (Some(own), None) => (own, false),
-            (None, None) => (source.key()?, true),
+            (None, None) => (source.key(self.chain)?, true),
         };
         let new = match Note::parse(&shown).and_then(|n| n.open(&key)) {
             Ok(new) => new,
@@ -509,7 +529,7 @@ impl WatchLog {
         }
         let path = match new.size == old.size {
             true => Vec::new(),
-            false => match source.consistency(old.size, new.size) {
+            false => match source.consistency(self.chain, old.size, new.size) {
                 Ok(path) => path,
                 // A relay that rewrites a log has a reason to give no proof.
                 Err(fault) => {

@@ -4,7 +4,9 @@ use crate::clock;
 use crate::exit::Exit;
 use crosstalk_envelope::Document;
 use crosstalk_protocol::audit::bundle::{BundleReport, Wrong};
-use crosstalk_protocol::audit::{Checkpoint, EventKind, Fork, LogEntry, LogReceipt, NoteKey};
+use crosstalk_protocol::audit::{
+    ChainId, Checkpoint, EventKind, Fork, LogEntry, LogReceipt, NoteKey,
+};
 use crosstalk_protocol::relay::{HopStep, TraceFault};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -76,6 +78,10 @@ impl HopReport {
 /// kept.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct LogEntryReport {
+    /// There if it is not the first chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    chain: Option<u64>,
     index: u64,
     at: String,
     #[schemars(extend("enum" = EventKind::ALL.map(EventKind::as_str)))]
@@ -92,11 +98,12 @@ pub(crate) struct LogEntryReport {
 }
 
 impl LogEntryReport {
-    pub(crate) fn new(entry: &LogEntry) -> Self {
+    pub(crate) fn new(chain: ChainId, entry: &LogEntry) -> Self {
         let leaf = &entry.leaf;
         let (from, to) = entry.parties.clone().unzip();
         let detail = entry.detail.as_ref().map(|(_, detail)| detail.pairs());
         Self {
+            chain: (chain != ChainId::FIRST).then_some(chain.0),
             index: entry.index,
             at: leaf.at.to_string(),
             kind: leaf.kind.as_str(),
@@ -120,6 +127,10 @@ pub(crate) struct AuditReport {
     log: Option<CheckedLogReport>,
     #[serde(flatten)]
     bundle: Option<CheckedBundleReport>,
+    /// The other chains of a bundle.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<CheckedChainReport>")]
+    chains: Vec<CheckedChainReport>,
     #[serde(flatten)]
     receipt: Option<CheckedReceiptReport>,
     /// The first thing that is wrong.
@@ -133,6 +144,16 @@ struct CheckedLogReport {
     key: String,
     origin: String,
     size: u64,
+}
+
+/// A chain after the first one.
+#[derive(Serialize, JsonSchema)]
+struct CheckedChainReport {
+    chain: u64,
+    #[serde(flatten)]
+    log: CheckedLogReport,
+    #[serde(flatten)]
+    bundle: CheckedBundleReport,
 }
 
 /// What a bundle has.
@@ -174,36 +195,57 @@ struct ForkReport {
     shown: String,
 }
 
+impl CheckedLogReport {
+    fn new(key: &NoteKey, key_is_trusted: bool, checkpoint: &Checkpoint) -> Self {
+        Self {
+            key_is_trusted,
+            key: key.to_string(),
+            origin: checkpoint.origin.clone(),
+            size: checkpoint.size,
+        }
+    }
+}
+
+impl CheckedBundleReport {
+    fn new(checked: &BundleReport) -> Self {
+        let kinds = checked.kinds.iter();
+        Self {
+            is_all: checked.is_all,
+            kinds: kinds
+                .map(|(k, n)| (k.as_str().to_owned(), (*n).into()))
+                .collect(),
+            messages: checked.messages,
+            erased: checked.erased,
+            withheld: checked.withheld,
+            extended: checked.extended,
+        }
+    }
+}
+
 impl AuditReport {
     fn of_log(key: &NoteKey, key_is_trusted: bool, checkpoint: &Checkpoint) -> Self {
         Self {
             holds: true,
-            log: Some(CheckedLogReport {
-                key_is_trusted,
-                key: key.to_string(),
-                origin: checkpoint.origin.clone(),
-                size: checkpoint.size,
-            }),
+            log: Some(CheckedLogReport::new(key, key_is_trusted, checkpoint)),
             bundle: None,
+            chains: Vec::new(),
             receipt: None,
             wrong: None,
         }
     }
 
-    pub(crate) fn of_bundle(checked: &BundleReport, key_is_trusted: bool) -> Self {
-        let kinds = checked.kinds.iter();
+    /// `is_trusted` tells whether the key of a chain is known from elsewhere.
+    pub(crate) fn of_bundle(checked: &BundleReport, is_trusted: &dyn Fn(ChainId) -> bool) -> Self {
+        let chain = |(id, report): &(ChainId, BundleReport)| CheckedChainReport {
+            chain: id.0,
+            log: CheckedLogReport::new(&report.key, is_trusted(*id), &report.checkpoint),
+            bundle: CheckedBundleReport::new(report),
+        };
+        let is_first_trusted = is_trusted(ChainId::FIRST);
         Self {
-            bundle: Some(CheckedBundleReport {
-                is_all: checked.is_all,
-                kinds: kinds
-                    .map(|(k, n)| (k.as_str().to_owned(), (*n).into()))
-                    .collect(),
-                messages: checked.messages,
-                erased: checked.erased,
-                withheld: checked.withheld,
-                extended: checked.extended,
-            }),
-            ..Self::of_log(&checked.key, key_is_trusted, &checked.checkpoint)
+            bundle: Some(CheckedBundleReport::new(checked)),
+            chains: checked.others.iter().map(chain).collect(),
+            ..Self::of_log(&checked.key, is_first_trusted, &checked.checkpoint)
         }
     }
 
@@ -222,6 +264,7 @@ impl AuditReport {
             holds: false,
             log: None,
             bundle: None,
+            chains: Vec::new(),
             receipt: None,
             wrong: Some(AuditFaultReport {
                 file: wrong.file.clone(),

@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 use crate::service::relay::data::{make_folder, private_file};
-use crosstalk_protocol::audit::bundle::{BundleFiles, DETAILS, ENTRIES};
-use crosstalk_protocol::audit::{EventDetail, Leaf, LogEntry};
+use crosstalk_protocol::audit::bundle::{BundleFiles, DETAILS, ENTRIES, KEY, chain_folder};
+use crosstalk_protocol::audit::{ChainId, EventDetail, Leaf, LogEntry};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -23,8 +23,12 @@ impl BundleFolder {
         files: &[(String, String)],
         written: &mut dyn FnMut(u64),
     ) -> Result<(), Failure> {
-        let messages = self.0.join("messages");
-        make_folder(&messages).map_err(|e| Failure::at(&messages, e))?;
+        let is_key = |(name, _): &&(String, String)| name.ends_with(KEY);
+        for (name, _) in files.iter().filter(is_key) {
+            let chain = name.strip_suffix(KEY).unwrap_or_default();
+            let messages = self.0.join(chain).join("messages");
+            make_folder(&messages).map_err(|e| Failure::at(&messages, e))?;
+        }
         let mut options = private_file();
         options.create(true).truncate(true);
         for (number, (name, text)) in (1..).zip(files) {
@@ -45,9 +49,12 @@ impl BundleFolder {
         text.transpose().map_err(|_| format!("{name} is not text"))
     }
 
-    /// The entries of the log, without texts and parties. The proofs have to be checked before.
-    pub(crate) fn entries(&self) -> Result<Vec<LogEntry>, String> {
-        let details = self.text(DETAILS)?.unwrap_or_default();
+    /// The entries of a chain, without texts and parties. The proofs have to be checked before.
+    pub(crate) fn entries(&self, chain: ChainId) -> Result<Vec<LogEntry>, String> {
+        let folder = chain_folder(chain);
+        let details = self
+            .text(&format!("{folder}{DETAILS}"))?
+            .unwrap_or_default();
         let detail = |line: &str| {
             let mut words = line.splitn(3, ' ');
             let (index, _salt) = (words.next()?.parse().ok()?, words.next()?);
@@ -65,9 +72,17 @@ impl BundleFolder {
                 parties: None,
             })
         };
-        let entries = self.text(ENTRIES)?.unwrap_or_default();
+        let entries = self
+            .text(&format!("{folder}{ENTRIES}"))?
+            .unwrap_or_default();
         Ok(entries.lines().skip(1).filter_map(entry).collect())
     }
+}
+
+/// Whether a folder may be one of a bundle: messages, and the other chains.
+fn is_part(name: &str) -> bool {
+    let (chain, rest) = name.split_once('/').unwrap_or((name, "messages"));
+    rest == "messages" && (chain == "messages" || chain.starts_with("chain-"))
 }
 
 /// The names of what is in a folder; folders in it end with a slash.
@@ -76,7 +91,7 @@ fn names(folder: &Path, before: &str, found: &mut Vec<String>) {
     for entry in entries {
         let name = format!("{before}{}", entry.file_name().to_string_lossy());
         match entry.path().is_dir() {
-            true if name == "messages" => names(&entry.path(), "messages/", found),
+            true if is_part(&name) => names(&entry.path(), &format!("{name}/"), found),
             true => found.push(format!("{name}/")),
             false => found.push(name),
         }

@@ -14,11 +14,12 @@ use crosstalk_envelope::PublicKey;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::audit::{
-    Checkpoint, EventKind, Hash, LogEntry, LogQuery, LogReceipt, Note, NoteError, NoteKey,
-    SignedCheckpoint,
+    ChainId, Checkpoint, EventKind, Hash, LogEntry, LogPlace, LogQuery, LogReceipt, Note, NoteError,
+    NoteKey, SignedCheckpoint,
 };
 use crosstalk_protocol::relay::Retention;
 use crosstalk_protocol::store::ReferenceMatch;
+use crosstalk_relay::client::LogChainView;
 use crosstalk_store::SqliteStore;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -94,19 +95,49 @@ fn no_note(error: NoteError) -> Failure {
 }
 
 impl LogSource {
-    pub(crate) fn key(&self) -> Result<NoteKey, Failure> {
+    /// The chains of the log that are signed, by their numbers. A data folder has one.
+    pub(crate) fn chains(&self) -> Result<Vec<ChainId>, Failure> {
+        let Self::Remote(remote) = self else {
+            return Ok(vec![ChainId::FIRST]);
+        };
+        match remote.chains() {
+            Ok(chains) => {
+                // A relay that has just begun to write may not have signed.
+                let is_there = |c: &LogChainView| c.chain == 0 || c.signed.is_some();
+                let chains = chains.into_iter().filter(is_there);
+                Ok(chains.map(|c| ChainId(c.chain)).collect())
+            }
+            // A relay of an earlier version has one.
+            Err(error) if error.is_unknown() => Ok(vec![ChainId::FIRST]),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Fails if a data folder is asked for a chain that it does not have. A relay answers that itself.
+    pub(crate) fn require_chain(&self, chain: ChainId) -> Result<(), Failure> {
+        match (self, chain) {
+            (Self::Remote(_), _) | (_, ChainId::FIRST) => Ok(()),
+            (Self::Local { .. }, _) => {
+                let failure =
+                    Failure::failed(format!("the log of a data folder has no chain {chain}"));
+                Err(failure.help("leave --chain out, or ask the relay with --relay URL"))
+            }
+        }
+    }
+
+    pub(crate) fn key(&self, chain: ChainId) -> Result<NoteKey, Failure> {
         match self {
             Self::Local { data, name, .. } => {
                 NoteKey::new(name, data.require_key(name)?.public()).map_err(no_note)
             }
-            Self::Remote(remote) => Ok(remote.log_key()?),
+            Self::Remote(remote) => Ok(remote.log_key(chain)?),
         }
     }
 
-    /// A checkpoint of every entry there is now. A running relay signs one soon; in a folder without a relay it is signed here.
+    /// A checkpoint of every entry there is now in a chain. A running relay signs one soon; in a folder without a relay it is signed here.
     ///
     /// A relay under constant load signs late. After [`CHECKPOINT_WAIT`] its latest checkpoint has to do.
-    pub(crate) fn checkpoint(&mut self) -> Result<String, Failure> {
+    pub(crate) fn checkpoint(&mut self, chain: ChainId) -> Result<String, Failure> {
         match self {
             Self::Local { store, data, name } => {
                 let size = store.log_size()?;
@@ -132,14 +163,18 @@ impl LogSource {
                     }
                 }
             }
-            Self::Remote(remote) => Ok(remote.checkpoint()?),
+            Self::Remote(remote) => Ok(remote.checkpoint(chain)?),
         }
     }
 
-    /// A checkpoint of every entry there is now, checked with the key.
-    pub(crate) fn signed(&mut self, key: &NoteKey) -> Result<(String, Checkpoint), Failure> {
+    /// A checkpoint of every entry there is now in a chain, checked with its key.
+    pub(crate) fn signed(
+        &mut self,
+        chain: ChainId,
+        key: &NoteKey,
+    ) -> Result<(String, Checkpoint), Failure> {
         self.expire()?;
-        let note = self.checkpoint()?;
+        let note = self.checkpoint(chain)?;
         let parsed = Note::parse(&note);
         let claimed = parsed.as_ref().ok().and_then(|n| n.claim().ok());
         match (parsed.and_then(|n| n.open(key)), claimed) {
@@ -176,23 +211,28 @@ impl LogSource {
         Ok(found)
     }
 
-    pub(crate) fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Hash>, Failure> {
+    pub(crate) fn inclusion(&self, place: LogPlace, size: u64) -> Result<Vec<Hash>, Failure> {
         match self {
             Self::Local { store, data, .. } => {
-                let path = store.log_inclusion(index, size)?;
+                let path = store.log_inclusion(place.index, size)?;
                 path.ok_or_else(|| short(size, data))
             }
-            Self::Remote(remote) => Ok(remote.inclusion(index, size)?),
+            Self::Remote(remote) => Ok(remote.inclusion(place, size)?),
         }
     }
 
-    pub(crate) fn consistency(&self, from: u64, to: u64) -> Result<Vec<Hash>, Failure> {
+    pub(crate) fn consistency(
+        &self,
+        chain: ChainId,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<Hash>, Failure> {
         match self {
             Self::Local { store, data, .. } => {
                 let path = store.log_consistency(from, to)?;
                 path.ok_or_else(|| short(to, data))
             }
-            Self::Remote(remote) => Ok(remote.consistency(from, to)?),
+            Self::Remote(remote) => Ok(remote.consistency(chain, from, to)?),
         }
     }
 
@@ -296,7 +336,7 @@ impl LogSource {
         if let Self::Remote(remote) = self {
             return Ok(remote.receipt(id)?);
         }
-        let note = self.checkpoint()?;
+        let note = self.checkpoint(ChainId::FIRST)?;
         let Self::Local { store, data, .. } = self else {
             return Err(Failure::failed("the log is gone"));
         };
@@ -435,7 +475,7 @@ pub(crate) fn any_public_key(text: &str) -> Result<PublicKey, Failure> {
 }
 
 /// A key that is written `name+hash+key`, here or in a file.
-fn parse_note_key(text: &str) -> Option<NoteKey> {
+pub(crate) fn parse_note_key(text: &str) -> Option<NoteKey> {
     let written = match text.contains('+') && !Path::new(text).exists() {
         true => Some(text.to_owned()),
         false => std::fs::read_to_string(text).ok(),
@@ -443,9 +483,15 @@ fn parse_note_key(text: &str) -> Option<NoteKey> {
     NoteKey::parse(written?.trim()).ok()
 }
 
-/// The keys that are pinned for a name, and those that its domain lists.
-pub(crate) fn known_keys(name: &str) -> Result<Vec<PublicKey>, Failure> {
-    Ok(keys_in(&KeysAndTrust::open()?.trust()?, name))
+/// The keys that are pinned for the relay of an origin, and those that its domain lists.
+pub(crate) fn known_keys(origin: &str) -> Result<Vec<PublicKey>, Failure> {
+    let trust = KeysAndTrust::open()?.trust()?;
+    let (relay, chain) = ChainId::of_origin(origin);
+    let own = keys_in(&trust, origin);
+    Ok(match chain {
+        ChainId::FIRST => own,
+        _ => own.into_iter().chain(keys_in(&trust, relay)).collect(),
+    })
 }
 
 /// The same, from trust data that was read.

@@ -11,6 +11,8 @@
 #[cfg(target_os = "linux")]
 mod availability;
 #[cfg(target_os = "linux")]
+mod chains;
+#[cfg(target_os = "linux")]
 mod clipboard;
 mod config;
 mod conform;

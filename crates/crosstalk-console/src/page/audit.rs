@@ -12,7 +12,7 @@ use axum::response::Response;
 use crosstalk_api::audit::LogEntryView;
 use crosstalk_envelope::{Timestamp, base64};
 use crosstalk_protocol::audit::{
-    EventKind, Hash, LogEntry, LogQuery, Note, is_included, leaf_hash,
+    ChainId, EventKind, Hash, LogEntry, LogPlace, LogQuery, Note, is_included, leaf_hash,
 };
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
@@ -25,6 +25,8 @@ const EXPORTED: usize = 500;
 /// An entry in the journal.
 struct EntryRow {
     index: u64,
+    /// The query that names the chain; nothing for the first one.
+    chain: String,
     kind: &'static str,
     tone: &'static str,
     at: Moment,
@@ -45,7 +47,7 @@ const fn tone_of(kind: EventKind) -> &'static str {
 }
 
 impl EntryRow {
-    fn of(entry: &LogEntry, now: Timestamp) -> Self {
+    fn of(chain: ChainId, entry: &LogEntry, now: Timestamp) -> Self {
         let id = entry.leaf.id.as_deref();
         let detail = entry.detail.as_ref().map(|(_, detail)| {
             let pairs = detail.pairs();
@@ -53,6 +55,7 @@ impl EntryRow {
         });
         Self {
             index: entry.index,
+            chain: chain_query(chain),
             kind: entry.leaf.kind.as_str(),
             tone: tone_of(entry.leaf.kind),
             at: Moment::of(entry.leaf.at, now),
@@ -67,6 +70,29 @@ impl EntryRow {
     }
 }
 
+/// The query of a link to a chain; nothing for the first one.
+fn chain_query(chain: ChainId) -> String {
+    match chain {
+        ChainId::FIRST => String::new(),
+        chain => format!("?chain={chain}"),
+    }
+}
+
+/// The chain that the query of a page names; else the first one.
+fn chain_of(fields: &FormFields) -> Result<ChainId, PageError> {
+    let named = fields.get("chain").map(str::trim);
+    let parse =
+        |text| ChainId::parse(text).ok_or_else(|| PageError::format("`chain` is no number."));
+    named.map_or(Ok(ChainId::FIRST), parse)
+}
+
+/// A chain that the journal links to, where there are several.
+struct ChainLink {
+    query: String,
+    origin: Shown,
+    is_shown: bool,
+}
+
 /// A kind that the filter offers.
 struct KindChoice {
     word: &'static str,
@@ -77,6 +103,9 @@ struct KindChoice {
 #[template(path = "audit.html")]
 struct AuditPage {
     shell: Shell,
+    chains: Vec<ChainLink>,
+    /// The chain that is shown, if it is not the first one.
+    chain: Option<u64>,
     entries: Vec<EntryRow>,
     size: u64,
     kinds: Vec<KindChoice>,
@@ -117,6 +146,7 @@ fn question(fields: &FormFields) -> Result<(LogQuery, String), PageError> {
         .filter(|k| Some(k.as_str()) == kind);
     let text = |name: &str| fields.get(name).map(|t| t.trim().to_owned());
     let asked = LogQuery {
+        chain: chain_of(fields)?,
         kinds: kinds.collect(),
         since: time("since")?,
         until: time("until")?,
@@ -127,7 +157,7 @@ fn question(fields: &FormFields) -> Result<(LogQuery, String), PageError> {
         ..LogQuery::default()
     };
     let mut link = String::new();
-    for name in ["kind", "since", "until", "message", "thread"] {
+    for name in ["chain", "kind", "since", "until", "message", "thread"] {
         if let Some(value) = fields.get(name) {
             link.push_str(&format!("&{name}={}", encode(value.trim())));
         }
@@ -146,6 +176,7 @@ pub(crate) async fn list(visit: Visit) -> PageResult {
         None => None,
     };
     let (size, mut entries) = visit.client.entries(&asked).await?;
+    let chains = visit.client.chains().await?;
     entries.reverse();
     let last = entries.last().map(|e| e.index);
     let older = last
@@ -153,7 +184,19 @@ pub(crate) async fn list(visit: Visit) -> PageResult {
         .map(|last| format!("/audit?before={last}{link}"));
     let text = |name: &str| Shown::new(visit.query.text(name));
     render(&AuditPage {
-        entries: entries.iter().map(|e| EntryRow::of(e, visit.now)).collect(),
+        chains: chains
+            .iter()
+            .map(|chain| ChainLink {
+                query: chain_query(ChainId(chain.chain)),
+                origin: Shown::new(&chain.origin),
+                is_shown: chain.chain == asked.chain.0,
+            })
+            .collect(),
+        chain: (asked.chain != ChainId::FIRST).then_some(asked.chain.0),
+        entries: entries
+            .iter()
+            .map(|e| EntryRow::of(asked.chain, e, visit.now))
+            .collect(),
         size,
         kinds: EventKind::ALL
             .into_iter()
@@ -230,7 +273,10 @@ struct EntryPage {
 pub(crate) async fn show(visit: Visit, Path(index): Path<String>) -> PageResult {
     let missing = || PageError::fault(404, "There is no such entry.", "go back to the journal.");
     let index: u64 = index.parse().map_err(|_| missing())?;
+    let chain = chain_of(&visit.query)?;
+    let place = LogPlace { chain, index };
     let asked = LogQuery {
+        chain,
         from: index,
         to: Some(index.saturating_add(1)),
         limit: 1,
@@ -240,13 +286,13 @@ pub(crate) async fn show(visit: Visit, Path(index): Path<String>) -> PageResult 
     let entry = entries.first().ok_or_else(missing)?;
     let leaf = entry.leaf.to_string();
     let hash = leaf_hash(leaf.as_bytes());
-    let (proof, why_not) = match visit.client.checkpoint().await {
-        Ok(note) => proof_of(&visit, index, &hash, &note).await?,
+    let (proof, why_not) = match visit.client.checkpoint(chain).await {
+        Ok(note) => proof_of(&visit, place, &hash, &note).await?,
         Err(_) => (None, "This relay has no key, so it signs no checkpoints."),
     };
     render(&EntryPage {
         script: PROOF.path,
-        row: EntryRow::of(entry, visit.now),
+        row: EntryRow::of(chain, entry, visit.now),
         leaf_shown: Shown::new(&leaf),
         leaf_hash: base64::encode(&hash),
         leaf,
@@ -260,7 +306,7 @@ pub(crate) async fn show(visit: Visit, Path(index): Path<String>) -> PageResult 
 
 async fn proof_of(
     visit: &Visit,
-    index: u64,
+    place: LogPlace,
     leaf: &Hash,
     text: &str,
 ) -> Result<(Option<EntryProof>, &'static str), PageError> {
@@ -268,14 +314,15 @@ async fn proof_of(
     let Some((note, claimed)) = note.and_then(|note| Some((note, note.claim().ok()?))) else {
         return Ok((None, "The latest checkpoint can't be read."));
     };
+    let LogPlace { chain, index } = place;
     if index >= claimed.size {
         return Ok((
             None,
             "It came after the latest checkpoint. The next one covers it: load the page again in a moment.",
         ));
     }
-    let path = visit.client.inclusion(index, claimed.size).await?;
-    let key = visit.client.log_key().await.ok();
+    let path = visit.client.inclusion(place, claimed.size).await?;
+    let key = visit.client.log_key(chain).await.ok();
     let proof = EntryProof {
         size: claimed.size,
         root: base64::encode(&claimed.root),

@@ -1,12 +1,12 @@
 //! The state of the relay: queues, routes, agents and numbers, with small charts.
 
 use super::polls::percent;
-use super::{PageResult, Shell, render};
+use super::{PageError, PageResult, Shell, render};
 use crate::text::{PartyName, Shown};
 use crate::visit::Visit;
 use askama::Template;
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::audit::{EventKind, LogEntry, LogQuery};
+use crosstalk_protocol::audit::{ChainId, EventKind, LogEntry, LogQuery};
 
 /// How many of the latest entries of the log the chart is made of.
 const CHARTED: usize = 500;
@@ -194,21 +194,31 @@ struct StatusPage {
     agents: Vec<AgentLine>,
 }
 
+/// The entries that the chart counts, of all chains.
+async fn recent_entries(visit: &Visit) -> Result<Vec<LogEntry>, PageError> {
+    let mut entries = Vec::new();
+    for chain in visit.client.chains().await? {
+        let asked = LogQuery {
+            chain: ChainId(chain.chain),
+            kinds: vec![EventKind::Accepted, EventKind::Failed, EventKind::Refused],
+            newest: true,
+            limit: CHARTED,
+            ..LogQuery::default()
+        };
+        entries.extend(visit.client.entries(&asked).await?.1);
+    }
+    Ok(entries)
+}
+
 pub(crate) async fn show(visit: Visit) -> PageResult {
     let client = &visit.client;
-    let asked = LogQuery {
-        kinds: vec![EventKind::Accepted, EventKind::Failed, EventKind::Refused],
-        newest: true,
-        limit: CHARTED,
-        ..LogQuery::default()
-    };
     let (metrics, agents, routes, entries) = tokio::join!(
         client.metrics(),
         client.agents(),
         client.routes(),
-        client.entries(&asked)
+        recent_entries(&visit)
     );
-    let (metrics, agents, routes, (_, entries)) = (metrics?, agents?, routes?, entries?);
+    let (metrics, agents, routes, entries) = (metrics?, agents?, routes?, entries?);
     let numbers = MetricSamples(&metrics);
     let version = metrics
         .lines()

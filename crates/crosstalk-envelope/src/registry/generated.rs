@@ -1116,6 +1116,12 @@ pub static NAMESPACES: &[Namespace] = &[
                 hop: false,
             },
             MetaKey {
+                name: "Chain",
+                kind: ValueKind::Text,
+                values: &[],
+                hop: false,
+            },
+            MetaKey {
                 name: "State",
                 kind: ValueKind::Text,
                 values: &[],
@@ -1817,7 +1823,7 @@ pub mod rule {
     /// All of them, in the order of the registry.
     pub static ALL: &[Rule] = &TABLE;
 
-    static TABLE: [Rule; 398] = [
+    static TABLE: [Rule; 400] = [
         Rule { id: "ENV-001", code: Some(ErrorCode::Format), title: "An envelope is UTF-8; a reader drops one leading byte order mark", help: "save the text as UTF-8", drops: false },
         Rule { id: "ENV-002", code: None, title: "A reader splits at LF or CRLF, normalizes each line to NFC and removes spaces and tabs at its end", help: "", drops: false },
         Rule { id: "ENV-003", code: Some(ErrorCode::Format), title: "An envelope has no control characters except TAB, LF and CRLF, no DEL, no U+2028, no U+2029", help: "remove the character; a line ends with LF or CRLF", drops: false },
@@ -2166,6 +2172,8 @@ pub mod rule {
         Rule { id: "AUD-042", code: None, title: "An older checkpoint shows whether a log was rewritten or cut", help: "", drops: false },
         Rule { id: "AUD-050", code: None, title: "The hops of a message are a chain", help: "", drops: false },
         Rule { id: "AUD-051", code: None, title: "A hop of a relay with a log names the entry, and its digest covers it", help: "", drops: false },
+        Rule { id: "AUD-060", code: None, title: "Relays that share a store write a chain each, with an origin of its own", help: "", drops: false },
+        Rule { id: "AUD-061", code: None, title: "A bundle of several chains lists them, and each holds", help: "", drops: false },
         Rule { id: "MAI-001", code: None, title: "A gateway bounds a mail and rejects a mail beyond a bound", help: "", drops: false },
         Rule { id: "MAI-002", code: None, title: "A gateway reads the text of a mail with the paste reading, once", help: "", drops: false },
         Rule { id: "MAI-003", code: None, title: "A gateway undoes transfer encoding, character set and format=flowed before it reads a text", help: "", drops: false },

@@ -11,14 +11,23 @@
 //! messages/0.aict
 //! ```
 //!
+//! The log of relays that share a store has several chains (AUD-061). The files above are the first chain; each other one is a
+//! bundle in a folder of its own, and the file `chains` lists all of them.
+//!
+//! ```text
+//! chains         0 relay.example+…                               number and key, a line each
+//! chain-1/…      key, checkpoint, entries, details, …
+//! ```
+//!
 //! Of `all`, the root is computed from the entries: that shows that none is missing. Of `some`, each entry has its proof.
 
 mod check;
 mod write;
 
-pub use check::{Against, BundleReport, Progress, check};
-pub use write::{BundleContents, write};
+pub use check::{Against, BundleReport, MessageKey, Progress, check};
+pub use write::{BundleContents, write, write_chains};
 
+use super::chain::ChainId;
 use super::note::Fork;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -35,12 +44,22 @@ pub const DETAILS: &str = "details";
 pub const PROOFS: &str = "proofs";
 /// Proofs of consistency.
 pub const CONSISTENCY: &str = "consistency";
+/// The chains, where there are several.
+pub const CHAINS: &str = "chains";
 /// The first line of the list of entries.
 const HEADER: &str = "crosstalk-entries-v1";
 
 /// The name of the file with the message that an entry took.
 pub fn message_name(index: u64) -> String {
     format!("messages/{index}.aict")
+}
+
+/// The beginning of the names of the files of a chain: of the first one, nothing.
+pub fn chain_folder(chain: ChainId) -> String {
+    match chain {
+        ChainId::FIRST => String::new(),
+        chain => format!("chain-{chain}/"),
+    }
 }
 
 /// The files of a bundle, wherever they are.

@@ -1,5 +1,6 @@
 //! A log as a store keeps it.
 
+use super::chain::ChainId;
 use super::event::{EventDetail, EventKind, Leaf};
 use super::tree::Hash;
 use crosstalk_envelope::Timestamp;
@@ -35,6 +36,8 @@ pub struct LogEntry {
 /// Which entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
+    /// Of this chain.
+    pub chain: ChainId,
     /// From this index on.
     pub from: u64,
     /// Up to this index, which is not among them.

@@ -23,6 +23,7 @@ pub use facts::{
 pub use plan::plan_accept;
 
 use super::admit::Admission;
+use crate::audit::LogPlace;
 use crate::consent::{self, Grant, Party, RevocationResult, Terms};
 use crate::store::is_same_party;
 use crosstalk_envelope::Timestamp;
@@ -36,8 +37,8 @@ pub enum AcceptOutcome {
     Accepted {
         /// Its place among the messages.
         seq: u64,
-        /// Its index in the log.
-        index: u64,
+        /// Its entry in the log.
+        entry: LogPlace,
         /// The ids that it is kept under.
         ids: ReceivedIds,
         /// What it revoked, if it is a REVOKE of a consent or a permission.
@@ -47,8 +48,8 @@ pub enum AcceptOutcome {
     Known {
         /// Its place among the messages.
         seq: u64,
-        /// Its index in the log.
-        index: u64,
+        /// Its entry in the log.
+        entry: LogPlace,
         /// Since when.
         since: Timestamp,
         /// The ids that it is kept under.
@@ -56,8 +57,8 @@ pub enum AcceptOutcome {
     },
     /// It is on disk and waits for a person, or did before somebody decided.
     Held {
-        /// Its index in the log: that it is held.
-        index: u64,
+        /// Its entry in the log: that it is held.
+        entry: LogPlace,
         /// Since when.
         since: Timestamp,
         /// Whether it just came.

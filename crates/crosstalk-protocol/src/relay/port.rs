@@ -26,7 +26,9 @@ mod maintenance;
 mod registry;
 mod view;
 
-pub use audit::{AuditLog, LogHead, LogProof, LogRoot, NewLogEntry};
+pub use audit::{
+    AuditLog, JoinedChain, LogChain, LogHead, LogProof, LogRoot, LogWriter, NewLogEntry,
+};
 pub use delivery::{
     AttemptResult, CourierQuery, DeadLetter, DeliveryQueue, DueDelivery, Errand, Lease,
     LeasedDelivery,

@@ -1,6 +1,7 @@
 //! The answer to a message that was accepted: an ACK with its digest and its index in the log; and the ids that a relay
 //! generates, from the time a message came and its digest, so that the same message gets the same ones.
 
+use crate::audit::{ChainId, LogPlace};
 use crate::nearest::intent_hint;
 use crate::store::Arrival;
 use crosstalk_envelope::Timestamp;
@@ -16,13 +17,13 @@ pub struct Receipted<'r> {
     pub arrival: &'r Arrival,
     /// The ids that it is kept under.
     pub ids: &'r ReceivedIds,
-    /// Its index in the log.
-    pub index: u64,
+    /// Its entry in the log.
+    pub entry: LogPlace,
     /// When it came first.
     pub at: Timestamp,
     /// The relay that has it: a name without white space.
     pub by: &'r str,
-    /// Whether it waits for a person: then the index is that of this.
+    /// Whether it waits for a person: then the entry is that of this.
     pub is_held: bool,
 }
 
@@ -33,7 +34,7 @@ pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
     let Receipted {
         arrival,
         ids,
-        index,
+        entry,
         at,
         by,
         is_held,
@@ -63,7 +64,10 @@ pub fn acknowledgement(receipt: &Receipted<'_>) -> String {
         context,
     ]);
     add(&["\nintent: ACK\n\nmeta: receipt\nDigest: ", &digest]);
-    add(&["\nIndex: ", &index.to_string()]);
+    add(&["\nIndex: ", &entry.index.to_string()]);
+    if entry.chain != ChainId::FIRST {
+        add(&["\nChain: ", &entry.at(by)]);
+    }
     if *is_held {
         add(&["\nState: held"]);
     }

@@ -2,6 +2,7 @@
 
 use super::arrival::{Arrival, Side, Wait, Way};
 use super::party::{is_same_party, may_answer, party};
+use crate::audit::LogPlace;
 use crate::verdict::VerdictWord;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
@@ -51,8 +52,8 @@ pub enum StoreOutcome {
 pub struct Record {
     /// Its place in the order of arrival.
     pub seq: u64,
-    /// Its index in the log, if a relay took it.
-    pub entry: Option<u64>,
+    /// Its entry in the log, if a relay took it.
+    pub entry: Option<LogPlace>,
     /// The id under which it is kept.
     pub id: String,
     /// Whether that is the id which the envelope carries.

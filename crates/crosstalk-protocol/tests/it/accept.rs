@@ -5,7 +5,7 @@ use crosstalk_envelope::meta::{ConsentKind, Digest};
 use crosstalk_envelope::registry::Intent;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::audit::Event;
+use crosstalk_protocol::audit::{Event, LogPlace};
 use crosstalk_protocol::consent::{
     Assurance, Claim, CoveredHeld, CoveredMessage, Grant, Proof, RevocationFacts, RevocationOrder,
     RevocationResult, plan_cascade,
@@ -114,7 +114,7 @@ impl Row {
                 is_gone: self.is_gone,
                 is_truncated: false,
             },
-            entry: self.entry,
+            entry: self.entry.map(LogPlace::first),
             raw: Some(self.raw),
             sender: (!self.is_gone).then(|| self.arrival.sender.clone()),
             is_spare_taken: all.iter().any(|m| m.id == *spare),
@@ -289,7 +289,7 @@ impl Kept {
             verdict: held.arrival.verdict,
             sender: held.arrival.sender.clone(),
             since: held.arrival.at,
-            entry: held.entry,
+            entry: LogPlace::first(held.entry),
             is_spare_taken: self.held.iter().any(|h| h.id == *spare),
         }
     }
@@ -393,6 +393,7 @@ impl Kept {
             let takes = planned.takes.map(|place| place.number(&seqs));
             self.log.push(Logged::of(&planned.event, takes));
         }
+        let entries = entries.into_iter().map(LogPlace::first).collect();
         AcceptNumbers { seqs, entries }
     }
 

@@ -140,10 +140,7 @@ fn part(log: &[LogEntry]) -> Files {
 
 fn check(files: &Files, held: &[String]) -> Result<BundleReport, Wrong> {
     let key = public(1);
-    let against = Against {
-        key: Some(&key),
-        held,
-    };
+    let against = Against::new(Some(&key), held);
     bundle::check(files, &against, &mut |_, _| {})
 }
 

@@ -1,6 +1,7 @@
 //! What waits for a person, and who decides.
 
 use crosstalk_envelope::{Document, Intent, Reading, Timestamp};
+use crosstalk_protocol::audit::LogPlace;
 use crosstalk_protocol::relay::{
     Admission, AdmissionCandidate, DeliveryState, HeldMessage, Hold, HoldReason, Pattern, Peer,
     Recipient, RelayRules, Role, Routes, acknowledgement, admit,
@@ -168,7 +169,7 @@ fn the_receipt_says_that_it_waits() {
         let text = acknowledgement(&Receipted {
             arrival: &admission.arrival,
             ids: &admission.arrival.ids(),
-            index: 7,
+            entry: LogPlace::first(7),
             at: now(),
             by: "relay.example",
             is_held,

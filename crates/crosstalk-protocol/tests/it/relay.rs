@@ -7,6 +7,7 @@ use crosstalk_envelope::{
     Address, Algorithm, Document, ErrorCode, Intent, PrivateKey, Reading, Timestamp,
     signing::Signer,
 };
+use crosstalk_protocol::audit::{ChainId, LogPlace};
 use crosstalk_protocol::consent::{Policy, Proof};
 use crosstalk_protocol::dns::{DnsAnswer, Dnssec};
 use crosstalk_protocol::relay::report::rejected_answer;
@@ -733,13 +734,36 @@ fn a_message_that_goes_round_in_circles_is_stopped() {
 }
 
 #[test]
+fn the_receipt_names_the_chain_unless_it_is_the_first() {
+    let admission = locally(&envelope("A", "B", "REQUEST", ""), &RelayRules::default()).unwrap();
+    for (chain, named) in [(0, None), (2, Some("relay.example/2#7"))] {
+        let text = acknowledgement(&Receipted {
+            arrival: &admission.arrival,
+            ids: &admission.arrival.ids(),
+            entry: LogPlace {
+                chain: ChainId(chain),
+                index: 7,
+            },
+            at: now(),
+            by: "relay.example",
+            is_held: false,
+        });
+        let mut document = Document::parse(&text, Reading::Strict);
+        document.check();
+        assert!(document.is_accepted(), "{:?}", document.diagnostics());
+        assert_eq!(document.meta("receipt", "Index"), Some("7"));
+        assert_eq!(document.meta("receipt", "Chain"), named);
+    }
+}
+
+#[test]
 fn the_same_message_gets_the_same_receipt() {
     let admission = locally(&envelope("A", "B", "REQUEST", ""), &RelayRules::default()).unwrap();
     let receipt = |at| {
         acknowledgement(&Receipted {
             arrival: &admission.arrival,
             ids: &admission.arrival.ids(),
-            index: 7,
+            entry: LogPlace::first(7),
             at,
             by: "relay.example",
             is_held: false,

@@ -367,30 +367,30 @@ impl Relay {
             Ok(acceptance) => acceptance,
             Err(error) => return store_trouble(document, &error),
         };
-        let (seq, index, since, ids, is_new, is_held) = match outcome {
+        let (seq, entry, since, ids, is_new, is_held) = match outcome {
             AcceptOutcome::Accepted {
                 seq,
-                index,
+                entry,
                 ids,
                 withdrawn,
             } => {
                 if let Some(withdrawn) = withdrawn {
                     self.log_revocation(admission.arrival.id(), &withdrawn);
                 }
-                (seq, index, at, ids, true, false)
+                (seq, entry, at, ids, true, false)
             }
             AcceptOutcome::Known {
                 seq,
-                index,
+                entry,
                 since,
                 ids,
-            } => (seq, index, since, ids, false, false),
+            } => (seq, entry, since, ids, false, false),
             AcceptOutcome::Held {
-                index,
+                entry,
                 since,
                 is_new,
                 ids,
-            } => (0, index, since, ids, is_new, true),
+            } => (0, entry, since, ids, is_new, true),
             AcceptOutcome::Rejected(refusal) => return declined(document, refusal, None),
         };
         // A message that is held teaches nothing yet. A new or revoked key that could not be recorded when the message came
@@ -407,7 +407,7 @@ impl Relay {
         let receipt = Receipted {
             arrival: &admission.arrival,
             ids: &ids,
-            index,
+            entry,
             at: since,
             by: &config.name,
             is_held,

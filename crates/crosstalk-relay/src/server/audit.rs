@@ -8,33 +8,65 @@ use super::response::{self, HttpError, Json, Response};
 use super::router::{Accepts, Call, Segment};
 use crosstalk_api::Parameter;
 use crosstalk_api::audit::{
-    FROM, INDEX, KIND, LogEntries, MESSAGE, NEWER, NEWEST, OLDER, SINCE, SIZE, TEXTS, THREAD, TO,
-    UNTIL,
+    CHAIN, FROM, INDEX, KIND, LogChainView, LogChains, LogEntries, MESSAGE, NEWER, NEWEST, OLDER,
+    SINCE, SIZE, TEXTS, THREAD, TO, UNTIL,
 };
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_envelope::{Timestamp, base64};
-use crosstalk_protocol::audit::{EventKind, Hash, LogQuery, SignedCheckpoint};
-use crosstalk_protocol::relay::port::LogProof;
+use crosstalk_protocol::audit::{ChainId, EventKind, Hash, LogQuery, NoteError, SignedCheckpoint};
+use crosstalk_protocol::relay::port::{LogChain, LogProof};
+
+/// The chains of the log.
+pub(super) async fn chains(call: Call, _: Accepts) -> Result<Json<LogChains>, HttpError> {
+    let relay = &call.server.relay;
+    let mut chains = Vec::new();
+    for chain in relay.store().chains().await? {
+        let head = relay.store().log_head(chain.id).await?;
+        let signed = relay.checkpoint(chain.id).await?;
+        chains.push(LogChainView {
+            chain: chain.id.0,
+            origin: chain.id.origin(&relay.config().name),
+            key: relay.key_of(&chain).ok().map(|key| key.to_string()),
+            since: chain.since.to_string(),
+            size: head.size,
+            signed: signed.as_ref().map(|s| s.size),
+            root: signed.as_ref().map(|s| base64::encode(&s.root)),
+        });
+    }
+    Ok(Json(LogChains { chains }))
+}
+
+/// The chain that a request is about: the first one, if it names none.
+async fn chain_of(call: &Call, query: &Query) -> Result<LogChain, HttpError> {
+    let id = ChainId(query.number(&CHAIN)?.unwrap_or_default());
+    let found = call.server.relay.find_chain(id).await?;
+    found.ok_or_else(|| HttpError::missing("such chain of the log"))
+}
 
 /// The latest checkpoint. One is signed at once if there is none yet.
-pub(super) async fn checkpoint(call: Call, _: Accepts) -> Result<Response, HttpError> {
-    Ok(response::text(sealed(&call).await?.note))
+pub(super) async fn checkpoint(
+    call: Call,
+    _: Accepts,
+    query: Query,
+) -> Result<Response, HttpError> {
+    let chain = chain_of(&call, &query).await?;
+    Ok(response::text(sealed(&call, &chain).await?.note))
 }
 
 /// The public key that checkpoints are signed with.
-pub(super) async fn key(call: Call, _: Accepts) -> Result<Response, HttpError> {
-    let key = call.server.relay.log_key().map_err(|_| unsigned())?;
+pub(super) async fn key(call: Call, _: Accepts, query: Query) -> Result<Response, HttpError> {
+    let chain = chain_of(&call, &query).await?;
+    let key = call.server.relay.key_of(&chain).map_err(|_| unsigned())?;
     Ok(response::text(format!("{key}\n")))
 }
 
-async fn sealed(call: &Call) -> Result<SignedCheckpoint, HttpError> {
+async fn sealed(call: &Call, chain: &LogChain) -> Result<SignedCheckpoint, HttpError> {
     let relay = &call.server.relay;
-    let latest = relay.store().log_head().await?.checkpoint;
-    let sealed = match latest {
-        Some(sealed) => Some(sealed),
-        None => relay.seal().await?,
-    };
-    sealed.ok_or_else(unsigned)
+    let sealed = relay.checkpoint(chain.id).await?;
+    sealed.ok_or_else(|| match relay.key_of(chain) {
+        Ok(_) => HttpError::later("The log is being signed"),
+        Err(_) => unsigned(),
+    })
 }
 
 fn unsigned() -> HttpError {
@@ -61,13 +93,14 @@ fn path(hashes: &[Hash]) -> Response {
 /// The way from an entry to the root.
 pub(super) async fn inclusion(call: Call, _: Accepts, query: Query) -> Result<Response, HttpError> {
     let index = query.required_number(&INDEX)?;
-    let latest = sealed(&call).await?.size;
+    let chain = chain_of(&call, &query).await?;
+    let latest = sealed(&call, &chain).await?.size;
     let size = query.number(&SIZE)?.unwrap_or(latest);
     if size > latest || index >= size {
         return Err(beyond(latest));
     }
     let proof = LogProof::Inclusion { index, size };
-    let found = call.server.relay.store().log_proof(proof).await?;
+    let found = call.server.relay.store().log_proof(chain.id, proof).await?;
     Ok(path(&found.ok_or_else(|| beyond(latest))?))
 }
 
@@ -78,13 +111,14 @@ pub(super) async fn consistency(
     query: Query,
 ) -> Result<Response, HttpError> {
     let from = query.required_number(&OLDER)?;
-    let latest = sealed(&call).await?.size;
+    let chain = chain_of(&call, &query).await?;
+    let latest = sealed(&call, &chain).await?.size;
     let to = query.number(&NEWER)?.unwrap_or(latest);
     if to > latest || from > to {
         return Err(beyond(latest));
     }
     let proof = LogProof::Consistency { from, to };
-    let found = call.server.relay.store().log_proof(proof).await?;
+    let found = call.server.relay.store().log_proof(chain.id, proof).await?;
     Ok(path(&found.ok_or_else(|| beyond(latest))?))
 }
 
@@ -94,7 +128,11 @@ pub(super) async fn entries(
     _: Accepts,
     query: Query,
 ) -> Result<Json<LogEntries>, HttpError> {
-    let asked = asked(&query, call.server.relay.now())?;
+    let chain = chain_of(&call, &query).await?.id;
+    let asked = LogQuery {
+        chain,
+        ..asked(&query, call.server.relay.now())?
+    };
     if asked.texts.is_some() {
         // Expired texts are not shown, and the log has to record that they were erased.
         housekeeping::expire(&call.server).await?;
@@ -107,6 +145,7 @@ pub(super) async fn entries(
     let (mut entries, mut bytes) = (Vec::new(), 0);
     for entry in store.log_entries(without_texts).await? {
         let one = LogQuery {
+            chain,
             from: entry.index,
             to: Some(entry.index + 1),
             limit: 1,
@@ -123,9 +162,14 @@ pub(super) async fn entries(
             break;
         }
     }
-    let size = store.log_head().await?.size;
+    let size = store.log_head(chain).await?.size;
     let entries = entries.into_iter().map(Into::into).collect();
-    Ok(Json(LogEntries { size, entries }))
+    let chain = chain.0;
+    Ok(Json(LogEntries {
+        chain,
+        size,
+        entries,
+    }))
 }
 
 fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, HttpError> {
@@ -151,6 +195,7 @@ fn asked(query: &Query, now: Timestamp) -> Result<LogQuery, HttpError> {
         kinds.push(kind);
     }
     Ok(LogQuery {
+        chain: ChainId::FIRST,
         from: query.number(&FROM)?.unwrap_or(0),
         to: query.number(&TO)?,
         kinds,
@@ -171,12 +216,14 @@ pub(super) async fn receipt(
     Segment(id): Segment,
 ) -> Result<Response, HttpError> {
     let (record, _) = message::find(&call, id).await?;
-    let index = record
+    let entry = record
         .entry
         .ok_or_else(|| HttpError::missing("such receipt"))?;
     let relay = &call.server.relay;
-    relay.log_key().map_err(|_| unsigned())?;
-    let receipt = relay.receipt(index).await?;
+    let chain = relay.find_chain(entry.chain).await?;
+    let key = chain.map_or(Err(NoteError::Key), |chain| relay.key_of(&chain));
+    key.map_err(|_| unsigned())?;
+    let receipt = relay.receipt(entry).await?;
     let receipt = receipt.ok_or_else(|| HttpError::later("The log is being signed"))?;
     Ok(response::text(receipt.to_string()))
 }

@@ -295,6 +295,7 @@ fn route(endpoint: &'static Endpoint) -> MethodRouter<Arc<Server>> {
         EndpointId::Checkpoint => guard(endpoint, audit::checkpoint),
         EndpointId::LogKey => guard(endpoint, audit::key),
         EndpointId::Inclusion => guard(endpoint, audit::inclusion),
+        EndpointId::Chains => guard(endpoint, audit::chains),
         EndpointId::Consistency => guard(endpoint, audit::consistency),
         EndpointId::Entries => guard(endpoint, audit::entries),
         EndpointId::Healthz | EndpointId::HeadHealthz => guard(endpoint, operation::healthy),

@@ -3,12 +3,13 @@
 use super::{MemoryRelay, State};
 use crosstalk_envelope::Timestamp;
 use crosstalk_protocol::audit::{
-    Event, EventDetail, EventKind, Hash, Leaf, LogEntry, LogQuery, SignedCheckpoint, Tree,
+    ChainId, Event, EventDetail, EventKind, Hash, Leaf, LogEntry, LogQuery, SignedCheckpoint, Tree,
     leaf_hash,
 };
 use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::relay::port::{
-    AuditLog, ConsentLedger, GrantQuery, LogHead, LogProof, LogRoot, NewLogEntry, StoreFuture,
+    AuditLog, ConsentLedger, GrantQuery, JoinedChain, LogChain, LogHead, LogProof, LogRoot,
+    LogWriter, NewLogEntry, StoreFuture,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -27,19 +28,36 @@ pub(super) fn number(count: usize) -> u64 {
 }
 
 impl AuditLog for MemoryRelay {
-    fn log_head(&self) -> StoreFuture<'_, LogHead> {
-        self.with(|state| LogHead {
-            size: number(state.log.len()),
-            checkpoint: state.checkpoint.clone(),
+    fn join(&self, writer: LogWriter) -> StoreFuture<'_, JoinedChain> {
+        self.with(|_| self.chain.join(writer))
+    }
+
+    fn chains(&self) -> StoreFuture<'_, Vec<LogChain>> {
+        self.with(|_| self.chain.all())
+    }
+
+    fn log_head(&self, chain: ChainId) -> StoreFuture<'_, LogHead> {
+        self.with(move |state| match chain {
+            ChainId::FIRST => LogHead {
+                size: number(state.log.len()),
+                checkpoint: state.checkpoint.clone(),
+            },
+            _ => LogHead::default(),
         })
     }
 
     fn log_entries(&self, query: LogQuery) -> StoreFuture<'_, Vec<LogEntry>> {
-        self.with(move |state| state.entries(&query))
+        self.with(move |state| match query.chain {
+            ChainId::FIRST => state.entries(&query),
+            _ => Vec::new(),
+        })
     }
 
-    fn log_proof(&self, proof: LogProof) -> StoreFuture<'_, Option<Vec<Hash>>> {
+    fn log_proof(&self, chain: ChainId, proof: LogProof) -> StoreFuture<'_, Option<Vec<Hash>>> {
         self.with(move |state| {
+            if chain != ChainId::FIRST {
+                return None;
+            }
             let (tree, size) = (state.tree(), number(state.log.len()));
             match proof {
                 LogProof::Inclusion { index, size: of } => {

@@ -3,6 +3,7 @@
 use super::{Held, MemoryRelay, Message, State};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::reply::ReceivedIds;
+use crosstalk_protocol::audit::LogPlace;
 use crosstalk_protocol::consent::{
     CoveredHeld, CoveredMessage, RevocationChanges, RevocationFacts, RevocationOrder,
     RevocationResult, plan_cascade,
@@ -226,7 +227,7 @@ impl State {
                 is_gone: m.is_gone(),
                 is_truncated: m.stored.truncated,
             },
-            entry: m.entries.first().copied(),
+            entry: m.entries.first().copied().map(LogPlace::first),
             raw: Some(Digest::of(text.as_bytes())),
             sender: (!m.is_gone()).then(|| m.arrival().sender),
             is_spare_taken: self.by_id(&m.stored.generated.message).is_some(),
@@ -244,7 +245,7 @@ impl State {
             verdict: held.stored.verdict,
             sender: record.sender.clone(),
             since: record.at,
-            entry: held.entry,
+            entry: LogPlace::first(held.entry),
             is_spare_taken: self.held.values().any(|h| h.message.record.id == *spare),
         }
     }
@@ -298,6 +299,7 @@ impl State {
             let takes = planned.takes.map(|place| place.number(&seqs));
             self.append(&planned.event, takes);
         }
+        let entries = entries.into_iter().map(LogPlace::first).collect();
         AcceptNumbers { seqs, entries }
     }
 

@@ -13,9 +13,9 @@ use super::sql::{Db, PgColumns as _, member, number, params, position, tuple, un
 const ENTRY: &str = "l.place, l.kind, l.at, l.id, l.canonical, l.raw, l.sealed, l.salt, l.detail";
 
 /// The entries about the messages that are `wanted`: where they were accepted, and what happened to them.
-const PLACES: &str = "SELECT i.entry FROM wanted JOIN intake i ON i.seq = wanted.seq UNION ALL \
-    SELECT r.place FROM wanted JOIN renewal r ON r.seq = wanted.seq UNION ALL SELECT e.place \
-    FROM wanted JOIN intake i ON i.seq = wanted.seq JOIN log e ON \
+const PLACES: &str = "SELECT i.chain, i.entry FROM wanted JOIN intake i ON i.seq = wanted.seq UNION ALL \
+    SELECT r.chain, r.place FROM wanted JOIN renewal r ON r.seq = wanted.seq UNION ALL SELECT e.chain, e.place \
+    FROM wanted JOIN intake i ON i.seq = wanted.seq JOIN chain_entry e ON \
     e.kind <> 0 AND e.id = i.id";
 
 /// The messages of a thread: indexed, erased, quarantined, and those that are not indexed yet.
@@ -52,18 +52,21 @@ fn entry(row: &Row) -> PgResult<LogEntry> {
     })
 }
 
-/// The hashes of entries from a position on.
-pub(super) fn hashes(db: &Db, from: u64, limit: u64) -> PgResult<Vec<Hash>> {
-    let sql = format!("SELECT {ENTRY} FROM log l WHERE place >= $1 AND place < $2 ORDER BY place");
-    let asked = params![number(from), number(from.saturating_add(limit))];
+/// The hashes of entries of a chain from a position on.
+pub(super) fn hashes(db: &Db, chain: i64, from: u64, limit: u64) -> PgResult<Vec<Hash>> {
+    let sql = format!(
+        "SELECT {ENTRY} FROM chain_entry l WHERE chain = $1 AND place >= $2 AND place < $3 ORDER BY place"
+    );
+    let asked = params![chain, number(from), number(from.saturating_add(limit))];
     db.all(&sql, asked, |row| {
         Ok(leaf_hash(leaf(row)?.to_string().as_bytes()))
     })
 }
 
 pub(super) fn entries(db: &Db, asked: &LogQuery) -> PgResult<Vec<LogEntry>> {
-    let mut given: Vec<Box<dyn ToSql + Sync>> = vec![Box::new(number(asked.from))];
-    let mut wanted = vec!["l.place >= $1".to_owned()];
+    let chain = number(asked.chain.0);
+    let mut given: Vec<Box<dyn ToSql + Sync>> = vec![Box::new(chain), Box::new(number(asked.from))];
+    let mut wanted = vec!["l.chain = $1 AND l.place >= $2".to_owned()];
     let mut want = |text: &str, value: Box<dyn ToSql + Sync>| {
         given.push(value);
         wanted.push(text.replace('?', &format!("${}", given.len())));
@@ -80,15 +83,15 @@ pub(super) fn entries(db: &Db, asked: &LogQuery) -> PgResult<Vec<LogEntry>> {
     if let Some(id) = &asked.id {
         want(
             &format!(
-                "l.place IN (WITH wanted (seq) AS (SELECT seq FROM intake WHERE id = ?) {PLACES} UNION ALL \
-                 SELECT place FROM log WHERE kind <> 0 AND id = ?)"
+                "(l.chain, l.place) IN (WITH wanted (seq) AS (SELECT seq FROM intake WHERE id = ?) {PLACES} UNION ALL \
+                 SELECT chain, place FROM chain_entry WHERE kind <> 0 AND id = ?)"
             ),
             Box::new(id.clone()),
         );
     }
     if let Some(thread) = &asked.thread {
         want(
-            &format!("l.place IN (WITH wanted (seq) AS ({THREAD_MESSAGES}) {PLACES})"),
+            &format!("(l.chain, l.place) IN (WITH wanted (seq) AS ({THREAD_MESSAGES}) {PLACES})"),
             Box::new(thread.clone()),
         );
     }
@@ -103,7 +106,7 @@ pub(super) fn entries(db: &Db, asked: &LogQuery) -> PgResult<Vec<LogEntry>> {
     let order = if asked.newest { "DESC" } else { "ASC" };
     let limit = number(asked.limit);
     let sql = format!(
-        "SELECT {ENTRY} FROM log l WHERE {} ORDER BY l.place {order} LIMIT {limit}",
+        "SELECT {ENTRY} FROM chain_entry l WHERE {} ORDER BY l.place {order} LIMIT {limit}",
         wanted.join(" AND ")
     );
     let given: Vec<&(dyn ToSql + Sync)> = given.iter().map(AsRef::as_ref).collect();
@@ -113,9 +116,9 @@ pub(super) fn entries(db: &Db, asked: &LogQuery) -> PgResult<Vec<LogEntry>> {
     }
     for entry in &mut entries {
         if entry.leaf.kind == EventKind::Accepted {
-            entry.parties = parties(db, entry.index)?;
+            entry.parties = parties(db, chain, entry.index)?;
             if let Some(now) = asked.texts {
-                entry.text = text(db, entry.index, now)?;
+                entry.text = text(db, chain, entry.index, now)?;
             }
         }
     }
@@ -123,16 +126,17 @@ pub(super) fn entries(db: &Db, asked: &LogQuery) -> PgResult<Vec<LogEntry>> {
 }
 
 /// Who sent the message that an entry took, and to whom, if its text is kept.
-fn parties(db: &Db, index: u64) -> PgResult<Option<(String, String)>> {
-    let sql = "SELECT m.sender, m.receiver FROM log l JOIN message m ON m.seq = l.seq WHERE \
-        l.place = $1";
-    db.find(sql, params![number(index)], tuple)
+fn parties(db: &Db, chain: i64, index: u64) -> PgResult<Option<(String, String)>> {
+    let sql = "SELECT m.sender, m.receiver FROM chain_entry l JOIN message m ON m.seq = l.seq WHERE \
+        l.chain = $1 AND l.place = $2";
+    db.find(sql, params![chain, number(index)], tuple)
 }
 
 /// The text of the message that an entry took, if it is kept and its time is not over.
-fn text(db: &Db, index: u64, now: Timestamp) -> PgResult<Option<String>> {
-    let sql = "SELECT coalesce(i.received, i.text) FROM log l JOIN intake i ON i.seq = l.seq \
-        WHERE l.place = $1 AND i.text <> '' AND coalesce(i.renewed, i.entry) = l.place AND \
-        (i.expires IS NULL OR i.expires > $2)";
-    db.find(sql, params![number(index), now.as_millis()], value)
+fn text(db: &Db, chain: i64, index: u64, now: Timestamp) -> PgResult<Option<String>> {
+    let sql = "SELECT coalesce(i.received, i.text) FROM chain_entry l JOIN intake i ON i.seq = l.seq \
+        WHERE l.chain = $1 AND l.place = $2 AND i.text <> '' AND coalesce(i.renewed, i.entry) = l.place AND \
+        l.chain = CASE WHEN i.renewed IS NULL THEN i.chain ELSE i.renewed_chain END AND \
+        (i.expires IS NULL OR i.expires > $3)";
+    db.find(sql, params![chain, number(index), now.as_millis()], value)
 }

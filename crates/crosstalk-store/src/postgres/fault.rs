@@ -166,16 +166,16 @@ impl SqlError {
     }
 }
 
-/// The log of the database is signed with another key than that of this relay. Both are public.
-pub(super) fn other_key(place: &str, registered: &str, mine: &str) -> StoreError {
+/// Relays of another name use the database.
+pub(super) fn other_name(place: &str, registered: &str, mine: &str) -> StoreError {
     let (registered, mine) = (registered.escape_debug(), mine.escape_debug());
     StoreError::new(
         StoreFault::Unavailable,
         format!(
-            "the log of {place} is signed as `{registered}` by the relay that started first, and this relay has `{mine}`"
+            "{place} belongs to the relays called `{registered}`, and this relay is called `{mine}`"
         ),
-        "all relays of a database have one name and one key: replace the folder `keys` in the data folder of this \
-         relay by a copy of that of the first relay, and start it with the same name (docs/high-availability.md)",
+        "all relays of a database have one name: start this one with the same `--name`, or on a database of its own \
+         (docs/high-availability.md)",
     )
 }
 

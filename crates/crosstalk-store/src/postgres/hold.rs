@@ -141,8 +141,8 @@ pub(super) fn insert(db: &Db, held: &NewMessage<'_>, entry: u64) -> PgResult<()>
     let why = admission.held.clone().unwrap_or_default();
     let sql = "INSERT INTO held (id, carried, pkid, digest, raw, at, verdict, spare_thread, \
         spare_message, thread, sender, receiver, text, peer, routes, answer_by, expires, ends, \
-        assurance, why, deciders, entry, firm, authority) VALUES ($1, $2, $3, $4, $5, $6, $7, \
-        $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24) \
+        assurance, why, deciders, entry, firm, authority, chain) VALUES ($1, $2, $3, $4, $5, $6, $7, \
+        $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25) \
         RETURNING seq";
     let seq: i64 = db.one(
         sql,
@@ -171,6 +171,7 @@ pub(super) fn insert(db: &Db, held: &NewMessage<'_>, entry: u64) -> PgResult<()>
             number(entry),
             admission.proof.is_firm,
             admission.is_authority,
+            db.chain(),
         ],
         value,
     )?;

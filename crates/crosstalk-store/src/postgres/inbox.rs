@@ -99,7 +99,7 @@ pub(super) fn at(db: &Db, seq: i64) -> PgResult<Option<Record>> {
         return Ok(filed);
     }
     let sql = format!(
-        "SELECT {INTAKE_ROW}, digest, expires, entry FROM intake WHERE seq = $1 AND text <> ''"
+        "SELECT {INTAKE_ROW}, digest, expires, chain, entry FROM intake WHERE seq = $1 AND text <> ''"
     );
     db.find(&sql, params![seq], pending)
 }
@@ -109,7 +109,7 @@ fn pending(row: &Row) -> PgResult<Record> {
     let filed = intake_row(row)?;
     Ok(Record {
         expires: row.opt_time("expires")?,
-        entry: row.opt_seq("entry")?,
+        entry: row.log_place()?,
         digest: row.digest("digest")?,
         ..Record::pending(filed.arrival, filed.seq.unsigned_abs(), filed.thread)
     })

@@ -9,7 +9,7 @@ use crosstalk_envelope::registry::Intent;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_envelope::{Document, Reading, Timestamp};
 use crosstalk_protocol::VerdictWord;
-use crosstalk_protocol::audit::Event;
+use crosstalk_protocol::audit::{ChainId, Event, LogPlace};
 use crosstalk_protocol::relay::{
     AcceptChanges, AcceptFacts, AcceptNeeds, AcceptNumbers, AcceptOutcome, Admission,
     ConversationId, HeldFacts, KnownFacts, NewMessage, ParentFacts, PollFacts, Priority,
@@ -166,7 +166,7 @@ struct Ends {
 }
 
 const KNOWN: &str = "SELECT seq, id, spare_message, spare_thread, digest, verdict, side, thread, at, text = '' AS gone, \
-                     truncated, entry FROM intake";
+                     truncated, chain, entry FROM intake";
 
 fn known(row: &Row) -> PgResult<KnownFacts> {
     Ok(KnownFacts {
@@ -185,7 +185,7 @@ fn known(row: &Row) -> PgResult<KnownFacts> {
             is_gone: row.try_get("gone")?,
             is_truncated: row.try_get("truncated")?,
         },
-        entry: row.opt_seq("entry")?,
+        entry: row.log_place()?,
         raw: None,
         sender: None,
         is_spare_taken: false,
@@ -204,7 +204,7 @@ fn held(row: &Row) -> PgResult<HeldFacts> {
         verdict: row.word("verdict", VerdictWord::parse)?,
         sender: row.try_get("sender")?,
         since: row.time("at")?,
-        entry: row.seq("entry")?,
+        entry: row.log_place()?.ok_or(SqlError::NoRow)?,
         is_spare_taken: row.try_get("taken")?,
     })
 }
@@ -222,7 +222,7 @@ fn conversation(row: &Row) -> PgResult<ConversationId> {
     })
 }
 
-const HELD: &str = "SELECT seq, id, entry, digest, at, sender, verdict, spare_thread, spare_message, EXISTS (SELECT 1 \
+const HELD: &str = "SELECT seq, id, chain, entry, digest, at, sender, verdict, spare_thread, spare_message, EXISTS (SELECT 1 \
                     FROM held o WHERE o.id = held.spare_message) AS taken FROM held";
 const CLOSINGS: &str = "SELECT c.kind, c.name, c.at FROM closing c JOIN unnest($1::bigint[], $2::text[]) AS w (kind, name) \
                         ON c.kind = w.kind AND c.name = w.name";
@@ -256,9 +256,14 @@ fn load(db: &Db, needs: &AcceptNeeds<'_>) -> PgResult<(AcceptFacts, Ends)> {
     let held_by_id = format!("{HELD} WHERE id = ANY ($1)");
     let held_by_content = format!("{HELD} WHERE NOT carried AND digest = ANY ($1)");
     let of_consent = ledger::named_sql();
+    let chain = db.chain();
+    let of_chain: super::sql::Given<'_> = params![chain];
     let mut asked: Vec<(&str, super::sql::Given<'_>)> = vec![
         ("SELECT seq FROM turn", params![]),
-        ("SELECT coalesce(max(place) + 1, 0) FROM log", params![]),
+        (
+            "SELECT coalesce(max(place) + 1, 0) FROM chain_entry WHERE chain = $1",
+            of_chain,
+        ),
     ];
     let given: [(&str, bool, super::sql::Given<'_>); 12] = [
         (&by_id, ids.is_empty(), params![ids]),
@@ -484,9 +489,9 @@ fn poll(row: &Row) -> PgResult<PollFacts> {
 
 const INSERT: &str = "INSERT INTO intake (seq, id, carried, pkid, digest, at, way, side, verdict, spare_thread, \
     spare_message, thread, inferred, text, received, peer, speaker, origin, routes, priority, answer_by, expires, \
-    meaning, session, brief, entry) SELECT w.seq, w.id, w.carried, w.pkid, w.digest, w.at, w.way, w.side, w.verdict, \
+    meaning, session, brief, entry, chain) SELECT w.seq, w.id, w.carried, w.pkid, w.digest, w.at, w.way, w.side, w.verdict, \
     w.spare_thread, w.spare_message, w.thread, w.inferred, w.text, w.received, w.peer, w.speaker, $1, w.routes, \
-    w.priority, w.answer_by, w.expires, w.meaning, w.session, w.brief, w.entry FROM unnest($2::bigint[], $3::text[], \
+    w.priority, w.answer_by, w.expires, w.meaning, w.session, w.brief, w.entry, $27 FROM unnest($2::bigint[], $3::text[], \
     $4::boolean[], $5::text[], $6::bytea[], $7::bigint[], $8::text[], $9::text[], $10::text[], $11::text[], \
     $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], \
     $20::bigint[], $21::bigint[], $22::bigint[], $23::text[], $24::text[], $25::boolean[], $26::bigint[]) AS w (seq, \
@@ -508,9 +513,13 @@ fn apply(
 ) -> PgResult<AcceptNumbers> {
     let last = ends.seq.saturating_add(to_u64(changes.messages.len()));
     let log_end = ends.log.saturating_add(to_u64(changes.events.len()));
+    let chain_number = db.chain();
+    let chain = ChainId(chain_number.unsigned_abs());
     let numbers = AcceptNumbers {
         seqs: (ends.seq + 1..=last).collect(),
-        entries: (ends.log..log_end).collect(),
+        entries: (ends.log..log_end)
+            .map(|index| LogPlace { chain, index })
+            .collect(),
     };
     let entry = |place: usize| ends.log.saturating_add(to_u64(place));
     if let Some(displaced) = &changes.displaced {
@@ -526,8 +535,12 @@ fn apply(
     let entries = changes.events.iter();
     let entries: Vec<(&Event<'_>, Option<i64>)> =
         entries.map(|e| (&e.event, e.takes.map(takes))).collect();
-    let logged = LogRows::new(ends.log, &entries)?;
-    let (given, queue_given, log_given) = (rows.given(&origin), queued.given(), logged.given());
+    let logged = LogRows::new(chain_number, ends.log, &entries)?;
+    let (given, queue_given, log_given) = (
+        rows.given(&origin, &chain_number),
+        queued.given(),
+        logged.given(),
+    );
     let last = number(last);
     let moved: super::sql::Given<'_> = params![last];
     let mut written: Vec<(&str, super::sql::Given<'_>)> = Vec::new();
@@ -555,8 +568,9 @@ fn apply(
         improve(db, seq, improved.arrival, improved.entry.map(entry))?;
     }
     for (seq, place) in &changes.logged {
-        let sql = "UPDATE intake SET entry = $2 WHERE seq = $1";
-        db.run(sql, params![number(*seq), number(entry(*place))])?;
+        let sql = "UPDATE intake SET entry = $2, chain = $3 WHERE seq = $1";
+        let given = params![number(*seq), number(entry(*place)), chain_number];
+        db.run(sql, given)?;
     }
     for reported in &changes.reported {
         let seq = number(reported.message.number(&numbers.seqs));
@@ -688,7 +702,11 @@ impl<'m> MessageRows<'m> {
         rows
     }
 
-    fn given<'g>(&'g self, origin: &'g i64) -> [&'g (dyn tokio_postgres::types::ToSql + Sync); 26] {
+    fn given<'g>(
+        &'g self,
+        origin: &'g i64,
+        chain: &'g i64,
+    ) -> [&'g (dyn tokio_postgres::types::ToSql + Sync); 27] {
         [
             origin,
             &self.seqs,
@@ -716,6 +734,7 @@ impl<'m> MessageRows<'m> {
             &self.sessions,
             &self.brief,
             &self.entries,
+            chain,
         ]
     }
 }
@@ -802,10 +821,10 @@ fn improve(db: &Db, seq: i64, arrival: &Arrival, entry: Option<u64>) -> PgResult
     )?;
     if let Some(entry) = entry.map(number) {
         for sql in [
-            "UPDATE intake SET renewed = $2 WHERE seq = $1",
-            "INSERT INTO renewal (seq, place) VALUES ($1, $2)",
+            "UPDATE intake SET renewed = $2, renewed_chain = $3 WHERE seq = $1",
+            "INSERT INTO renewal (seq, place, chain) VALUES ($1, $2, $3)",
         ] {
-            db.run(sql, params![seq, entry])?;
+            db.run(sql, params![seq, entry, db.chain()])?;
         }
     }
     let Some(before) = before else {

@@ -2,30 +2,31 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::audit::{Event, Hash, LogEntry, LogQuery, SignedCheckpoint};
+use crosstalk_protocol::audit::{ChainId, Event, Hash, LogEntry, LogQuery, SignedCheckpoint};
 use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::relay::port::{
     Acceptance, AttemptResult, AuditLog, BlobIndex, BlobQuery, BlobUse, ConsentLedger,
     CourierQuery, Cursor, DeadLetter, DeliveryQueue, DueDelivery, DuePoll, FilledSearch,
-    GrantQuery, HandedOut, HeldQuery, Holds, InboxEntry, InboxQuery, Intake, Lease, LeasedDelivery,
-    LogHead, LogProof, LogRoot, Mailbox, MailboxAction, MailboxChange, Maintenance,
-    MaintenanceResult, MaintenanceTask, MessageViews, NewLogEntry, NextTimes, PollQueue, PollState,
-    RecordQuery, Registry, RegistryChange, RegistrySnapshot, RegistryVersion, SearchQuery,
-    StoreFuture, StoreGauges, Upload,
+    GrantQuery, HandedOut, HeldQuery, Holds, InboxEntry, InboxQuery, Intake, JoinedChain, Lease,
+    LeasedDelivery, LogChain, LogHead, LogProof, LogRoot, LogWriter, Mailbox, MailboxAction,
+    MailboxChange, Maintenance, MaintenanceResult, MaintenanceTask, MessageViews, NewLogEntry,
+    NextTimes, PollQueue, PollState, RecordQuery, Registry, RegistryChange, RegistrySnapshot,
+    RegistryVersion, SearchQuery, StoreFuture, StoreGauges, Upload,
 };
 use crosstalk_protocol::relay::{
     Admission, Delivery, DeliveryState, HeldMessage, HoldDecision, Quarantined, Ruling,
 };
 use crosstalk_protocol::store::{Listing, Page, Record, Thread, ThreadFilter};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::fault::PgResult;
 use super::sql::{Db, number, params, to_u64, value};
 use super::writer::PgJob;
 use super::{
-    PostgresRelay, delivery, entry, hold, inbox, index, keep, ledger, log, poll, quarantine, query,
-    queue, registry, retire, search,
+    PostgresRelay, delivery, entry, fault, hold, inbox, index, keep, ledger, log, poll, quarantine,
+    query, queue, registry, retire, search,
 };
 
 /// How many groups of 256 hashes are stored in one go: others write in between.
@@ -251,16 +252,33 @@ impl ConsentLedger for PostgresRelay {
 }
 
 impl AuditLog for PostgresRelay {
-    fn log_head(&self) -> StoreFuture<'_, LogHead> {
-        self.read_state(log::head)
+    fn join(&self, writer: LogWriter) -> StoreFuture<'_, JoinedChain> {
+        Box::pin(async move {
+            let mine = writer.name.clone();
+            let (name, joined) = self.write(move |db| log::join(db, &writer)).await?;
+            let door = &self.shared.door;
+            if name != mine {
+                return Err(fault::other_name(&door.place.to_string(), &name, &mine));
+            }
+            door.chain.store(number(joined.chain.0), Ordering::SeqCst);
+            Ok(joined)
+        })
+    }
+
+    fn chains(&self) -> StoreFuture<'_, Vec<LogChain>> {
+        self.read(log::chains)
+    }
+
+    fn log_head(&self, chain: ChainId) -> StoreFuture<'_, LogHead> {
+        self.read_state(move |db| log::head(db, chain))
     }
 
     fn log_entries(&self, query: LogQuery) -> StoreFuture<'_, Vec<LogEntry>> {
         self.read_state(move |db| entry::entries(db, &query))
     }
 
-    fn log_proof(&self, proof: LogProof) -> StoreFuture<'_, Option<Vec<Hash>>> {
-        self.read_state(move |db| log::proof(db, proof))
+    fn log_proof(&self, chain: ChainId, proof: LogProof) -> StoreFuture<'_, Option<Vec<Hash>>> {
+        self.read_state(move |db| log::proof(db, chain, proof))
     }
 
     fn hash_log(&self) -> StoreFuture<'_, LogRoot> {

@@ -18,14 +18,14 @@ const QUESTIONS: i64 = 16;
 
 pub(super) const RECORD: &str = "SELECT m.seq, m.id, i.carried, m.thread, m.parent, m.session, m.sender, m.receiver, m.speaker AS user, \
                       m.context, m.intent, m.meaning, m.at, m.written_at, i.verdict, i.pkid, i.side, i.way, m.wait, \
-                      i.digest, i.expires, i.text, i.received, i.entry, i.truncated";
+                      i.digest, i.expires, i.text, i.received, i.chain, i.entry, i.truncated";
 
 pub(super) fn record(row: &Row) -> PgResult<Record> {
     let meaning: Option<String> = row.try_get("meaning")?;
     let intents = || Intent::ALL.iter().copied();
     Ok(Record {
         seq: row.seq("seq")?,
-        entry: row.opt_seq("entry")?,
+        entry: row.log_place()?,
         id: row.try_get("id")?,
         carries_id: row.try_get("carried")?,
         thread: row.try_get("thread")?,

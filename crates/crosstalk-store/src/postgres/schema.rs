@@ -2,19 +2,22 @@
 //!
 //! They are those of the SQLite adapter (`sqlite/schema.rs` says what is in them) in the types of PostgreSQL, with these
 //! differences: ids are compared as bytes; `origin` tells which relay accepted a message; `words` has the words of a message,
-//! each once; and `turn` has one row, which everything that writes in order holds until its commit.
+//! each once; `turn` has one row, which everything that writes in order holds until its commit; and entries, tiles and
+//! checkpoints have the number of their chain.
 
 use super::fault::{PgResult, SqlError};
 use super::sql::{Db, params, value};
 
 /// The version of the tables that this program makes and uses.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
+/// The oldest version whose programs can use these tables, as long as there is one chain.
+const OLDEST: i64 = 1;
 
 /// The key of the lock under which tables are made and changed: `crosstlk` in ASCII.
 const MIGRATION_LOCK: i64 = 0x6372_6f73_7374_6c6b;
 
 /// Each version by the statements that lead to it from the one before.
-const STEPS: [&str; 1] = [FIRST];
+const STEPS: [&str; 2] = [FIRST, CHAINS];
 
 /// Makes the tables, or brings them to the present version. Several relays may start at once: one does it.
 ///
@@ -56,8 +59,8 @@ fn migrate_locked(db: &Db) -> PgResult<()> {
         db.batch(step)?;
     }
     db.run("DELETE FROM crosstalk_version", params![])?;
-    let sql = "INSERT INTO crosstalk_version (number, oldest) VALUES ($1, $1)";
-    db.run(sql, params![VERSION])?;
+    let sql = "INSERT INTO crosstalk_version (number, oldest) VALUES ($1, $2)";
+    db.run(sql, params![VERSION, OLDEST])?;
     Ok(())
 }
 
@@ -452,4 +455,48 @@ CREATE TABLE log_key (
 );
 
 CREATE SEQUENCE origin_seq;
+"#;
+
+/// Each relay writes a chain of its own. What was there is the first chain, with the key that all relays had.
+///
+/// Relays of the version before go on with the first chain: for them, `log`, `tile` and `checkpoint` are views of it, and
+/// `log_key` stays. Once a second chain is registered, they are not let in any more.
+const CHAINS: &str = r#"
+CREATE TABLE chain (
+    number BIGINT PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    since BIGINT NOT NULL
+);
+
+CREATE TABLE relay_identity (
+    one BOOLEAN PRIMARY KEY CHECK (one),
+    name TEXT NOT NULL,
+    secret BYTEA
+);
+INSERT INTO relay_identity (one, name) SELECT TRUE, split_part(split_part(key, '+', 1), ' ', 1) FROM log_key;
+
+INSERT INTO chain (number, key, since) SELECT 0, key, coalesce((SELECT at FROM log WHERE place = 0),
+    (extract(epoch FROM now()) * 1000)::bigint) FROM log_key;
+
+ALTER TABLE log RENAME TO chain_entry;
+ALTER TABLE chain_entry ADD COLUMN chain BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE chain_entry DROP CONSTRAINT log_pkey, ADD PRIMARY KEY (chain, place);
+
+ALTER TABLE tile RENAME TO chain_tile;
+ALTER TABLE chain_tile ADD COLUMN chain BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE chain_tile DROP CONSTRAINT tile_pkey, ADD PRIMARY KEY (chain, level, place);
+
+ALTER TABLE checkpoint RENAME TO chain_checkpoint;
+ALTER TABLE chain_checkpoint ADD COLUMN chain BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE chain_checkpoint DROP CONSTRAINT checkpoint_pkey, ADD PRIMARY KEY (chain, size);
+
+CREATE VIEW log AS SELECT place, kind, at, id, canonical, raw, sealed, salt, detail, seq FROM chain_entry
+    WHERE chain = 0;
+CREATE VIEW tile AS SELECT level, place, root, hashes FROM chain_tile WHERE chain = 0;
+CREATE VIEW checkpoint AS SELECT size, at, root, note FROM chain_checkpoint WHERE chain = 0;
+
+ALTER TABLE intake ADD COLUMN chain BIGINT NOT NULL DEFAULT 0, ADD COLUMN renewed_chain BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE held ADD COLUMN chain BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE renewal ADD COLUMN chain BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE renewal DROP CONSTRAINT renewal_pkey, ADD PRIMARY KEY (seq, chain, place);
 "#;

@@ -3,7 +3,7 @@
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -39,6 +39,8 @@ pub(super) struct Door {
     pub(super) runtime: Handle,
     /// How often the server was asked and waited for, by all sessions.
     pub(super) trips: Arc<AtomicU64>,
+    /// The chain that this relay writes.
+    pub(super) chain: Arc<AtomicI64>,
 }
 
 impl Door {
@@ -50,8 +52,8 @@ impl Door {
             None => self.connect_with(tokio_postgres::NoTls, Arc::clone(&warnings), wake),
         };
         let client = client.map_err(|e| self.refused(&e))?;
-        let trips = Arc::clone(&self.trips);
-        let db = Db::new(client, self.runtime.clone(), warnings, trips);
+        let (trips, chain) = (Arc::clone(&self.trips), Arc::clone(&self.chain));
+        let db = Db::new(client, self.runtime.clone(), warnings, (trips, chain));
         db.batch(LIMITS)
             .map_err(|e| e.at(&self.place.to_string()))?;
         Ok(db)

@@ -2,12 +2,12 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::audit::Hash;
+use crosstalk_protocol::audit::{ChainId, Hash, LogPlace};
 use futures_util::future::{join, join_all};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_postgres::types::{FromSqlOwned, ToSql};
@@ -57,6 +57,8 @@ pub(super) struct Db {
     warnings: Arc<AtomicU64>,
     /// How often the server was asked and waited for.
     trips: Arc<AtomicU64>,
+    /// The chain that this relay writes.
+    chain: Arc<AtomicI64>,
     /// Statements that are run together.
     later: RefCell<Vec<(String, Vec<OwnedValue>)>>,
     /// How many messages were indexed since somebody asked.
@@ -68,7 +70,7 @@ impl Db {
         client: Client,
         runtime: Handle,
         warnings: Arc<AtomicU64>,
-        trips: Arc<AtomicU64>,
+        (trips, chain): (Arc<AtomicU64>, Arc<AtomicI64>),
     ) -> Self {
         Self {
             client,
@@ -78,12 +80,18 @@ impl Db {
             later: RefCell::default(),
             warnings,
             trips,
+            chain,
             indexed: Cell::new(0),
         }
     }
 
     pub(super) fn is_closed(&self) -> bool {
         self.client.is_closed()
+    }
+
+    /// The chain that this relay writes.
+    pub(super) fn chain(&self) -> i64 {
+        self.chain.load(Ordering::SeqCst)
     }
 
     pub(super) fn add_indexed(&self, count: usize) {
@@ -277,6 +285,8 @@ pub(super) trait PgColumns {
     fn opt_digest(&self, column: &str) -> PgResult<Option<Digest>>;
     fn seq(&self, column: &str) -> PgResult<u64>;
     fn opt_seq(&self, column: &str) -> PgResult<Option<u64>>;
+    /// The columns `chain` and `entry`.
+    fn log_place(&self) -> PgResult<Option<LogPlace>>;
     /// A text; nothing where it is empty.
     fn opt_text(&self, column: &str) -> PgResult<Option<String>>;
     /// Several texts, one a line.
@@ -321,6 +331,12 @@ impl PgColumns for Row {
     fn opt_seq(&self, column: &str) -> PgResult<Option<u64>> {
         let seq: Option<i64> = self.try_get(column)?;
         Ok(seq.map(i64::unsigned_abs))
+    }
+
+    fn log_place(&self) -> PgResult<Option<LogPlace>> {
+        let chain = ChainId(self.seq("chain")?);
+        let entry = self.opt_seq("entry")?;
+        Ok(entry.map(|index| LogPlace { chain, index }))
     }
 
     fn opt_text(&self, column: &str) -> PgResult<Option<String>> {

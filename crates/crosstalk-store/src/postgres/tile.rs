@@ -13,23 +13,24 @@ const HEIGHT: u32 = 8;
 /// How many hashes a tile has.
 const WIDTH: u64 = 1 << HEIGHT;
 
-/// The hashes of a log, as they are asked for.
+/// The hashes of a chain, as they are asked for.
 pub(super) struct PgTiles<'d> {
     db: &'d Db,
+    chain: i64,
     /// The tiles read so far, by level and position.
     read: HashMap<(u32, u64), Vec<Hash>>,
 }
 
 impl<'d> PgTiles<'d> {
-    pub(super) fn new(db: &'d Db) -> Self {
+    pub(super) fn new(db: &'d Db, chain: i64) -> Self {
         let read = HashMap::new();
-        Self { db, read }
+        Self { db, chain, read }
     }
 
     /// The hashes of a tile, as far as there are some.
     fn tile(&mut self, level: u32, place: u64) -> PgResult<&[Hash]> {
         if !self.read.contains_key(&(level, place)) {
-            let hashes = match stored(self.db, level, place)? {
+            let hashes = match stored(self.db, self.chain, level, place)? {
                 Some(hashes) => hashes,
                 None => self.edge(level, place)?,
             };
@@ -42,9 +43,9 @@ impl<'d> PgTiles<'d> {
     fn edge(&mut self, level: u32, place: u64) -> PgResult<Vec<Hash>> {
         let first = place << HEIGHT;
         let Some(below) = level.checked_sub(1) else {
-            return entry::hashes(self.db, first, WIDTH);
+            return entry::hashes(self.db, self.chain, first, WIDTH);
         };
-        let mut hashes = roots(self.db, below, first)?;
+        let mut hashes = roots(self.db, self.chain, below, first)?;
         // Those whose tiles are full and not stored yet.
         while to_u64(hashes.len()) < WIDTH {
             let tile = self.tile(below, first + to_u64(hashes.len()))?;
@@ -73,16 +74,23 @@ impl Hashes for PgTiles<'_> {
     }
 }
 
-fn stored(db: &Db, level: u32, place: u64) -> PgResult<Option<Vec<Hash>>> {
-    let sql = "SELECT hashes FROM tile WHERE level = $1 AND place = $2";
-    let bytes: Option<Vec<u8>> = db.find(sql, params![i64::from(level), number(place)], value)?;
+fn stored(db: &Db, chain: i64, level: u32, place: u64) -> PgResult<Option<Vec<Hash>>> {
+    let sql = "SELECT hashes FROM chain_tile WHERE chain = $1 AND level = $2 AND place = $3";
+    let asked = params![chain, i64::from(level), number(place)];
+    let bytes: Option<Vec<u8>> = db.find(sql, asked, value)?;
     Ok(bytes.map(|bytes| bytes.as_chunks::<32>().0.to_vec()))
 }
 
 /// The hashes of tiles from a position on, without a gap, as many as the tile above has room for.
-fn roots(db: &Db, level: u32, first: u64) -> PgResult<Vec<Hash>> {
-    let sql = "SELECT place, root FROM tile WHERE level = $1 AND place >= $2 AND place < $3 ORDER BY place";
-    let asked = params![i64::from(level), number(first), number(first + WIDTH)];
+fn roots(db: &Db, chain: i64, level: u32, first: u64) -> PgResult<Vec<Hash>> {
+    let sql = "SELECT place, root FROM chain_tile WHERE chain = $1 AND level = $2 AND place >= $3 AND place < $4 \
+        ORDER BY place";
+    let asked = params![
+        chain,
+        i64::from(level),
+        number(first),
+        number(first + WIDTH)
+    ];
     let rows = db.all(sql, asked, |row| Ok((row.seq("place")?, row.hash("root")?)))?;
     let without_gap = (first..)
         .zip(rows)
@@ -91,30 +99,32 @@ fn roots(db: &Db, level: u32, first: u64) -> PgResult<Vec<Hash>> {
 }
 
 /// How many tiles of a level are stored.
-fn count(db: &Db, level: u32) -> PgResult<u64> {
-    let sql = "SELECT max(place) FROM tile WHERE level = $1";
-    let last: Option<i64> = db.one(sql, params![i64::from(level)], value)?;
+fn count(db: &Db, chain: i64, level: u32) -> PgResult<u64> {
+    let sql = "SELECT max(place) FROM chain_tile WHERE chain = $1 AND level = $2";
+    let last: Option<i64> = db.one(sql, params![chain, i64::from(level)], value)?;
     Ok(last.map_or(0, |place| place.unsigned_abs() + 1))
 }
 
-/// Stores tiles that are full and not stored. Whether there are more. Only inside a transaction.
+/// Stores tiles of the own chain that are full and not stored. Whether there are more. Only inside a transaction.
 pub(super) fn store(db: &Db, size: u64, limit: usize) -> PgResult<bool> {
+    let chain = db.chain();
     let mut left = limit;
     for level in 0..u64::BITS / HEIGHT {
         let full = size.checked_shr(HEIGHT * (level + 1)).unwrap_or(0);
-        for place in count(db, level)?..full {
+        for place in count(db, chain, level)?..full {
             if left == 0 {
                 return Ok(true);
             }
             left -= 1;
-            let mut tiles = PgTiles::new(db);
+            let mut tiles = PgTiles::new(db, chain);
             let hashes = tiles.tile(level, place)?;
             let root = Tree::of(hashes.iter().copied()).root(WIDTH);
             let root = root.ok_or(SqlError::NoRow)?;
-            let sql = "INSERT INTO tile (level, place, root, hashes) VALUES ($1, $2, $3, $4)";
+            let sql = "INSERT INTO chain_tile (chain, level, place, root, hashes) VALUES ($1, $2, $3, $4, $5)";
             db.run(
                 sql,
                 params![
+                    chain,
                     i64::from(level),
                     number(place),
                     root.as_slice(),

@@ -1,6 +1,7 @@
 //! Queries for messages and threads.
 
 use crosstalk_envelope::{Document, Intent, Reading};
+use crosstalk_protocol::audit::LogPlace;
 use crosstalk_protocol::store::{
     AnsweredQuestion, AskedMessage, FailedAnswer, Field, Listing, OpenQuestion, Page, Record,
     Search, Side, Term, Thread, ThreadFilter, Wait, Way, is_same_party, party,
@@ -25,7 +26,7 @@ pub(super) fn record(row: &Row<'_>) -> SqlResult<Record> {
     let intents = || Intent::ALL.iter().copied();
     Ok(Record {
         seq: row.seq("seq")?,
-        entry: row.opt_seq("entry")?,
+        entry: row.opt_seq("entry")?.map(LogPlace::first),
         id: row.get("id")?,
         carries_id: row.get("carried")?,
         thread: row.get("thread")?,

@@ -26,6 +26,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::fault::SqlResult;
 use super::{SqliteStore, fault};
+use crate::chain::SoleChain;
 use rusqlite::Connection;
 use search::SearchFiller;
 use writer::{Change, Job, Writer};
@@ -65,6 +66,7 @@ pub struct SqliteRelay {
     jobs: SyncSender<Job>,
     queries: SyncSender<ReaderJob>,
     shared: Arc<Shared>,
+    chain: SoleChain,
     /// Asked with every request, so without a turn at the readers; nothing once the store is closed.
     registry: Mutex<Option<RegistryReader>>,
     threads: Mutex<Option<Threads>>,
@@ -214,6 +216,7 @@ impl SqliteRelay {
             jobs,
             queries,
             shared,
+            chain: SoleChain::default(),
             registry: Mutex::new(Some(registry)),
             threads: Mutex::new(Some(Threads {
                 writer: spawn("writer", write)?,

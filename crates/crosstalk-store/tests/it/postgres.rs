@@ -2,14 +2,20 @@
 
 use crate::at;
 use crate::letter::letter;
-use crate::parcel::{Parcel as _, inbox, parcel, take, take_new};
+use crate::parcel::{Parcel as _, inbox, parcel, take, take_and_file, take_new};
 use crate::suite::relay::{self, Relay};
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::relay::port::{
-    Acceptance, DeliveryQueue as _, Intake as _, RegistryChange, StoreContext, StoreEvent,
-    StoreEvents,
+use crosstalk_protocol::VerdictWord;
+use crosstalk_protocol::audit::{
+    ChainId, EventKind, LogEntry, LogPlace, LogQuery, SignedCheckpoint, Tree, leaf_hash,
 };
-use crosstalk_protocol::relay::{AcceptOutcome, Admission, Handler, Recipient, Role, TokenRecord};
+use crosstalk_protocol::relay::port::{
+    Acceptance, DeliveryQueue as _, Intake as _, JoinedChain, LogProof, LogWriter, NewLogEntry,
+    RegistryChange, Retention, StoreContext, StoreEvent, StoreEvents,
+};
+use crosstalk_protocol::relay::{
+    AcceptOutcome, Admission, DeliveryState, Handler, Recipient, Role, TokenRecord,
+};
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use crosstalk_store::{PostgresPlace, PostgresRelay};
 use crosstalk_testing::postgres::{Database, Postgres};
@@ -58,20 +64,20 @@ fn relays_on_one_database_know_the_messages_of_each_other() {
     let mut one = open(&database.url());
     let mut two = open(&database.url());
     let message = parcel(letter("M1").thread("T1"));
-    let AcceptOutcome::Accepted { seq, index, .. } = take(&mut one, &message) else {
+    let AcceptOutcome::Accepted { seq, entry, .. } = take(&mut one, &message) else {
         panic!("it is new");
     };
     assert_eq!(inbox(&two, "claude"), ["M1"]);
     let again = take(&mut two, &message);
     let AcceptOutcome::Known {
         seq: same,
-        index: entry,
+        entry: place,
         ..
     } = again
     else {
         panic!("{again:?}");
     };
-    assert_eq!((same, entry), (seq, index));
+    assert_eq!((same, place), (seq, entry));
     let line = format!("arrived {seq}");
     wait_for_ok(|| match two.events().contains(&line) {
         true => Ok(()),
@@ -327,28 +333,280 @@ fn a_store_says_whether_its_server_answers() {
     wait_until("the server", || relay.port().is_reachable());
 }
 
+fn writer(name: &str, number: u8) -> LogWriter {
+    LogWriter {
+        name: name.into(),
+        key: format!("{name}+{number:02}+key"),
+        secret: Digest::of(&[number]),
+        at: at(i64::from(number)),
+    }
+}
+
+fn join(store: &Relay, number: u8) -> JoinedChain {
+    relay::wait_for(store.port().join(writer("relay.example", number))).unwrap()
+}
+
+fn entries_of(store: &Relay, chain: u64) -> Vec<LogEntry> {
+    store.log_entries(&LogQuery {
+        chain: ChainId(chain),
+        limit: usize::MAX,
+        texts: Some(at(0)),
+        ..LogQuery::default()
+    })
+}
+
+/// The kinds, the messages, and whether there are texts, of the entries of a chain.
+fn lines(store: &Relay, chain: u64) -> Vec<(&'static str, String, bool)> {
+    let entries = entries_of(store, chain).into_iter();
+    let line = |e: LogEntry| {
+        let id = e.leaf.id.unwrap_or_default();
+        (e.leaf.kind.as_str(), id, e.text.is_some())
+    };
+    entries.map(line).collect()
+}
+
 #[test]
-fn relays_of_a_database_sign_its_log_with_one_key() {
+fn each_relay_writes_the_chain_of_its_key() {
     let database = Database::new();
-    let (one, two) = (open_store(&database.url()), open_store(&database.url()));
-    let (one, two) = (one.unwrap(), two.unwrap());
-    let require = |store: &PostgresRelay, key: &str| relay::wait_for(store.require_log_key(key));
-    require(&one, "relay.example+01+first").unwrap();
-    require(&two, "relay.example+01+first").unwrap();
-    let error = require(&two, "relay.example+02+second").unwrap_err();
+    let (mut one, mut two) = (open(&database.url()), open(&database.url()));
+    let (first, second) = (join(&one, 1), join(&two, 2));
+    assert_eq!((first.chain, second.chain), (ChainId(0), ChainId(1)));
+    // What has to be the same at all relays comes from the first one.
+    assert_eq!(second.secret, first.secret);
+    let message = parcel(letter("M1"));
+    take(&mut one, &message);
+    take(&mut two, &parcel(letter("M2")));
+    take(&mut two, &parcel(letter("M3")));
+    // Whichever relay is asked again, the place is the one that was given first.
+    let place = |id: u64, index| LogPlace {
+        chain: ChainId(id),
+        index,
+    };
+    let known = |store: &mut Relay, id: &str| match take(store, &parcel(letter(id))) {
+        AcceptOutcome::Known { entry, .. } => entry,
+        other => panic!("{other:?}"),
+    };
+    for (id, at) in [
+        ("M1", place(0, 0)),
+        ("M2", place(1, 0)),
+        ("M3", place(1, 1)),
+    ] {
+        assert_eq!((known(&mut one, id), known(&mut two, id)), (at, at));
+        assert_eq!(two.record(id).unwrap().entry, Some(at));
+    }
+    // Both serve all chains.
+    for store in [&one, &two] {
+        let chains = relay::wait_for(store.port().chains()).unwrap();
+        let keys: Vec<&str> = chains.iter().map(|c| c.key.as_str()).collect();
+        assert_eq!(keys, ["relay.example+01+key", "relay.example+02+key"]);
+        assert_eq!(lines(store, 0), [("accepted", "M1".to_owned(), true)]);
+        let of_two = ["M2", "M3"].map(|id| ("accepted", id.to_owned(), true));
+        assert_eq!(lines(store, 1), of_two);
+        let head = relay::wait_for(store.port().log_head(ChainId(1))).unwrap();
+        assert_eq!((head.size, head.checkpoint), (2, None));
+    }
+    // The same key gets its chain back.
+    drop(two);
+    let mut three = open(&database.url());
+    assert_eq!(join(&three, 2), second);
+    take(&mut three, &parcel(letter("M4")));
+    assert_eq!(entries_of(&one, 1).len(), 3);
+}
+
+#[test]
+fn a_message_may_have_entries_in_several_chains() {
+    let database = Database::new();
+    let (mut one, mut two) = (open(&database.url()), open(&database.url()));
+    join(&one, 1);
+    join(&two, 2);
+    let plain = letter("M1").thread("T1").at(10);
+    take_and_file(
+        &mut one,
+        &[parcel(plain), parcel(letter("M2").at(10)).expires(50)],
+    );
+    // The other relay learns better, delivers and erases.
+    let mut signed = parcel(
+        letter("M1")
+            .thread("T1")
+            .at(10)
+            .verdict(VerdictWord::Verified, Some("k")),
+    );
+    signed.arrival.text = signed.arrival.text.replace("body: |\n", "\nbody: |\n");
+    take(&mut two, &signed);
+    two.mark("CLAUDE", &["M1".into()], DeliveryState::Read, at(20));
+    let what = Retention {
+        before: None,
+        now: at(60),
+        brief_before: None,
+        limit: 9,
+    };
+    assert_eq!(two.erase(what).0, 1);
+    assert_eq!(
+        lines(&one, 0),
+        [
+            ("accepted", "M1".to_owned(), false),
+            ("accepted", "M2".to_owned(), false)
+        ]
+    );
+    let expected = [
+        ("accepted", "M1", true),
+        ("delivered", "M1", false),
+        ("erased", "M2", false),
+    ];
+    assert_eq!(
+        lines(&one, 1),
+        expected.map(|(kind, id, is)| (kind, id.to_owned(), is))
+    );
+    assert_eq!(
+        entries_of(&one, 1)[0].text.as_ref(),
+        Some(&signed.arrival.text)
+    );
+    // The place of a message stays the first one.
+    assert_eq!(one.record("M1").unwrap().entry, Some(LogPlace::first(0)));
+    // What is asked about a message or a thread is found in each chain.
+    let found = |chain, id: Option<&str>, thread: Option<&str>| {
+        let query = LogQuery {
+            chain: ChainId(chain),
+            id: id.map(str::to_owned),
+            thread: thread.map(str::to_owned),
+            limit: 9,
+            ..LogQuery::default()
+        };
+        let found = one.log_entries(&query).into_iter().map(|e| e.index);
+        found.collect::<Vec<u64>>()
+    };
+    assert_eq!(
+        (found(0, Some("M1"), None), found(1, Some("M1"), None)),
+        (vec![0], vec![0, 1])
+    );
+    assert_eq!(
+        (found(0, None, Some("T1")), found(1, None, Some("T1"))),
+        (vec![0], vec![0, 1])
+    );
+    assert_eq!(
+        (found(0, Some("M2"), None), found(1, Some("M2"), None)),
+        (vec![1], vec![2])
+    );
+}
+
+#[test]
+fn each_chain_has_its_tree_and_its_checkpoints() {
+    let database = Database::new();
+    let (one, two) = (open(&database.url()), open(&database.url()));
+    join(&one, 1);
+    join(&two, 2);
+    let refused = |n: u64| NewLogEntry {
+        kind: EventKind::Refused,
+        at: at(i64::try_from(n).unwrap()),
+        id: None,
+        canonical: None,
+        raw: None,
+        detail: None,
+    };
+    let sizes = [300_u64, 520];
+    for (store, size) in [&one, &two].into_iter().zip(sizes) {
+        let new = (0..size).map(|n| refused(n + size));
+        relay::wait_for(store.port().log(new.collect())).unwrap();
+    }
+    for (number, (store, size)) in (0_u64..).zip([&one, &two].into_iter().zip(sizes)) {
+        let hashed = relay::wait_for(store.port().hash_log()).unwrap();
+        let leaves = entries_of(store, number).into_iter();
+        let leaves = leaves.map(|e| leaf_hash(e.leaf.to_string().as_bytes()));
+        let tree = Tree::of(leaves);
+        assert_eq!((hashed.size, Some(hashed.root)), (size, tree.root(size)));
+        let signed = SignedCheckpoint {
+            size,
+            at: at(1),
+            root: hashed.root,
+            note: format!("note of {number}"),
+        };
+        assert_eq!(
+            relay::wait_for(store.port().keep_checkpoint(signed.clone())).unwrap(),
+            signed
+        );
+        // The other relay proves it, too.
+        for prover in [&one, &two] {
+            let chain = ChainId(number);
+            let head = relay::wait_for(prover.port().log_head(chain)).unwrap();
+            assert_eq!((head.size, head.checkpoint.as_ref()), (size, Some(&signed)));
+            let proof = LogProof::Inclusion { index: 257, size };
+            let path = relay::wait_for(prover.port().log_proof(chain, proof)).unwrap();
+            assert_eq!(path, Some(tree.inclusion(257, size)));
+            let proof = LogProof::Consistency {
+                from: 256,
+                to: size,
+            };
+            let path = relay::wait_for(prover.port().log_proof(chain, proof)).unwrap();
+            assert_eq!(path, Some(tree.consistency(256, size)));
+        }
+    }
+}
+
+#[test]
+fn relays_of_a_database_have_one_name() {
+    let database = Database::new();
+    let (one, two) = (open(&database.url()), open(&database.url()));
+    join(&one, 1);
+    let error = relay::wait_for(two.port().join(writer("other.example", 2))).unwrap_err();
     assert_eq!(error.fault, StoreFault::Unavailable);
     let (what, help) = (&error.explanation.what, &error.explanation.help);
+    for text in ["`relay.example`", "`other.example`"] {
+        assert!(what.contains(text), "{what}");
+    }
     assert!(
-        what.contains("relay.example+01+first") && what.contains("relay.example+02+second"),
-        "{what}"
-    );
-    assert!(
-        help.contains("replace the folder `keys`") && help.contains("docs/high-availability.md"),
+        help.contains("--name") && help.contains("docs/high-availability.md"),
         "{help}"
     );
-    // It stays the key of the first relay.
-    drop((one, two));
-    let three = open_store(&database.url()).unwrap();
-    assert!(require(&three, "relay.example+02+second").is_err());
-    require(&three, "relay.example+01+first").unwrap();
+    // Nothing was registered for it.
+    assert_eq!(relay::wait_for(two.port().chains()).unwrap().len(), 1);
+}
+
+/// Takes the chains out of a database, as a program of the version before had made it.
+const BEFORE_CHAINS: &str = "DROP VIEW log, tile, checkpoint; \
+    ALTER TABLE chain_entry DROP COLUMN chain; ALTER TABLE chain_entry RENAME TO log; \
+    ALTER TABLE log ADD CONSTRAINT log_pkey PRIMARY KEY (place); \
+    ALTER TABLE chain_tile DROP COLUMN chain; ALTER TABLE chain_tile RENAME TO tile; \
+    ALTER TABLE tile ADD CONSTRAINT tile_pkey PRIMARY KEY (level, place); \
+    ALTER TABLE chain_checkpoint DROP COLUMN chain; ALTER TABLE chain_checkpoint RENAME TO checkpoint; \
+    ALTER TABLE checkpoint ADD CONSTRAINT checkpoint_pkey PRIMARY KEY (size); \
+    ALTER TABLE intake DROP COLUMN chain, DROP COLUMN renewed_chain; \
+    ALTER TABLE held DROP COLUMN chain; ALTER TABLE renewal DROP COLUMN chain; \
+    ALTER TABLE renewal ADD CONSTRAINT renewal_pkey PRIMARY KEY (seq, place); \
+    DROP TABLE chain, relay_identity; UPDATE crosstalk_version SET number = 1, oldest = 1; \
+    DELETE FROM log_key; INSERT INTO log_key (one, key) VALUES (TRUE, 'relay.example+01+key')";
+
+#[test]
+fn the_log_of_the_version_before_is_the_first_chain() {
+    let database = Database::new();
+    let mut old = open(&database.url());
+    take_and_file(&mut old, &[parcel(letter("M1")), parcel(letter("M2"))]);
+    let before = entries_of(&old, 0);
+    drop(old);
+    database.sql(BEFORE_CHAINS);
+    let mut one = open(&database.url());
+    assert_eq!(entries_of(&one, 0), before);
+    // A relay of the version before goes on beside this one, with the key that all had.
+    let oldest = || database.sql("SELECT oldest FROM crosstalk_version");
+    assert_eq!(oldest().trim(), "1");
+    assert_eq!(join(&one, 1).chain, ChainId::FIRST);
+    database.sql(
+        "INSERT INTO log (place, kind, at) SELECT coalesce(max(place) + 1, 0), 1, 7 FROM log; \
+         INSERT INTO tile (level, place, root, hashes) VALUES (0, 0, '', ''); \
+         INSERT INTO checkpoint (size, at, root, note) VALUES (1, 1, '', 'old'); \
+         DELETE FROM checkpoint WHERE size = 1; DELETE FROM tile; \
+         INSERT INTO log_key (one, key) VALUES (TRUE, 'relay.example+01+key') ON CONFLICT DO NOTHING",
+    );
+    take_new(&mut one, &[parcel(letter("M3"))]);
+    let kinds: Vec<&str> = entries_of(&one, 0)
+        .iter()
+        .map(|e| e.leaf.kind.as_str())
+        .collect();
+    assert_eq!(kinds, ["accepted", "accepted", "refused", "accepted"]);
+    // Relays of other names do not come in.
+    let two = open(&database.url());
+    assert!(relay::wait_for(two.port().join(writer("other.example", 2))).is_err());
+    assert_eq!(oldest().trim(), "1");
+    // A second chain is more than that version knows.
+    assert_eq!(join(&two, 2).chain, ChainId(1));
+    assert_ne!(oldest().trim(), "1");
 }

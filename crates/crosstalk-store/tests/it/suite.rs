@@ -122,6 +122,7 @@ macro_rules! relay_suite {
             entries_of_a_thread_are_found_whatever_became_of_its_messages
             proofs_are_those_of_the_tree
             a_checkpoint_that_comes_late_replaces_none
+            the_first_relay_writes_the_first_chain
             details_are_kept_beside
         }
     };

@@ -9,19 +9,20 @@ use crate::paragraph::{count, wrap};
 use crate::report::AuditReport;
 use crate::schema::AUDIT_VERIFY;
 use crate::service::audit_bundle::{BundleFolder, require_empty};
-use crate::service::audit_log::{LogArgument, LogSource, known_keys, log_key};
+use crate::service::audit_log::{LogArgument, LogSource, known_keys, log_key, parse_note_key};
 use crate::service::relay::progress::ProgressLine;
 use clap::Args;
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::audit::bundle::{
-    self, Against, BundleContents, BundleFault, BundleFiles as _, BundleReport, Wrong, write,
+    self, Against, BundleContents, BundleFault, BundleReport, MessageKey, Wrong, write_chains,
 };
 use crosstalk_protocol::audit::{
-    EventKind, Hash, LogEntry, LogQuery, LogReceipt, Note, NoteKey, ReceiptError,
+    ChainId, Checkpoint, EventKind, Hash, LogEntry, LogPlace, LogQuery, LogReceipt, Note, NoteKey,
+    ReceiptError,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -64,16 +65,40 @@ pub(super) struct ExportBundle {
     no_details: bool,
 }
 
+/// A chain on its way into a bundle.
+struct ExportedChain {
+    id: ChainId,
+    key: NoteKey,
+    note: String,
+    signed: Checkpoint,
+    entries: Vec<LogEntry>,
+    proofs: Option<Vec<Vec<Hash>>>,
+    consistency: Vec<(u64, Hash, Vec<Hash>)>,
+}
+
+impl ExportedChain {
+    fn contents(&self) -> (ChainId, BundleContents<'_>) {
+        let contents = BundleContents {
+            key: &self.key,
+            note: &self.note,
+            entries: &self.entries,
+            proofs: self.proofs.as_deref(),
+            consistency: &self.consistency,
+        };
+        (self.id, contents)
+    }
+}
+
 impl ExportBundle {
     pub(super) fn run(self, console: &mut Console) -> Result<(), Failure> {
         let mut source = self.place.open(console)?;
-        let key = source.key()?;
+        let mut keys = Vec::new();
+        for chain in source.chains()? {
+            keys.push((chain, source.key(chain)?));
+        }
         require_empty(&self.out)?;
         let progress = ProgressLine::start("reading the log");
-        let is_part = self.thread.is_some()
-            || self.message.is_some()
-            || self.since.is_some()
-            || self.until.is_some();
+        let is_part = self.is_part();
         let mut asked = LogQuery {
             thread: source.thread(console, self.thread.as_deref())?,
             id: source.message(console, self.message.as_deref())?,
@@ -83,16 +108,11 @@ impl ExportBundle {
             ..LogQuery::default()
         };
         let mut tries = 0;
-        let (note, signed, mut entries) = loop {
-            let (note, signed) = source.signed(&key)?;
-            asked.to = Some(signed.size);
+        let mut chains = loop {
             asked.texts = Some(clock::exact());
-            let mut entries = source.entries(&asked, &mut |n| progress.at(n, signed.size))?;
-            if is_part {
-                complete(&source, &mut entries, &asked)?;
-            }
-            if is_whole(&entries) {
-                break (note, signed, entries);
+            let chains = read_chains(&mut source, &keys, &asked, is_part, &progress)?;
+            if is_whole(&chains) {
+                break chains;
             }
             tries += 1;
             if tries == TRIES {
@@ -103,49 +123,116 @@ impl ExportBundle {
             }
             std::thread::sleep(RHYTHM);
         };
-        if is_part && entries.is_empty() {
+        if is_part && chains.iter().all(|chain| chain.entries.is_empty()) {
             return Err(source.nothing(&asked));
         }
-        let mut proofs = None;
-        let mut consistency = Vec::new();
         if is_part {
             progress.next("proving entries");
-            let mut all = Vec::with_capacity(entries.len());
-            for (done, entry) in (1..).zip(&entries) {
-                all.push(source.inclusion(entry.index, signed.size)?);
-                progress.at(done, entries.len() as u64);
-            }
-            proofs = Some(all);
-            for file in &self.checkpoint {
-                consistency.push(older(&source, file, signed.size)?);
-            }
+            self.prove(&source, &mut chains, &progress)?;
         }
         if self.no_details {
-            entries.iter_mut().for_each(|e| e.detail = None);
+            let entries = chains.iter_mut().flat_map(|chain| &mut chain.entries);
+            entries.for_each(|entry| entry.detail = None);
         }
         progress.next("writing files");
-        let files = write(&BundleContents {
-            key: &key,
-            note: &note,
-            entries: &entries,
-            proofs: proofs.as_deref(),
-            consistency: &consistency,
-        });
-        let messages = entries.iter().filter(|e| e.text.is_some()).count();
+        let contents: Vec<_> = chains.iter().map(ExportedChain::contents).collect();
+        let files = write_chains(&contents);
         let all = files.len() as u64;
         BundleFolder::at(&self.out).write(&files, &mut |done| progress.at(done, all))?;
         progress.end();
         let shown = self.out.to_string_lossy();
+        for chain in &chains {
+            let messages = chain.entries.iter().filter(|e| e.text.is_some()).count();
+            console.talk(&format!(
+                "{} of {}, {}, up to {}: {}\n",
+                entries_of(chain.entries.len()),
+                chain.key.name(),
+                count(messages, "message"),
+                chain.signed.size,
+                shown_path(&shown),
+            ))?;
+        }
         console.talk(&format!(
-            "{} of {}, {}, up to {}: {}\nCheck it anywhere with `crosstalk audit verify {}`; pass the key on over another channel.\n",
-            entries_of(entries.len()),
-            key.name(),
-            count(messages, "message"),
-            signed.size,
+            "Check it anywhere with `crosstalk audit verify {}`; pass the {} on over another channel.\n",
             shown_path(&shown),
-            shown_path(&shown),
+            if chains.len() == 1 { "key" } else { "keys" },
         ))
     }
+
+    fn is_part(&self) -> bool {
+        self.thread.is_some()
+            || self.message.is_some()
+            || self.since.is_some()
+            || self.until.is_some()
+    }
+
+    /// Adds the proof of each entry, and the proofs from older checkpoints.
+    fn prove(
+        &self,
+        source: &LogSource,
+        chains: &mut [ExportedChain],
+        progress: &ProgressLine,
+    ) -> Result<(), Failure> {
+        let total: u64 = chains.iter().map(|chain| chain.entries.len() as u64).sum();
+        let mut done = 0;
+        for chain in &mut *chains {
+            let mut all = Vec::with_capacity(chain.entries.len());
+            for entry in &chain.entries {
+                let place = LogPlace {
+                    chain: chain.id,
+                    index: entry.index,
+                };
+                all.push(source.inclusion(place, chain.signed.size)?);
+                done += 1;
+                progress.at(done, total);
+            }
+            chain.proofs = Some(all);
+        }
+        for file in &self.checkpoint {
+            let claim = older(file)?;
+            // A checkpoint of another log is compared with the first chain, and does not fit it.
+            let is_its = |chain: &ExportedChain| chain.key.name() == claim.origin;
+            let place = chains.iter().position(is_its).unwrap_or_default();
+            if let Some(chain) = chains.get_mut(place) {
+                let proof = proof_from(source, file, &claim, chain)?;
+                chain.consistency.push((claim.size, claim.root, proof));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads what is signed of each chain.
+fn read_chains(
+    source: &mut LogSource,
+    keys: &[(ChainId, NoteKey)],
+    asked: &LogQuery,
+    is_part: bool,
+    progress: &ProgressLine,
+) -> Result<Vec<ExportedChain>, Failure> {
+    let mut chains = Vec::new();
+    for (id, key) in keys {
+        let (note, signed) = source.signed(*id, key)?;
+        let asked = LogQuery {
+            chain: *id,
+            to: Some(signed.size),
+            ..asked.clone()
+        };
+        let entries = source.entries(&asked, &mut |n| progress.at(n, signed.size))?;
+        chains.push(ExportedChain {
+            id: *id,
+            key: key.clone(),
+            note,
+            signed,
+            entries,
+            proofs: None,
+            consistency: Vec::new(),
+        });
+    }
+    if is_part {
+        complete(source, &mut chains, asked)?;
+    }
+    Ok(chains)
 }
 
 fn entries_of(number: usize) -> String {
@@ -155,63 +242,94 @@ fn entries_of(number: usize) -> String {
     }
 }
 
-/// Whether each accepted message has its text or the entry that says it was erased.
-fn is_whole(entries: &[LogEntry]) -> bool {
-    let message = |e: &LogEntry| (e.leaf.id.clone(), e.leaf.canonical);
-    let mut ends = HashMap::new();
-    for entry in entries {
-        if matches!(entry.leaf.kind, EventKind::Erased | EventKind::Accepted) {
-            ends.insert(message(entry), entry.index);
+fn message_of(entry: &LogEntry) -> MessageKey {
+    (entry.leaf.id.clone(), entry.leaf.canonical)
+}
+
+/// Whether each accepted message has its text or the entry that says it was erased, in any chain.
+fn is_whole(chains: &[ExportedChain]) -> bool {
+    let mut known: HashMap<MessageKey, BTreeSet<ChainId>> = HashMap::new();
+    for chain in chains {
+        let ends = chain.entries.iter().filter(|entry| {
+            let is_kept = entry.leaf.kind == EventKind::Accepted && entry.text.is_some();
+            is_kept || entry.leaf.kind == EventKind::Erased
+        });
+        for entry in ends {
+            known.entry(message_of(entry)).or_default().insert(chain.id);
         }
     }
-    entries.iter().all(|e| {
-        let is_taken = e.leaf.kind == EventKind::Accepted;
-        let is_last = ends.get(&message(e)) == Some(&e.index);
-        !(is_taken && is_last && e.text.is_none())
+    let is_elsewhere = |chain: ChainId, entry: &LogEntry| {
+        let found = known.get(&message_of(entry));
+        found.is_some_and(|chains| chains.iter().any(|other| *other != chain))
+    };
+    chains.iter().all(|chain| {
+        let mut ends = HashMap::new();
+        for entry in &chain.entries {
+            if matches!(entry.leaf.kind, EventKind::Erased | EventKind::Accepted) {
+                ends.insert(message_of(entry), entry.index);
+            }
+        }
+        chain.entries.iter().all(|entry| {
+            let is_taken = entry.leaf.kind == EventKind::Accepted;
+            let is_last = ends.get(&message_of(entry)) == Some(&entry.index);
+            let is_missing = is_taken && is_last && entry.text.is_none();
+            !is_missing || is_elsewhere(chain.id, entry)
+        })
     })
 }
 
-/// Adds, for each message that was erased, the entry that says so.
+/// Adds, for each message that was erased, the entries that say so.
 fn complete(
     source: &LogSource,
-    entries: &mut Vec<LogEntry>,
+    chains: &mut [ExportedChain],
     whole: &LogQuery,
 ) -> Result<(), Failure> {
     let is_gone = |e: &&LogEntry| e.leaf.kind == EventKind::Accepted && e.text.is_none();
-    let gone: Vec<String> = entries
-        .iter()
+    let entries = chains.iter().flat_map(|chain| &chain.entries);
+    let gone: BTreeSet<String> = entries
         .filter(is_gone)
         .filter_map(|e| e.leaf.id.clone())
         .collect();
     if gone.is_empty() {
         return Ok(());
     }
-    let mut all: BTreeMap<u64, LogEntry> = std::mem::take(entries)
-        .into_iter()
-        .map(|e| (e.index, e))
-        .collect();
-    for id in gone {
-        let asked = LogQuery {
-            id: Some(id),
-            to: whole.to,
-            kinds: vec![EventKind::Erased, EventKind::Accepted],
-            limit: usize::MAX,
-            texts: whole.texts,
-            ..LogQuery::default()
-        };
-        for entry in source.entries(&asked, &mut |_| {})? {
-            all.entry(entry.index).or_insert(entry);
+    for chain in chains {
+        let own = std::mem::take(&mut chain.entries).into_iter();
+        let mut all: BTreeMap<u64, LogEntry> = own.map(|e| (e.index, e)).collect();
+        for id in &gone {
+            let asked = LogQuery {
+                chain: chain.id,
+                id: Some(id.clone()),
+                to: Some(chain.signed.size),
+                kinds: vec![EventKind::Erased, EventKind::Accepted],
+                limit: usize::MAX,
+                texts: whole.texts,
+                ..LogQuery::default()
+            };
+            for entry in source.entries(&asked, &mut |_| {})? {
+                all.entry(entry.index).or_insert(entry);
+            }
         }
+        chain.entries = all.into_values().collect();
     }
-    *entries = all.into_values().collect();
     Ok(())
 }
 
-/// The root at the size of an older checkpoint, and the proof from there.
-fn older(source: &LogSource, file: &Path, size: u64) -> Result<(u64, Hash, Vec<Hash>), Failure> {
+/// What an older checkpoint says.
+fn older(file: &Path) -> Result<Checkpoint, Failure> {
     let text = std::fs::read_to_string(file).map_err(|e| Failure::at(file, e))?;
     let claim = Note::parse(&text).and_then(|n| n.claim());
-    let claim = claim.map_err(|e| Failure::failed(format!("{}: {e}", file.display())))?;
+    claim.map_err(|e| Failure::failed(format!("{}: {e}", file.display())))
+}
+
+/// The proof that a chain extends an older checkpoint.
+fn proof_from(
+    source: &LogSource,
+    file: &Path,
+    claim: &Checkpoint,
+    chain: &ExportedChain,
+) -> Result<Vec<Hash>, Failure> {
+    let size = chain.signed.size;
     if claim.size > size {
         return Err(Failure::failed(format!(
             "{} has {} entries, and the log ends at {size}: it was cut",
@@ -220,11 +338,7 @@ fn older(source: &LogSource, file: &Path, size: u64) -> Result<(u64, Hash, Vec<H
         ))
         .help("keep that file, and ask the relay operator"));
     }
-    Ok((
-        claim.size,
-        claim.root,
-        source.consistency(claim.size, size)?,
-    ))
+    source.consistency(chain.id, claim.size, size)
 }
 
 /// Check a bundle, or the receipt of a message: no relay and no network is needed
@@ -240,9 +354,10 @@ pub(super) struct VerifyBundle {
     /// The folder of a bundle, or the file of a receipt
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// The public key of the log: name+hash+key, a file with it, a PEM file or a record
+    /// The public key of the log: name+hash+key, a file with it, a PEM file or a record; can be given several times, for the
+    /// chains of relays that share a store
     #[arg(long, value_name = "KEY")]
-    key: Option<String>,
+    key: Vec<String>,
     /// A checkpoint that you kept from before; can be given several times
     #[arg(long, value_name = "FILE")]
     checkpoint: Vec<PathBuf>,
@@ -262,21 +377,30 @@ impl VerifyBundle {
         }
     }
 
-    /// The key to check with, for the log of a name.
-    fn trusted(&self, own: Option<&NoteKey>, name: &str) -> Result<Option<NoteKey>, Failure> {
-        if let Some(text) = &self.key {
-            return log_key(text, name).map(Some);
+    /// The keys that are known for an origin: those that were given, or else those that are pinned or that its domain lists.
+    fn known(&self, origin: &str) -> Result<Vec<NoteKey>, Failure> {
+        if self.key.is_empty() {
+            let pinned = known_keys(origin)?.into_iter();
+            return Ok(pinned
+                .filter_map(|k| NoteKey::new(origin, k).ok())
+                .collect());
         }
-        let known = known_keys(name)?;
-        let mut keys = known.into_iter().filter_map(|k| NoteKey::new(name, k).ok());
-        Ok(match own {
-            // Of several, the one that it is signed with.
-            Some(own) => {
-                let all: Vec<NoteKey> = keys.collect();
-                let same = all.iter().find(|k| *k == own).cloned();
-                same.or_else(|| all.into_iter().next())
-            }
-            None => keys.next(),
+        self.key.iter().map(|text| log_key(text, origin)).collect()
+    }
+
+    /// The key to check a chain with, if one is known: the one that it is signed with, if that is among them.
+    fn trusted(&self, own: &NoteKey) -> Result<Option<NoteKey>, Failure> {
+        let known = self.known(own.name())?;
+        if known.contains(own) {
+            return Ok(Some(own.clone()));
+        }
+        let (_, chain) = ChainId::of_origin(own.name());
+        let given = self.key.iter().filter_map(|text| parse_note_key(text));
+        let mut named = given.filter(|key| key.name() == own.name());
+        Ok(match chain {
+            ChainId::FIRST => known.into_iter().next(),
+            // The keys of other relays say nothing about this one.
+            _ => named.next(),
         })
     }
 
@@ -287,22 +411,18 @@ impl VerifyBundle {
             let read = std::fs::read_to_string(file);
             held.push(read.map_err(|e| Failure::at(file, e))?);
         }
-        let own = folder.read(bundle::KEY).ok().flatten();
-        let own = own.and_then(|b| NoteKey::parse(std::str::from_utf8(&b).ok()?.trim_end()).ok());
-        let name = own.as_ref().map_or("", NoteKey::name);
-        let trusted = match &own {
-            Some(key) => self.trusted(Some(key), name)?,
-            None => None,
-        };
-        let against = Against {
-            key: trusted.as_ref(),
-            held: &held,
-        };
+        let mut keys = BTreeMap::new();
+        for (chain, own) in own_keys(&folder) {
+            if let Some(key) = self.trusted(&own)? {
+                keys.insert(chain, key);
+            }
+        }
+        let against = Against { keys, held: &held };
         let progress = ProgressLine::start("checking messages");
         let checked = bundle::check(&folder, &against, &mut |done, all| progress.at(done, all));
         progress.end();
         match checked {
-            Ok(checked) => self.holds(console, &checked, trusted.is_some()),
+            Ok(checked) => self.holds(console, &checked, &against.keys),
             Err(wrong) => self.fails(console, &wrong),
         }
     }
@@ -311,57 +431,32 @@ impl VerifyBundle {
         &self,
         console: &mut Console,
         checked: &BundleReport,
-        is_trusted: bool,
+        keys: &BTreeMap<ChainId, NoteKey>,
     ) -> Result<Exit, Failure> {
-        let exit = match is_trusted {
+        let is_trusted = |chain: ChainId| keys.contains_key(&chain);
+        let others = checked
+            .others
+            .iter()
+            .map(|(chain, report)| (*chain, report));
+        let chains: Vec<_> = std::iter::once((ChainId::FIRST, checked))
+            .chain(others)
+            .collect();
+        let exit = match chains.iter().all(|(chain, _)| is_trusted(*chain)) {
             true => Exit::SUCCESS,
             false => VerdictWord::FirstContact.into(),
         };
         if self.json {
-            console.report(AUDIT_VERIFY, &AuditReport::of_bundle(checked, is_trusted))?;
+            console.report(AUDIT_VERIFY, &AuditReport::of_bundle(checked, &is_trusted))?;
             return Ok(exit);
         }
-        let word = match is_trusted {
-            true => styled(GREEN, "holds"),
-            false => styled(YELLOW, "holds, by the key that came with it"),
-        };
-        let kinds: Vec<String> = checked
-            .kinds
-            .iter()
-            .map(|(kind, n)| format!("{n} {}", kind.as_str()))
-            .collect();
-        let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        let scope = match checked.is_all {
-            true => "the whole log",
-            false => "a part of the log",
-        };
-        let mut out = format!(
-            "{word}  {} of {}, {} entries signed\n",
-            scope,
-            escape(&checked.checkpoint.origin),
-            checked.checkpoint.size
-        );
-        if !kinds.is_empty() {
-            out.push_str(&format!("  {}\n", kinds.join(", ")));
+        for (chain, report) in &chains {
+            console.show(&shown_report(report, is_trusted(*chain)))?;
         }
-        out.push_str(&format!(
-            "  {}, each the text that was accepted; {} erased\n",
-            count(number(checked.messages), "message"),
-            checked.erased
-        ));
-        if let Some((first, last)) = checked.span {
-            out.push_str(&styled(DIM, &format!("  from {first} to {last}\n")));
-        }
-        if checked.extended > 0 {
-            let held = count(checked.extended, "older checkpoint");
-            out.push_str(&format!("  it extends {held}\n"));
-        }
-        console.show(&out)?;
-        if !is_trusted {
+        for (_, report) in chains.iter().filter(|(chain, _)| !is_trusted(*chain)) {
             let advice = format!(
                 "The author of the bundle could have made the key. Compare it with the key that {} publishes elsewhere, and pass it with --key:\n  {}\n",
-                escape(&checked.checkpoint.origin),
-                escape(&checked.key.to_string())
+                escape(&report.checkpoint.origin),
+                escape(&report.key.to_string())
             );
             console.talk(&advice)?;
         }
@@ -439,14 +534,16 @@ impl VerifyBundle {
         };
         let claim = crosstalk_protocol::audit::Note::parse(&receipt.note).and_then(|n| n.claim());
         let origin = claim.map(|c| c.origin).unwrap_or_default();
-        let Some(key) = self.trusted(None, &origin)? else {
+        let known = self.known(&origin)?;
+        let signs = |key: &&NoteKey| receipt.open(key).is_ok();
+        let Some(key) = known.iter().find(signs).or(known.first()) else {
             return Err(
                 Failure::usage(format!("there is no key of `{origin}` here"))
                     .help("give it with --key, or pin it"),
             );
         };
         let opened = receipt
-            .open(&key)
+            .open(key)
             .and_then(|c| receipt.is_of(&message).map(|()| c));
         let checkpoint = match opened {
             Ok(checkpoint) => checkpoint,
@@ -462,7 +559,7 @@ impl VerifyBundle {
             Err(e) => return self.fails(console, &broken(e.to_string())),
         };
         if self.json {
-            let report = AuditReport::of_receipt(&key, &checkpoint, &receipt);
+            let report = AuditReport::of_receipt(key, &checkpoint, &receipt);
             console.report(AUDIT_VERIFY, &report)?;
             return Ok(Exit::SUCCESS);
         }
@@ -476,4 +573,58 @@ impl VerifyBundle {
         ))?;
         Ok(Exit::SUCCESS)
     }
+}
+
+/// What holds of a chain, for a person.
+fn shown_report(checked: &BundleReport, is_trusted: bool) -> String {
+    let word = match is_trusted {
+        true => styled(GREEN, "holds"),
+        false => styled(YELLOW, "holds, by the key that came with it"),
+    };
+    let kinds: Vec<String> = checked
+        .kinds
+        .iter()
+        .map(|(kind, n)| format!("{n} {}", kind.as_str()))
+        .collect();
+    let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let scope = match checked.is_all {
+        true => "the whole log",
+        false => "a part of the log",
+    };
+    let mut out = format!(
+        "{word}  {} of {}, {} entries signed\n",
+        scope,
+        escape(&checked.checkpoint.origin),
+        checked.checkpoint.size
+    );
+    if !kinds.is_empty() {
+        out.push_str(&format!("  {}\n", kinds.join(", ")));
+    }
+    out.push_str(&format!(
+        "  {}, each the text that was accepted; {} erased\n",
+        count(number(checked.messages), "message"),
+        checked.erased
+    ));
+    if let Some((first, last)) = checked.span {
+        out.push_str(&styled(DIM, &format!("  from {first} to {last}\n")));
+    }
+    if checked.extended > 0 {
+        let held = count(checked.extended, "older checkpoint");
+        out.push_str(&format!("  it extends {held}\n"));
+    }
+    out
+}
+
+/// The keys that came with a bundle, by their chains.
+fn own_keys(folder: &BundleFolder) -> BTreeMap<ChainId, NoteKey> {
+    let read = |name: &str| folder.text(name).ok().flatten();
+    let own = read(bundle::KEY).and_then(|text| NoteKey::parse(text.trim_end()).ok());
+    let listed = read(bundle::CHAINS).unwrap_or_default();
+    let listed = listed.lines().filter_map(|line| {
+        let (number, key) = line.split_once(' ')?;
+        Some((ChainId::parse(number)?, NoteKey::parse(key).ok()?))
+    });
+    let mut keys: BTreeMap<ChainId, NoteKey> = listed.collect();
+    keys.extend(own.map(|key| (ChainId::FIRST, key)));
+    keys
 }

@@ -11,7 +11,7 @@ use crate::service::relay::archive::files_below;
 use crate::{clock, json};
 use crosstalk_envelope::{Builder, ErrorCode, Intent, Reading, Timestamp, id, scan};
 use crosstalk_protocol::audit::bundle::{self, Against, BundleContents, BundleReport, Wrong};
-use crosstalk_protocol::audit::{LogQuery, NoteKey};
+use crosstalk_protocol::audit::{ChainId, LogQuery, NoteKey};
 use crosstalk_protocol::poll::{Paper, collate, is_result};
 use crosstalk_protocol::relay::{Role, check_hop};
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ fn tell_people(stage: &mut Stage) -> Result<(), Failure> {
         ));
     }
     stage.check(
-        stage.log.key()?.name() == NAME,
+        stage.log.key(ChainId::FIRST)?.name() == NAME,
         format!(
             "The relay {NAME} listens at {} and signs with a key of its own.",
             stage.url
@@ -209,7 +209,7 @@ fn tell_poll(stage: &mut Stage) -> Result<(), Failure> {
 fn recount(stage: &mut Stage, thread: &str, result: &str) -> Result<(), Failure> {
     let text = stage.of(Who::Ann).relay.export(thread)?;
     let file = stage.write("poll.crosstalk", &text)?;
-    let key = stage.log.key()?;
+    let key = stage.log.key(ChainId::FIRST)?;
     let found = scan(&text, Reading::Strict);
     let papers = found.documents.iter().map(|document| Paper {
         // When the relay got it, if it signed that.
@@ -334,7 +334,7 @@ fn tell_handoff(stage: &mut Stage) -> Result<(), Failure> {
          take back.",
     );
     stage.sign_log()?;
-    stage.held = stage.of(Who::Critic).relay.checkpoint()?;
+    stage.held = stage.of(Who::Critic).relay.checkpoint(ChainId::FIRST)?;
     let size = stage.held.lines().nth(1).unwrap_or_default();
     stage.checked(format!("It covers {size} entries."));
     stage.fact("consent", GRANT);
@@ -489,7 +489,7 @@ fn tell_audit(stage: &mut Stage) -> Result<(), Failure> {
     ));
     stage.stop();
     stage.check(
-        stage.log.key().is_err(),
+        stage.log.key(ChainId::FIRST).is_err(),
         "The relay is stopped, and does not answer any more.",
         "the relay was stopped and still answers",
     )?;
@@ -549,8 +549,8 @@ fn tell_audit(stage: &mut Stage) -> Result<(), Failure> {
 /// The key of the log, and the files of the bundle.
 fn export(stage: &mut Stage) -> Result<(NoteKey, Vec<(String, String)>), Failure> {
     stage.sign_log()?;
-    let key = stage.log.key()?;
-    let (note, signed) = stage.log.signed(&key)?;
+    let key = stage.log.key(ChainId::FIRST)?;
+    let (note, signed) = stage.log.signed(ChainId::FIRST, &key)?;
     let asked = LogQuery {
         to: Some(signed.size),
         limit: usize::MAX,
@@ -569,7 +569,6 @@ fn export(stage: &mut Stage) -> Result<(NoteKey, Vec<(String, String)>), Failure
 }
 
 fn verify(folder: &Path, key: &NoteKey, held: &[String]) -> Result<BundleReport, Wrong> {
-    let key = Some(key);
-    let against = Against { key, held };
+    let against = Against::new(Some(key), held);
     bundle::check(&BundleFolder::at(folder), &against, &mut |_, _| {})
 }

@@ -13,7 +13,9 @@ use crate::service::relay::data::DataFolder;
 use crate::service::relay::start::{runtime, start_core};
 use crosstalk_envelope::{Document, Intent, PublicKey, Reading, Signature};
 use crosstalk_protocol::audit::bundle::{self, Against, BundleFiles};
-use crosstalk_protocol::audit::{EventDetail, EventKind, Leaf, LogEntry, LogQuery, NoteKey};
+use crosstalk_protocol::audit::{
+    ChainId, EventDetail, EventKind, Leaf, LogEntry, LogQuery, NoteKey,
+};
 use crosstalk_protocol::consent::Revocation;
 use crosstalk_protocol::relay::Peer;
 use crosstalk_protocol::{KeyStanding, KnownKey, Origin, Trust};
@@ -403,12 +405,14 @@ fn from_bundle(
         )));
     }
     let held: Vec<String> = store.checkpoint()?.into_iter().map(|c| c.note).collect();
-    let against = Against {
-        key: Some(&key),
-        held: &held,
-    };
+    let against = Against::new(Some(&key), &held);
     let checked = bundle::check(&files, &against, &mut |_, _| {})
         .map_err(|wrong| unusable(format!("{wrong}. {}", wrong.help)))?;
+    if !checked.others.is_empty() {
+        return Err(unusable(
+            "it has the logs of several relays, and a data folder has that of one".to_owned(),
+        ));
+    }
     if !checked.is_all {
         return Err(unusable(
             "it has a part of the log only. Export all of it with `crosstalk audit export --out DIR`".to_owned(),
@@ -420,7 +424,7 @@ fn from_bundle(
         leaf,
         detail,
         ..
-    } in files.entries().map_err(unusable)?
+    } in files.entries(ChainId::FIRST).map_err(unusable)?
     {
         if leaf.kind == EventKind::Revoked && detail.is_none() {
             return Err(unusable(format!(

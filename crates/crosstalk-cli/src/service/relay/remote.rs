@@ -8,11 +8,11 @@ use crate::{shell, view};
 use clap::Args;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{ErrorCode, Explanation};
-use crosstalk_protocol::audit::{Hash, LogEntry, LogQuery, LogReceipt, NoteKey};
+use crosstalk_protocol::audit::{ChainId, Hash, LogEntry, LogPlace, LogQuery, LogReceipt, NoteKey};
 pub(crate) use crosstalk_relay::client::{Approval, DeliveryStatus, MessageView};
 use crosstalk_relay::client::{
     ApprovalDecision, Blocking, Client, ClientError, ConsentRecord, ConsentView, DeadLetterView,
-    InboxPage, MessageStatus, SendResult,
+    InboxPage, LogChainView, MessageStatus, SendResult,
 };
 use crosstalk_relay::outbound::OutboundError;
 use std::fmt;
@@ -184,10 +184,11 @@ impl Remote {
         fn export(thread: &str) -> String;
         fn poll(id: &str) -> serde_json::Value;
         fn close_poll(id: &str) -> serde_json::Value;
-        fn checkpoint() -> String;
-        fn log_key() -> NoteKey;
-        fn inclusion(index: u64, size: u64) -> Vec<Hash>;
-        fn consistency(from: u64, to: u64) -> Vec<Hash>;
+        fn chains() -> Vec<LogChainView>;
+        fn checkpoint(chain: ChainId) -> String;
+        fn log_key(chain: ChainId) -> NoteKey;
+        fn inclusion(place: LogPlace, size: u64) -> Vec<Hash>;
+        fn consistency(chain: ChainId, from: u64, to: u64) -> Vec<Hash>;
         fn receipt(id: &str) -> LogReceipt;
         fn entries(asked: &LogQuery) -> (u64, Vec<LogEntry>);
         fn has_blob(digest: Digest) -> bool;

@@ -7,7 +7,6 @@ use crosstalk_dns::{Dns, Options, SetupError};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{PrivateKey, Timestamp, base64};
 use crosstalk_protocol::Trust;
-use crosstalk_protocol::audit::NoteKey;
 use crosstalk_protocol::dns::{AddressAnswer, DnsAnswer};
 use crosstalk_protocol::relay::port::{RegistryChange, RelayStore};
 use crosstalk_protocol::relay::{Role, TokenRecord};
@@ -61,17 +60,8 @@ pub(crate) async fn start_shared(
         data.require_reply_key()?;
     }
     let key = data.find_or_make_key(&config.name)?;
-    // A key that can't sign the log has no text as one of a log; the relays have the same all the same.
-    let log_key = match NoteKey::new(&config.name, key.public()) {
-        Ok(key) => key.to_string(),
-        Err(_) => format!("{} {}", config.name, key.public().fingerprint()),
-    };
     let open: OpenStore = Box::new(move |context| {
-        Box::pin(async move {
-            let store = PostgresRelay::open(place, context)?;
-            store.require_log_key(&log_key).await?;
-            Ok(store as Arc<dyn RelayStore>)
-        })
+        Box::pin(async move { Ok(PostgresRelay::open(place, context)? as Arc<dyn RelayStore>) })
     });
     start_on(data, config, Some(key), open).await
 }

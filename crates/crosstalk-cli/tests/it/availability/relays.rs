@@ -49,16 +49,7 @@ impl Relays {
         assert!(made.status.success(), "{talk}");
         relays.token = String::from_utf8_lossy(&made.stdout).trim().to_owned();
         relays.restart(cluster, 0);
-        for (number, host) in RELAYS.iter().enumerate().take(count).skip(1) {
-            // The log of the store has one key.
-            let home = cluster.home(host).join("data");
-            fs::create_dir(&home).unwrap();
-            let copied = Command::new("cp")
-                .arg("-a")
-                .arg(data.join("keys"))
-                .arg(&home)
-                .status();
-            assert!(copied.unwrap().success());
+        for number in 1..count {
             relays.restart(cluster, number);
         }
         wait_for_ok(|| {

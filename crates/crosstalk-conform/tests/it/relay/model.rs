@@ -8,6 +8,7 @@ use crosstalk_envelope::registry::{ErrorCode, Intent};
 use crosstalk_envelope::reply::{self, ReceivedIds, Rejection};
 use crosstalk_envelope::{Builder, Document, Reading, Timestamp, decode};
 use crosstalk_protocol::Trust;
+use crosstalk_protocol::audit::LogPlace;
 use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::poll::is_secret;
 use crosstalk_protocol::relay::{
@@ -297,7 +298,7 @@ impl Model {
         let receipt = Receipted {
             arrival: &admission.arrival,
             ids: &admission.arrival.ids(),
-            index: seq,
+            entry: LogPlace::first(seq),
             at,
             by: NAME,
             is_held: false,

@@ -2,9 +2,10 @@
 //! thing that is wrong ends it.
 
 use super::{
-    BundleFault, BundleFiles, CHECKPOINT, CONSISTENCY, DETAILS, ENTRIES, HEADER, KEY, PROOFS,
-    Wrong, message_name,
+    BundleFault, BundleFiles, CHAINS, CHECKPOINT, CONSISTENCY, DETAILS, ENTRIES, HEADER, KEY,
+    PROOFS, Wrong, chain_folder, message_name,
 };
+use crate::audit::chain::ChainId;
 use crate::audit::event::{EventKind, Leaf, detail_digest};
 use crate::audit::note::{Checkpoint, Fork, Note, NoteError, NoteKey};
 use crate::audit::proof::read_hash;
@@ -12,15 +13,26 @@ use crate::audit::tree::{Hash, Tree, extends, is_included, leaf_hash};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::{Document, Reading, base64};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What a bundle is checked against.
 #[derive(Clone, Debug, Default)]
 pub struct Against<'a> {
-    /// The key of the log, from somewhere else than the bundle.
-    pub key: Option<&'a NoteKey>,
+    /// The keys of chains, from somewhere else than the bundle.
+    pub keys: BTreeMap<ChainId, NoteKey>,
     /// Checkpoints that were kept from before.
     pub held: &'a [String],
+}
+
+impl<'a> Against<'a> {
+    /// The key of the first chain, if it is known, and checkpoints of any chain.
+    pub fn new(key: Option<&NoteKey>, held: &'a [String]) -> Self {
+        let first = key.map(|key| (ChainId::FIRST, key.clone()));
+        Self {
+            keys: first.into_iter().collect(),
+            held,
+        }
+    }
 }
 
 /// What holds.
@@ -44,10 +56,15 @@ pub struct BundleReport {
     pub extended: usize,
     /// When the first and the last of these entries were written.
     pub span: Option<(crosstalk_envelope::Timestamp, crosstalk_envelope::Timestamp)>,
+    /// What holds of the other chains, by their numbers.
+    pub others: Vec<(ChainId, BundleReport)>,
 }
 
 /// Told how far it is: so many steps of so many.
 pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
+
+/// What a fault of an older checkpoint names in place of a file.
+const HELD: &str = "the checkpoint that you hold";
 
 const DAMAGED: &str = "Get the bundle again. If it is the same, it was changed: don't rely on it, and ask the relay operator";
 const AGAIN: &str = "Get the bundle again, whole: all of its files and nothing else";
@@ -111,10 +128,169 @@ struct BundleEntry<'b> {
     line: &'b str,
 }
 
-/// Checks a bundle.
+/// A message, as entries of several chains name it: its id and its canonical digest.
+pub type MessageKey = (Option<String>, Option<Digest>);
+
+/// The files of one chain.
+struct ChainFiles<'f, F: ?Sized> {
+    files: &'f F,
+    chain: ChainId,
+    /// The folders of the other chains; the first chain has all other files.
+    folders: &'f [String],
+}
+
+impl<F: BundleFiles + ?Sized> BundleFiles for ChainFiles<'_, F> {
+    fn names(&self) -> Vec<String> {
+        let names = self.files.names().into_iter();
+        if self.chain == ChainId::FIRST {
+            let is_other = |name: &String| {
+                name == CHAINS || self.folders.iter().any(|folder| name.starts_with(folder))
+            };
+            return names.filter(|name| !is_other(name)).collect();
+        }
+        let folder = chain_folder(self.chain);
+        let own = names.filter_map(|name| name.strip_prefix(&folder).map(str::to_owned));
+        own.collect()
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Cow<'_, [u8]>>, String> {
+        self.files
+            .read(&format!("{}{name}", chain_folder(self.chain)))
+    }
+}
+
+/// Checks a bundle: all of its chains.
 pub fn check<F: BundleFiles + ?Sized>(
     files: &F,
     against: &Against<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<BundleReport, Wrong> {
+    let chains = chains(files)?;
+    let folders: Vec<String> = chains
+        .iter()
+        .skip(1)
+        .map(|(id, _)| chain_folder(*id))
+        .collect();
+    let view = |chain: ChainId| ChainFiles {
+        files,
+        chain,
+        folders: &folders,
+    };
+    let placed = |chain: ChainId, mut wrong: Wrong| {
+        if wrong.file != HELD {
+            wrong.file = format!("{}{}", chain_folder(chain), wrong.file);
+        }
+        wrong
+    };
+    let mut known = Vec::new();
+    if chains.len() > 1 {
+        for (chain, _) in &chains {
+            let messages = known_messages(&view(*chain)).map_err(|e| placed(*chain, e))?;
+            known.push((*chain, messages));
+        }
+    }
+    let mut reports = Vec::new();
+    for (chain, listed) in &chains {
+        let others = known.iter().filter(|(other, _)| other != chain);
+        let elsewhere: HashSet<MessageKey> = others.flat_map(|(_, m)| m.iter().cloned()).collect();
+        let own = ChainAgainst {
+            key: against.keys.get(chain),
+            held: held_of(*chain, &chains, against.held),
+            elsewhere,
+        };
+        let report = check_chain(&view(*chain), &own, progress).map_err(|e| placed(*chain, e))?;
+        if listed.as_ref().is_some_and(|key| *key != report.key) {
+            let what = format!("the key of chain {chain} is not the one in its folder");
+            return Err(wrong(BundleFault::Broken, CHAINS, None, what));
+        }
+        reports.push((*chain, report));
+    }
+    let mut reports = reports.into_iter();
+    let (_, mut first) = reports
+        .next()
+        .ok_or_else(|| wrong(BundleFault::Form, CHAINS, None, "it lists no chain"))?;
+    first.others = reports.collect();
+    Ok(first)
+}
+
+/// The chains of a bundle by their numbers, with their keys where they are listed.
+fn chains<F: BundleFiles + ?Sized>(files: &F) -> Result<Vec<(ChainId, Option<NoteKey>)>, Wrong> {
+    let read = files.read(CHAINS);
+    let read = read.map_err(|why| wrong(BundleFault::Unread, CHAINS, None, why))?;
+    let Some(bytes) = read else {
+        return Ok(vec![(ChainId::FIRST, None)]);
+    };
+    let mut chains: Vec<(ChainId, Option<NoteKey>)> = Vec::new();
+    let mut relay = String::new();
+    for (place, line) in lines(text(&bytes, CHAINS)?, CHAINS)? {
+        let bad = |what: &str| wrong(BundleFault::Form, CHAINS, Some(place), what);
+        let parsed = line
+            .split_once(' ')
+            .and_then(|(number, key)| Some((ChainId::parse(number)?, NoteKey::parse(key).ok()?)));
+        let (chain, key) = parsed.ok_or_else(|| bad("this is no chain and its key"))?;
+        match chains.last() {
+            None if chain == ChainId::FIRST => key.name().clone_into(&mut relay),
+            Some((last, _)) if *last < chain => {}
+            _ => return Err(bad("the chains are not in their order, from 0 on")),
+        }
+        if key.name() != chain.origin(&relay) {
+            return Err(bad("the name of the key is not the origin of the chain"));
+        }
+        chains.push((chain, Some(key)));
+    }
+    match chains.len() {
+        0 | 1 => {
+            let what = "it is there where there are several chains, and lists fewer";
+            Err(wrong(BundleFault::Form, CHAINS, None, what))
+        }
+        _ => Ok(chains),
+    }
+}
+
+/// The older checkpoints of a chain, by their origin. Those of no chain are compared with the first one.
+fn held_of<'h>(
+    chain: ChainId,
+    chains: &[(ChainId, Option<NoteKey>)],
+    held: &'h [String],
+) -> Vec<&'h String> {
+    let chain_of = |note: &&String| {
+        let claim = Note::parse(note).and_then(|note| note.claim()).ok();
+        let origin = claim.map(|claim| claim.origin).unwrap_or_default();
+        let is_it = |key: &NoteKey| key.name() == origin;
+        let mut named = chains
+            .iter()
+            .filter(|(_, key)| key.as_ref().is_some_and(is_it));
+        named.next().map_or(ChainId::FIRST, |(chain, _)| *chain)
+    };
+    held.iter().filter(|note| chain_of(note) == chain).collect()
+}
+
+/// The messages that a chain says were erased, and those whose texts it has.
+fn known_messages<F: BundleFiles + ?Sized>(files: &F) -> Result<HashSet<MessageKey>, Wrong> {
+    let list = needed(files, ENTRIES)?;
+    let (_, entries) = entries(text(&list, ENTRIES)?)?;
+    let names: HashSet<String> = files.names().into_iter().collect();
+    let is_known = |entry: &BundleEntry<'_>| match entry.leaf.kind {
+        EventKind::Erased => true,
+        EventKind::Accepted => names.contains(&message_name(entry.index)),
+        _ => false,
+    };
+    let known = entries.into_iter().filter(is_known);
+    Ok(known.map(|e| (e.leaf.id, e.leaf.canonical)).collect())
+}
+
+/// What a chain is checked against.
+struct ChainAgainst<'a> {
+    key: Option<&'a NoteKey>,
+    held: Vec<&'a String>,
+    /// Messages that other chains have, or say were erased.
+    elsewhere: HashSet<MessageKey>,
+}
+
+/// Checks a chain.
+fn check_chain<F: BundleFiles + ?Sized>(
+    files: &F,
+    against: &ChainAgainst<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<BundleReport, Wrong> {
     let key = key(files, against)?;
@@ -139,6 +315,7 @@ pub fn check<F: BundleFiles + ?Sized>(
         checkpoint,
         key,
         is_all,
+        others: Vec::new(),
     };
     for entry in &entries {
         *checked.kinds.entry(entry.leaf.kind).or_default() += 1;
@@ -150,13 +327,13 @@ pub fn check<F: BundleFiles + ?Sized>(
             None
         }
     };
-    messages(files, &entries, &mut checked, progress)?;
+    messages(files, &entries, &against.elsewhere, &mut checked, progress)?;
     details(files, &entries, &mut checked)?;
     let roots = match scope {
         BundleScope::All => HashMap::new(),
         BundleScope::Some(count) => older(files, count, &checked.checkpoint)?,
     };
-    for held in against.held {
+    for held in &against.held {
         extended(held, note, &checked, tree.as_ref(), &roots)?;
         checked.extended += 1;
     }
@@ -164,7 +341,7 @@ pub fn check<F: BundleFiles + ?Sized>(
 }
 
 /// The key to check with: the one from elsewhere, and the one of the bundle must be the same.
-fn key<F: BundleFiles + ?Sized>(files: &F, against: &Against<'_>) -> Result<NoteKey, Wrong> {
+fn key<F: BundleFiles + ?Sized>(files: &F, against: &ChainAgainst<'_>) -> Result<NoteKey, Wrong> {
     let bytes = needed(files, KEY)?;
     let line = text(&bytes, KEY)?.strip_suffix('\n');
     let key = line.ok_or(NoteError::Key).and_then(NoteKey::parse);
@@ -310,6 +487,7 @@ fn paths(text: &str, file: &str) -> Result<Vec<Path>, Wrong> {
 fn messages<F: BundleFiles + ?Sized>(
     files: &F,
     entries: &[BundleEntry<'_>],
+    elsewhere: &HashSet<MessageKey>,
     checked: &mut BundleReport,
     progress: &mut Progress<'_>,
 ) -> Result<(), Wrong> {
@@ -333,7 +511,8 @@ fn messages<F: BundleFiles + ?Sized>(
         let read = read.map_err(|why| wrong(BundleFault::Unread, &name, None, why))?;
         let Some(bytes) = read else {
             let last = later.get(&(leaf.id.as_deref(), leaf.canonical));
-            if last == Some(&entry.index) {
+            let is_elsewhere = elsewhere.contains(&(leaf.id.clone(), leaf.canonical));
+            if last == Some(&entry.index) && !is_elsewhere {
                 let what = "it is missing, and the log does not say that it was erased";
                 return Err(wrong(BundleFault::Broken, &name, None, what));
             }
@@ -454,7 +633,7 @@ fn extended(
     tree: Option<&Tree>,
     roots: &HashMap<u64, Hash>,
 ) -> Result<(), Wrong> {
-    let file = "the checkpoint that you hold";
+    let file = HELD;
     let old = opened(held, &checked.key)
         .map_err(|e| wrong(BundleFault::Apart, file, None, e.to_string()))?;
     let new = &checked.checkpoint;

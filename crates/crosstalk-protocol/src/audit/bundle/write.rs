@@ -1,6 +1,10 @@
 //! Writing a bundle: the lines of its files.
 
-use super::{CHECKPOINT, CONSISTENCY, DETAILS, ENTRIES, HEADER, KEY, PROOFS, message_name};
+use super::{
+    CHAINS, CHECKPOINT, CONSISTENCY, DETAILS, ENTRIES, HEADER, KEY, PROOFS, chain_folder,
+    message_name,
+};
+use crate::audit::chain::ChainId;
 use crate::audit::log::LogEntry;
 use crate::audit::note::NoteKey;
 use crate::audit::tree::Hash;
@@ -76,6 +80,23 @@ pub fn write(contents: &BundleContents<'_>) -> Vec<(String, String)> {
         let all: Vec<(u64, Vec<Hash>)> = contents.consistency.iter().map(from).collect();
         let all = all.iter().map(|(size, path)| (*size, path.as_slice()));
         files.push((CONSISTENCY.to_owned(), paths(all)));
+    }
+    files
+}
+
+/// The files of the bundle of all chains of a store, by their numbers. With one chain, it is the bundle of that one.
+pub fn write_chains(chains: &[(ChainId, BundleContents<'_>)]) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    for (chain, contents) in chains {
+        let folder = chain_folder(*chain);
+        let own = write(contents).into_iter();
+        files.extend(own.map(|(name, text)| (format!("{folder}{name}"), text)));
+    }
+    if chains.len() > 1 {
+        let line = |(chain, contents): &(ChainId, BundleContents<'_>)| {
+            format!("{chain} {}\n", contents.key)
+        };
+        files.push((CHAINS.to_owned(), chains.iter().map(line).collect()));
     }
     files
 }

@@ -4,7 +4,7 @@ use super::super::admit::Admission;
 use super::super::delivery::{DeliveryState, Handler};
 use super::AcceptOutcome;
 use super::ConversationId;
-use crate::audit::Event;
+use crate::audit::{Event, LogPlace};
 use crate::consent::{Grant, RevocationOrder, RevocationResult};
 use crate::store::Arrival;
 use crosstalk_envelope::Timestamp;
@@ -26,16 +26,16 @@ pub struct AcceptPlan<'b> {
 
 /// A message or an entry of the log: one that is there, by its number, or a new one, by its place among those of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PlannedPlace {
+pub enum PlannedPlace<P = u64> {
     /// It is there.
-    Kept(u64),
+    Kept(P),
     /// It is new.
     New(usize),
 }
 
-impl PlannedPlace {
+impl<P: Copy + Default> PlannedPlace<P> {
     /// Its number; `new` are those of the new ones.
-    pub fn number(self, new: &[u64]) -> u64 {
+    pub fn number(self, new: &[P]) -> P {
         match self {
             Self::Kept(number) => number,
             Self::New(place) => new.get(place).copied().unwrap_or_default(),
@@ -60,7 +60,7 @@ pub enum PlannedOutcome {
         /// The message.
         message: PlannedPlace,
         /// Its entry in the log.
-        entry: PlannedPlace,
+        entry: PlannedPlace<LogPlace>,
         /// Since when.
         since: Timestamp,
         /// The ids that it is kept under.
@@ -69,7 +69,7 @@ pub enum PlannedOutcome {
     /// It waits for a person.
     Held {
         /// Its entry in the log.
-        entry: PlannedPlace,
+        entry: PlannedPlace<LogPlace>,
         /// Since when.
         since: Timestamp,
         /// Whether it just came.
@@ -87,7 +87,7 @@ pub struct AcceptNumbers {
     /// The positions of [`AcceptChanges::messages`].
     pub seqs: Vec<u64>,
     /// The places of [`AcceptChanges::events`] in the log.
-    pub entries: Vec<u64>,
+    pub entries: Vec<LogPlace>,
 }
 
 impl PlannedOutcome {
@@ -97,36 +97,36 @@ impl PlannedOutcome {
         numbers: &AcceptNumbers,
         withdrawn: Option<RevocationResult>,
     ) -> AcceptOutcome {
-        let entry = |place: PlannedPlace| place.number(&numbers.entries);
+        let entry = |place: PlannedPlace<LogPlace>| place.number(&numbers.entries);
         match self {
             Self::Accepted {
                 message,
-                entry: index,
+                entry: planned,
                 ids,
             } => AcceptOutcome::Accepted {
                 seq: PlannedPlace::New(message).number(&numbers.seqs),
-                index: entry(PlannedPlace::New(index)),
+                entry: entry(PlannedPlace::New(planned)),
                 ids,
                 withdrawn: withdrawn.map(Box::new),
             },
             Self::Known {
                 message,
-                entry: index,
+                entry: planned,
                 since,
                 ids,
             } => AcceptOutcome::Known {
                 seq: message.number(&numbers.seqs),
-                index: entry(index),
+                entry: entry(planned),
                 since,
                 ids,
             },
             Self::Held {
-                entry: index,
+                entry: planned,
                 since,
                 is_new,
                 ids,
             } => AcceptOutcome::Held {
-                index: entry(index),
+                entry: entry(planned),
                 since,
                 is_new,
                 ids,

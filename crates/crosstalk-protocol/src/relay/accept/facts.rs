@@ -4,6 +4,7 @@ use super::super::admit::Admission;
 use super::super::delivery::{DeliveryState, Handler};
 use super::ConversationId;
 use super::is_accepted_after_close;
+use crate::audit::LogPlace;
 use crate::consent::Grant;
 use crate::poll::may_be_ballot;
 use crate::store::{Arrival, KnownMessage, party};
@@ -198,7 +199,7 @@ pub struct KnownFacts {
     /// The message.
     pub message: KnownMessage,
     /// Its place in the log; none if the person of the store accepted it.
-    pub entry: Option<u64>,
+    pub entry: Option<LogPlace>,
     /// The digest of its text, byte for byte, where it is not in the log.
     pub raw: Option<Digest>,
     /// Its sender, if its text is there. Only asked for where another message wants its id.
@@ -225,7 +226,7 @@ pub struct HeldFacts {
     /// When it came.
     pub since: Timestamp,
     /// Its place in the log.
-    pub entry: u64,
+    pub entry: LogPlace,
     /// Whether a held message has the id that was generated for it, this one or another.
     pub is_spare_taken: bool,
 }

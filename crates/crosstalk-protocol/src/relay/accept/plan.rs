@@ -13,7 +13,7 @@ use super::facts::{
     AcceptFacts, ConversationParties, DeliveryFacts, HeldFacts, LoggedFacts, PendingParties,
 };
 use super::{KnownFacts, Surroundings, id_conflict, is_accepted_after_close};
-use crate::audit::{Event, EventDetail, EventKind};
+use crate::audit::{Event, EventDetail, EventKind, LogPlace};
 use crate::consent::{self, Grant, Terms};
 use crate::poll::may_be_ballot;
 use crate::store::{Arrival, KnownMessage, Side, is_same_party, party};
@@ -71,7 +71,7 @@ struct Found<'b> {
     place: PlannedPlace,
     message: KnownMessage,
     id: &'b str,
-    entry: Option<PlannedPlace>,
+    entry: Option<PlannedPlace<LogPlace>>,
     raw: Option<Digest>,
     sender: Option<&'b str>,
     is_spare_taken: bool,
@@ -222,7 +222,7 @@ impl<'b> Planner<'b> {
             verdict: arrival.verdict,
             sender: arrival.sender.clone(),
             since: arrival.at,
-            entry: 0,
+            entry: LogPlace::default(),
             is_spare_taken: self.facts.held_ids.contains_key(spare),
         }
     }
@@ -254,7 +254,7 @@ impl<'b> Planner<'b> {
         }
         PlannedOutcome::Known {
             message: found.place,
-            entry: entry.unwrap_or(PlannedPlace::Kept(0)),
+            entry: entry.unwrap_or(PlannedPlace::Kept(LogPlace::default())),
             since: found.message.since,
             ids: ReceivedIds {
                 thread: found.message.generated.thread.clone(),
@@ -269,7 +269,7 @@ impl<'b> Planner<'b> {
         found: &Found<'b>,
         arrival: &'b Arrival,
         raw: Option<Digest>,
-    ) -> Option<PlannedPlace> {
+    ) -> Option<PlannedPlace<LogPlace>> {
         let PlannedPlace::Kept(seq) = found.place else {
             return None;
         };

@@ -252,6 +252,9 @@ fn an_endless_answer_is_cut_off() {
     assert_eq!(cut_at(thread.unwrap_err()), 64);
     let acked = client.run(async |c| c.acknowledge("BOT", &["M1"]).await);
     assert_eq!(cut_at(acked.unwrap_err()), 8);
-    let note = client.run(async |c| c.checkpoint().await);
+    let note = client.run(async |c| {
+        c.checkpoint(crosstalk_protocol::audit::ChainId::FIRST)
+            .await
+    });
     assert_eq!(cut_at(note.unwrap_err()), 8);
 }

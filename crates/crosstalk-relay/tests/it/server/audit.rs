@@ -224,3 +224,32 @@ fn a_relay_without_a_key_says_so() {
         );
     }
 }
+
+/// A relay with a store of its own has the first chain, with or without its number, and no other one.
+#[test]
+fn a_relay_on_its_own_has_one_chain() {
+    const NAME: &str = "relay.example";
+    let house = plan().open();
+    house.take(&text("ANN", "CLAUDE", "M1"));
+    let (note, opened) = checkpoint(&house, 1);
+    let chains = house.get("/crosstalk/audit/chains").json();
+    let only = &chains["chains"][0];
+    assert_eq!(chains["chains"].as_array().unwrap().len(), 1);
+    assert_eq!((&only["chain"], &only["origin"]), (&0.into(), &NAME.into()));
+    assert_eq!(only["key"], public().to_string());
+    assert!(only["signed"].as_u64() >= Some(opened.size), "{chains}");
+    assert_eq!(opened.origin, NAME);
+    assert!(note.starts_with(&format!("{NAME}\n")));
+    for path in [
+        "checkpoint?",
+        "key?",
+        "inclusion?index=0&",
+        "consistency?from=1&",
+        "entries?",
+    ] {
+        let ask = |chain: &str| house.get(&format!("/crosstalk/audit/{path}{chain}"));
+        assert_eq!(ask("chain=0").status, 200, "{path}");
+        let (other, bad) = (ask("chain=1"), ask("chain=first"));
+        assert_eq!((other.status, bad.status), (404, 400), "{path}");
+    }
+}

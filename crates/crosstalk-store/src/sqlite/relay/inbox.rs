@@ -1,5 +1,6 @@
 //! Messages as their recipients ask for them, indexed or not.
 
+use crosstalk_protocol::audit::LogPlace;
 use crosstalk_protocol::relay::port::{InboxEntry, InboxQuery};
 use crosstalk_protocol::relay::{DeliveryState, Handler};
 use crosstalk_protocol::store::{Record, party};
@@ -111,7 +112,7 @@ fn pending(row: &Row<'_>) -> SqlResult<Record> {
     let filed = derive::intake_row(row)?;
     Ok(Record {
         expires: row.opt_time("expires")?,
-        entry: row.opt_seq("entry")?,
+        entry: row.opt_seq("entry")?.map(LogPlace::first),
         digest: row.digest("digest")?,
         ..Record::pending(filed.arrival, filed.seq.unsigned_abs(), filed.thread)
     })

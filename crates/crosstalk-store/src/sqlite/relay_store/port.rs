@@ -2,16 +2,16 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::audit::{Event, Hash, LogEntry, LogQuery, SignedCheckpoint};
+use crosstalk_protocol::audit::{ChainId, Event, Hash, LogEntry, LogQuery, SignedCheckpoint};
 use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::relay::port::{
     Acceptance, AttemptResult, AuditLog, BlobIndex, BlobQuery, BlobUse, ConsentLedger,
     CourierQuery, Cursor, DeadLetter, DeliveryQueue, DueDelivery, DuePoll, FilledSearch,
-    GrantQuery, HandedOut, HeldQuery, Holds, InboxEntry, InboxQuery, Intake, Lease, LeasedDelivery,
-    LogHead, LogProof, LogRoot, Mailbox, MailboxChange, Maintenance, MaintenanceResult,
-    MaintenanceTask, MessageViews, NewLogEntry, NextTimes, PollQueue, PollState, RecordQuery,
-    Registry, RegistryChange, RegistrySnapshot, RegistryVersion, SearchQuery, StoreFuture,
-    StoreGauges, Upload,
+    GrantQuery, HandedOut, HeldQuery, Holds, InboxEntry, InboxQuery, Intake, JoinedChain, Lease,
+    LeasedDelivery, LogChain, LogHead, LogProof, LogRoot, LogWriter, Mailbox, MailboxChange,
+    Maintenance, MaintenanceResult, MaintenanceTask, MessageViews, NewLogEntry, NextTimes,
+    PollQueue, PollState, RecordQuery, Registry, RegistryChange, RegistrySnapshot, RegistryVersion,
+    SearchQuery, StoreFuture, StoreGauges, Upload,
 };
 use crosstalk_protocol::relay::{
     Admission, Delivery, HeldMessage, HoldDecision, Quarantined, Ruling,
@@ -215,16 +215,31 @@ impl ConsentLedger for SqliteRelay {
 }
 
 impl AuditLog for SqliteRelay {
-    fn log_head(&self) -> StoreFuture<'_, LogHead> {
-        self.read(SqliteStore::log_head)
+    fn join(&self, writer: LogWriter) -> StoreFuture<'_, JoinedChain> {
+        Box::pin(async move { Ok(self.chain.join(writer)) })
+    }
+
+    fn chains(&self) -> StoreFuture<'_, Vec<LogChain>> {
+        Box::pin(async move { Ok(self.chain.all()) })
+    }
+
+    fn log_head(&self, chain: ChainId) -> StoreFuture<'_, LogHead> {
+        self.read(move |store| match chain {
+            ChainId::FIRST => store.log_head(),
+            _ => Ok(LogHead::default()),
+        })
     }
 
     fn log_entries(&self, query: LogQuery) -> StoreFuture<'_, Vec<LogEntry>> {
-        self.read(move |store| store.log_entries(&query))
+        self.read(move |store| match query.chain {
+            ChainId::FIRST => store.log_entries(&query),
+            _ => Ok(Vec::new()),
+        })
     }
 
-    fn log_proof(&self, proof: LogProof) -> StoreFuture<'_, Option<Vec<Hash>>> {
+    fn log_proof(&self, chain: ChainId, proof: LogProof) -> StoreFuture<'_, Option<Vec<Hash>>> {
         self.read(move |store| match proof {
+            _ if chain != ChainId::FIRST => Ok(None),
             LogProof::Inclusion { index, size } => store.log_inclusion(index, size),
             LogProof::Consistency { from, to } => store.log_consistency(from, to),
         })

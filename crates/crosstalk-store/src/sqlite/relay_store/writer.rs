@@ -487,7 +487,7 @@ mod early_reply {
             let _ = reply.send(Ok(Acceptance {
                 outcome: AcceptOutcome::Accepted {
                     seq,
-                    index: seq,
+                    entry: crosstalk_protocol::audit::LogPlace::first(seq),
                     ids: admission.arrival.ids(),
                     withdrawn: None,
                 },

@@ -506,12 +506,12 @@ fn a_relay_without_a_log_gets_one() {
     assert_eq!(store.opened().migrated_from, Some(3));
     for (place, parcel) in (0..).zip(&parcels) {
         let taken = crate::parcel::take(&mut store, parcel);
-        assert!(matches!(taken, AcceptOutcome::Known { index, .. } if index == place));
+        assert!(matches!(taken, AcceptOutcome::Known { entry, .. } if entry.index == place));
     }
     // What a person took in is the relay's when the relay takes it.
     let taken = crate::parcel::take(&mut store, &parcel(letter("M0").thread("T0")));
     assert!(
-        matches!(taken, AcceptOutcome::Known { index: 2, .. }),
+        matches!(taken, AcceptOutcome::Known { entry, .. } if entry.index == 2),
         "{taken:?}"
     );
     assert_eq!(store.check().unwrap(), Vec::<String>::new());

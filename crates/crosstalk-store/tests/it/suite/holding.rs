@@ -6,6 +6,7 @@ use crate::parcel::{Parcel as _, file_all, inbox, parcel, refused, take, take_an
 use crate::suite::relay::Relay;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::VerdictWord;
+use crosstalk_protocol::audit::LogPlace;
 use crosstalk_protocol::relay::port::{HeldQuery, InboxQuery};
 use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, DeliveryState, Handler, HeldMessage, HoldChoice, HoldDecision,
@@ -254,7 +255,7 @@ pub(crate) fn a_refusal_is_told(store: &mut Relay) {
 pub(crate) fn what_waits_is_known(store: &mut Relay) {
     let since = at(3);
     let again = |index, ids| AcceptOutcome::Held {
-        index,
+        entry: LogPlace::first(index),
         since,
         is_new: false,
         ids,

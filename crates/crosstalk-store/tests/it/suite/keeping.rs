@@ -6,6 +6,7 @@ use crate::parcel::{Parcel as _, file_all, inbox, parcel, refused, take, take_an
 use crate::suite::relay::{Relay, wait_for};
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::audit::LogPlace;
 use crosstalk_protocol::relay::port::RegistryChange;
 use crosstalk_protocol::relay::{AcceptOutcome, Admission, Agent, Retention, Role, TokenRecord};
 use crosstalk_protocol::store::Wait;
@@ -281,7 +282,7 @@ pub(crate) fn what_is_erased_is_known(store: &mut Relay) {
             take(store, parcel),
             AcceptOutcome::Known {
                 seq,
-                index,
+                entry: LogPlace::first(index),
                 since,
                 ids
             }

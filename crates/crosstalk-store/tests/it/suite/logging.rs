@@ -7,9 +7,10 @@ use crate::suite::relay::{Relay, wait_for};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::audit::{
-    EventDetail, EventKind, LogEntry, LogQuery, SignedCheckpoint, Tree, leaf_hash,
+    ChainId, EventDetail, EventKind, LogEntry, LogPlace, LogQuery, SignedCheckpoint, Tree,
+    leaf_hash,
 };
-use crosstalk_protocol::relay::port::{LogProof, NewLogEntry};
+use crosstalk_protocol::relay::port::{LogHead, LogProof, LogWriter, NewLogEntry};
 use crosstalk_protocol::relay::{AcceptOutcome, Attempt, DeliveryState, Handler, Retention};
 use crosstalk_protocol::store::Side;
 use std::sync::Arc;
@@ -89,7 +90,7 @@ pub(crate) fn what_happens_to_messages_is_written_down(store: &mut Relay) {
     // What is erased is known under its index, and a receipt of it can be given.
     assert!(matches!(
         take(store, &first),
-        AcceptOutcome::Known { index: 0, .. }
+        AcceptOutcome::Known { entry, .. } if entry == LogPlace::first(0)
     ));
 }
 
@@ -129,7 +130,7 @@ pub(crate) fn a_better_text_is_an_entry_of_its_own(store: &mut Relay) {
     for _ in 0..2 {
         let again = take(store, &signed);
         assert!(
-            matches!(again, AcceptOutcome::Known { index: 0, .. }),
+            matches!(again, AcceptOutcome::Known { entry, .. } if entry == LogPlace::first(0)),
             "{again:?}"
         );
     }
@@ -279,7 +280,7 @@ pub(crate) fn proofs_are_those_of_the_tree(store: &mut Relay) {
         wait_for(store.port().log(new.collect())).unwrap();
         written = size;
         let tree = tree(store);
-        let prove = |proof| wait_for(store.port().log_proof(proof)).unwrap();
+        let prove = |proof| wait_for(store.port().log_proof(ChainId::FIRST, proof)).unwrap();
         for is_hashed in [false, true] {
             if is_hashed {
                 let hashed = wait_for(store.port().hash_log()).unwrap();
@@ -300,13 +301,22 @@ pub(crate) fn proofs_are_those_of_the_tree(store: &mut Relay) {
         let (index, to) = (size, size + 1);
         assert_eq!(prove(LogProof::Inclusion { index, size }), None);
         assert_eq!(prove(LogProof::Consistency { from: 1, to }), None);
-        assert_eq!(wait_for(store.port().log_head()).unwrap().size, size);
+        assert_eq!(
+            wait_for(store.port().log_head(ChainId::FIRST))
+                .unwrap()
+                .size,
+            size
+        );
     }
 }
 
 /// Two parts of a relay may sign at the same time: whichever comes last, the one over more entries stays.
 pub(crate) fn a_checkpoint_that_comes_late_replaces_none(store: &mut Relay) {
-    let head = |store: &Relay| wait_for(store.port().log_head()).unwrap().checkpoint;
+    let head = |store: &Relay| {
+        wait_for(store.port().log_head(ChainId::FIRST))
+            .unwrap()
+            .checkpoint
+    };
     let keep = |store: &Relay, signed| wait_for(store.port().keep_checkpoint(signed)).unwrap();
     assert_eq!(head(store), None);
     let signed = |size: u64, seconds| SignedCheckpoint {
@@ -323,6 +333,46 @@ pub(crate) fn a_checkpoint_that_comes_late_replaces_none(store: &mut Relay) {
     }
     assert_eq!(keep(store, signed(10, 6)), signed(10, 6));
     assert_eq!(head(store), Some(signed(10, 6)));
+}
+
+/// A relay on its own writes the first chain, whatever its key, and there is no other one.
+pub(crate) fn the_first_relay_writes_the_first_chain(store: &mut Relay) {
+    let writer = LogWriter {
+        name: "relay.example".into(),
+        key: "relay.example+01+key".into(),
+        secret: Digest::of(b"secret"),
+        at: at(5),
+    };
+    for _ in 0..2 {
+        let joined = wait_for(store.port().join(writer.clone())).unwrap();
+        assert_eq!(
+            (joined.chain, joined.secret),
+            (ChainId::FIRST, writer.secret)
+        );
+    }
+    let chains = wait_for(store.port().chains()).unwrap();
+    let found: Vec<_> = chains
+        .iter()
+        .map(|c| (c.id, c.key.as_str(), c.since))
+        .collect();
+    assert_eq!(found, [(ChainId::FIRST, "relay.example+01+key", at(5))]);
+    take_and_file(store, &[parcel(letter("M1"))]);
+    assert_eq!(entries(store).len(), 1);
+    assert_eq!(store.record("M1").unwrap().entry, Some(LogPlace::first(0)));
+    // There is nothing in a chain that is not registered.
+    let other = ChainId(1);
+    let query = LogQuery {
+        chain: other,
+        ..everything()
+    };
+    assert_eq!(store.log_entries(&query), []);
+    let head = wait_for(store.port().log_head(other)).unwrap();
+    assert_eq!(head, LogHead::default());
+    let proof = LogProof::Inclusion { index: 0, size: 1 };
+    assert_eq!(
+        wait_for(store.port().log_proof(other, proof)).unwrap(),
+        None
+    );
 }
 
 pub(crate) fn details_are_kept_beside(store: &mut Relay) {

@@ -6,6 +6,7 @@ use crate::parcel::{
 };
 use crate::suite::relay::Relay;
 use crosstalk_protocol::VerdictWord;
+use crosstalk_protocol::audit::LogPlace;
 use crosstalk_protocol::relay::AcceptOutcome;
 use crosstalk_protocol::store::{StoreOutcome, Wait, Way};
 
@@ -74,7 +75,7 @@ pub(crate) fn the_same_again_is_known(store: &mut Relay) {
     let places = take_new(store, std::slice::from_ref(&first));
     let known = AcceptOutcome::Known {
         seq: places[0],
-        index: 0,
+        entry: LogPlace::first(0),
         since: first.arrival.at,
         ids: first.arrival.ids(),
     };

@@ -1,6 +1,7 @@
 //! Writes what accepting a batch changes, and numbers it. Nothing is decided here.
 
 use crosstalk_envelope::Timestamp;
+use crosstalk_protocol::audit::LogPlace;
 use crosstalk_protocol::relay::{AcceptChanges, AcceptNumbers, NewMessage, Priority};
 use rusqlite::{CachedStatement, Connection, params};
 
@@ -22,7 +23,7 @@ pub(super) fn apply(
     let end = first.saturating_add(to_u64(changes.events.len()));
     let mut numbers = AcceptNumbers {
         seqs: Vec::with_capacity(changes.messages.len()),
-        entries: (first..end).collect(),
+        entries: (first..end).map(LogPlace::first).collect(),
     };
     let entry = |place: usize| first.saturating_add(to_u64(place));
     if let Some(displaced) = &changes.displaced {

@@ -4,6 +4,7 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::Intent;
 use crosstalk_envelope::reply::ReceivedIds;
 use crosstalk_protocol::VerdictWord;
+use crosstalk_protocol::audit::LogPlace;
 use crosstalk_protocol::relay::{
     AcceptFacts, AcceptNeeds, ConversationId, HeldFacts, KnownFacts, ParentFacts, ParentNeeds,
     PollFacts, SessionFacts,
@@ -99,7 +100,7 @@ fn known(
     let is_spare_taken = is_other && db.has(sql, params![message.generated.message])?;
     Ok(KnownFacts {
         message,
-        entry,
+        entry: entry.map(LogPlace::first),
         raw,
         sender,
         is_spare_taken,
@@ -142,7 +143,7 @@ fn held(db: &Connection, which: &str, given: impl Params) -> SqlResult<Option<He
             verdict: row.word("verdict", VerdictWord::parse)?,
             sender: row.get("sender")?,
             since: row.time("at")?,
-            entry: row.seq("entry")?,
+            entry: LogPlace::first(row.seq("entry")?),
             is_spare_taken: row.get("taken")?,
         })
     })
