@@ -8,13 +8,15 @@ use super::fault::{PgResult, SqlError};
 use super::sql::{Db, params, value};
 
 /// The version of the tables that this program makes and uses.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
+/// The oldest version whose programs can use these tables.
+const OLDEST: i64 = 1;
 
 /// The key of the lock under which tables are made and changed: `crosstlk` in ASCII.
 const MIGRATION_LOCK: i64 = 0x6372_6f73_7374_6c6b;
 
 /// Each version by the statements that lead to it from the one before.
-const STEPS: [&str; 1] = [FIRST];
+const STEPS: [&str; 2] = [FIRST, TRUST];
 
 /// Makes the tables, or brings them to the present version. Several relays may start at once: one does it.
 ///
@@ -56,8 +58,8 @@ fn migrate_locked(db: &Db) -> PgResult<()> {
         db.batch(step)?;
     }
     db.run("DELETE FROM crosstalk_version", params![])?;
-    let sql = "INSERT INTO crosstalk_version (number, oldest) VALUES ($1, $1)";
-    db.run(sql, params![VERSION])?;
+    let sql = "INSERT INTO crosstalk_version (number, oldest) VALUES ($1, $2)";
+    db.run(sql, params![VERSION, OLDEST])?;
     Ok(())
 }
 
@@ -452,4 +454,20 @@ CREATE TABLE log_key (
 );
 
 CREATE SEQUENCE origin_seq;
+"#;
+
+/// The trust data of all relays, in one row: the texts that one relay has in `trust.toml` and `contacts.toml`. `number` counts
+/// its changes. `trust_source` has the digests of the files that were taken over.
+const TRUST: &str = r#"
+CREATE TABLE trust (
+    one BOOLEAN PRIMARY KEY CHECK (one),
+    number BIGINT NOT NULL,
+    keys TEXT NOT NULL,
+    contacts TEXT NOT NULL
+);
+INSERT INTO trust (one, number, keys, contacts) VALUES (TRUE, 0, '', '');
+
+CREATE TABLE trust_source (
+    digest BYTEA PRIMARY KEY
+);
 "#;

@@ -3,9 +3,9 @@
 use super::{ANN, from_ann, plan, revoke};
 use crate::house::{House, letter, secret};
 use crate::http::Ask;
+use crate::storage::Storage;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::Role;
-use crosstalk_store::SqliteStore;
 use crosstalk_testing::wait::{LIMIT, wait_until};
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
@@ -141,7 +141,7 @@ fn no_run_of_an_erased_body_is_left_and_the_log_still_proves() {
     );
     assert_eq!(house.get("/crosstalk/messages/K1").status, 200);
     let data = house.close();
-    let store = SqliteStore::open(data.path().join("relay.db")).unwrap();
+    let store = Storage::open(data.path());
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
     assert_eq!(traces(data.path(), &lost), Vec::<String>::new());
 }
@@ -208,7 +208,7 @@ fn message_that_merely_names_an_attachment_does_not_keep_it() {
     let left = all.map(|digest| is_there(&digest));
     assert_eq!(left, [false, true, true, true, true]);
     let data = house.close();
-    let store = SqliteStore::open(data.path().join("relay.db")).unwrap();
+    let store = Storage::open(data.path());
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
 
