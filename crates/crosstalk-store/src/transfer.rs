@@ -20,7 +20,8 @@ use crate::sqlite::FileSide;
 const ROWS: usize = 1000;
 
 /// Tables that are not copied: each store makes its own, or they are said in another way.
-const OWN: [&str; 12] = [
+const OWN: [&str; 13] = [
+    "blob_part",
     "crosstalk_version",
     "identity",
     "log_key",
@@ -35,8 +36,12 @@ const OWN: [&str; 12] = [
     "words",
 ];
 
-/// Columns that only the database has, and that only its own relays use while they run.
-const DATABASE_ONLY: [(&str, &str); 2] = [("intake", "origin"), ("intake", "speaker")];
+/// Columns that only the database has: its own relays use them while they run, or they say where bytes are.
+const DATABASE_ONLY: [(&str, &str); 3] = [
+    ("blob", "parts"),
+    ("intake", "origin"),
+    ("intake", "speaker"),
+];
 
 /// A store that is copied, or a place for a copy.
 #[derive(Clone, Debug)]
@@ -80,6 +85,10 @@ pub struct CopyReport {
     pub log_entries: u64,
     /// How many checkpoints its entries fulfil.
     pub checkpoints: u64,
+    /// How many attachments the copy has the bytes of.
+    pub attachments: u64,
+    /// How many attachments have no bytes in what was copied.
+    pub missing: u64,
 }
 
 impl CopyReport {
@@ -165,6 +174,8 @@ pub(crate) trait Side {
     fn last(&mut self, table: &str, key: &[Column]) -> Result<Option<Vec<Cell>>, StoreError>;
     /// How far indexing is, and how far messages were looked at for their age.
     fn progress(&mut self) -> Result<[i64; 2], StoreError>;
+    /// A part of an attachment; nothing behind the last one, or if there are no bytes of it.
+    fn part(&mut self, digest: &Digest, number: u64) -> Result<Option<Vec<u8>>, StoreError>;
 }
 
 /// What can be done with a store that is a copy.
@@ -177,6 +188,10 @@ pub(crate) trait Target: Side {
     ) -> Result<(), StoreError>;
     /// Makes what is not copied from what is. It can be interrupted as well.
     fn complete(&mut self, progress: [i64; 2], seen: Seen<'_>) -> Result<(), StoreError>;
+    /// Keeps a part of an attachment.
+    fn add_part(&mut self, digest: &Digest, number: u64, bytes: Vec<u8>) -> Result<(), StoreError>;
+    /// Makes the parts of an attachment its bytes.
+    fn finish_parts(&mut self, digest: &Digest) -> Result<(), StoreError>;
     /// Lets relays start on it.
     fn release(&mut self) -> Result<(), StoreError>;
 }
@@ -218,10 +233,34 @@ pub(crate) fn refused(what: impl Into<String>, help: impl Into<String>) -> Store
 /// A table that both stores have: the columns that are copied, and those by which its rows are ordered.
 struct Shared {
     table: String,
-    columns: Vec<Column>,
-    key: Vec<Column>,
+    /// The columns in the old store and in the new one, in the same order: their kinds may differ.
+    columns: [Vec<Column>; 2],
+    key: [Vec<Column>; 2],
     /// Columns that only the new store has, and their value.
     filled: Vec<(Column, Cell)>,
+}
+
+/// The old store, and the new one.
+const SOURCE: usize = 0;
+const TARGET: usize = 1;
+
+impl Shared {
+    /// Where a column is in the rows.
+    fn place(&self, name: &str) -> Option<usize> {
+        let [columns, _] = &self.columns;
+        columns.iter().position(|c| c.name == name)
+    }
+
+    fn page<'p>(&'p self, side: usize, after: Option<&'p [Cell]>) -> Page<'p> {
+        let of = |pair: &'p [Vec<Column>; 2]| pair.get(side).map(Vec::as_slice).unwrap_or_default();
+        Page {
+            table: &self.table,
+            columns: of(&self.columns),
+            key: of(&self.key),
+            after,
+            limit: ROWS,
+        }
+    }
 }
 
 fn copy(
@@ -234,6 +273,7 @@ fn copy(
     for shared in &tables {
         report.resumed += copy_table(source, target, shared, seen)?;
     }
+    copy_attachments(source, target, &tables, &mut report, seen)?;
     target.complete(source.progress()?, seen)?;
     for shared in &tables {
         let count = compare(source, target, shared, seen)?;
@@ -242,6 +282,66 @@ fn copy(
     (report.log_entries, report.checkpoints) = check_log(target, &tables)?;
     target.release()?;
     Ok(report)
+}
+
+/// Copies the bytes of attachments, but for those that the copy has.
+fn copy_attachments(
+    source: &mut dyn Side,
+    target: &mut dyn Target,
+    tables: &[Shared],
+    report: &mut CopyReport,
+    seen: Seen<'_>,
+) -> Result<(), StoreError> {
+    let Some(shared) = tables.iter().find(|shared| shared.table == "blob") else {
+        return Ok(());
+    };
+    let mut digests = Vec::new();
+    each_row(source, SOURCE, shared, &mut |row| {
+        if let Some(Cell::Bytes(bytes)) = cell(shared, row, "digest")
+            && let Ok(digest) = bytes.as_slice().try_into()
+        {
+            digests.push(Digest(digest));
+        }
+    })?;
+    let total = u64::try_from(digests.len()).unwrap_or(u64::MAX);
+    for (done, digest) in (0..).zip(digests) {
+        seen(CopyProgress {
+            is_check: false,
+            table: "attachments",
+            done,
+            total,
+        });
+        if target.part(&digest, 0)?.is_none() && source.part(&digest, 0)?.is_some() {
+            copy_attachment(source, target, &digest)?;
+        }
+        match target.part(&digest, 0)?.is_some() {
+            true => report.attachments += 1,
+            false => report.missing += 1,
+        }
+    }
+    Ok(())
+}
+
+fn copy_attachment(
+    source: &mut dyn Side,
+    target: &mut dyn Target,
+    digest: &Digest,
+) -> Result<(), StoreError> {
+    let mut hash = Sha256::new();
+    for number in 0.. {
+        let Some(bytes) = source.part(digest, number)? else {
+            break;
+        };
+        hash.update(&bytes);
+        target.add_part(digest, number, bytes)?;
+    }
+    match Digest(hash.finalize().into()) == *digest {
+        true => target.finish_parts(digest),
+        false => Err(refused(
+            format!("the attachment {digest} is damaged"),
+            "`crosstalk fsck --repair` moves damaged attachments of a data folder away; then copy again",
+        )),
+    }
 }
 
 /// The tables of both stores, without those that are not copied.
@@ -277,7 +377,13 @@ fn shared(source: &mut dyn Side, target: &mut dyn Target) -> Result<Vec<Shared>,
                 ));
             }
         }
-        let filled = ours.into_iter().filter(|c| !is_in(&kept, &c.name));
+        let own = |theirs: &[Column]| {
+            let found = theirs
+                .iter()
+                .map(|c| ours.iter().find(|o| o.name == c.name));
+            found.flatten().cloned().collect::<Vec<Column>>()
+        };
+        let filled = ours.iter().filter(|c| !is_in(&kept, &c.name)).cloned();
         let filled = filled.filter(|c| c.is_required).map(|column| {
             let value = match column.kind {
                 CellKind::Int | CellKind::Bool => Cell::Int(0),
@@ -286,16 +392,17 @@ fn shared(source: &mut dyn Side, target: &mut dyn Target) -> Result<Vec<Shared>,
             };
             (column, value)
         });
-        let filled = filled.collect();
+        let filled: Vec<(Column, Cell)> = filled.collect();
         let mut key: Vec<Column> = kept.iter().filter(|c| c.key > 0).cloned().collect();
         key.sort_by_key(|column| column.key);
         if key.is_empty() {
             return Err(refused(format!("the table `{table}` has no key"), ""));
         }
+        let (new_columns, new_key) = (own(&kept), own(&key));
         all.push(Shared {
             table,
-            columns: kept,
-            key,
+            columns: [kept, new_columns],
+            key: [key, new_key],
             filled,
         });
     }
@@ -304,8 +411,8 @@ fn shared(source: &mut dyn Side, target: &mut dyn Target) -> Result<Vec<Shared>,
 
 /// The values of the key in a row.
 fn key_of(shared: &Shared, row: &[Cell]) -> Vec<Cell> {
-    let place = |key: &Column| shared.columns.iter().position(|c| c.name == key.name);
-    let places = shared.key.iter().filter_map(place);
+    let [key, _] = &shared.key;
+    let places = key.iter().filter_map(|key| shared.place(&key.name));
     places.filter_map(|place| row.get(place).cloned()).collect()
 }
 
@@ -318,8 +425,9 @@ fn copy_table(
     let table = shared.table.as_str();
     let total = source.count(table)?;
     let resumed = target.count(table)?;
-    let (mut done, mut after) = (resumed, target.last(table, &shared.key)?);
-    let mut columns = shared.columns.clone();
+    let [_, key] = &shared.key;
+    let (mut done, mut after) = (resumed, target.last(table, key)?);
+    let [_, mut columns] = shared.columns.clone();
     columns.extend(shared.filled.iter().map(|(column, _)| column.clone()));
     loop {
         seen(CopyProgress {
@@ -328,13 +436,7 @@ fn copy_table(
             done,
             total,
         });
-        let mut rows = source.rows(&Page {
-            table,
-            columns: &shared.columns,
-            key: &shared.key,
-            after: after.as_deref(),
-            limit: ROWS,
-        })?;
+        let mut rows = source.rows(&shared.page(SOURCE, after.as_deref()))?;
         let Some(last) = rows.last() else {
             return Ok(resumed);
         };
@@ -353,19 +455,14 @@ fn count_of(rows: &[Vec<Cell>]) -> u64 {
 
 /// Runs through all rows of a table.
 fn each_row(
-    side: &mut dyn Side,
+    store: &mut dyn Side,
+    side: usize,
     shared: &Shared,
     row: &mut dyn FnMut(&[Cell]),
 ) -> Result<u64, StoreError> {
     let (mut count, mut after) = (0, None);
     loop {
-        let rows = side.rows(&Page {
-            table: &shared.table,
-            columns: &shared.columns,
-            key: &shared.key,
-            after: after.as_deref(),
-            limit: ROWS,
-        })?;
+        let rows = store.rows(&shared.page(side, after.as_deref()))?;
         let Some(last) = rows.last() else {
             return Ok(count);
         };
@@ -376,9 +473,9 @@ fn each_row(
 }
 
 /// The number of rows of a table, and a digest of all of them.
-fn digest(side: &mut dyn Side, shared: &Shared) -> Result<(u64, Digest), StoreError> {
+fn digest(store: &mut dyn Side, side: usize, shared: &Shared) -> Result<(u64, Digest), StoreError> {
     let mut hash = Sha256::new();
-    let count = each_row(side, shared, &mut |row| {
+    let count = each_row(store, side, shared, &mut |row| {
         row.iter().for_each(|cell| cell.digest(&mut hash));
     })?;
     Ok((count, Digest(hash.finalize().into())))
@@ -402,7 +499,10 @@ fn compare(
         });
     };
     tell(0);
-    let (theirs, ours) = (digest(source, shared)?, digest(target, shared)?);
+    let (theirs, ours) = (
+        digest(source, SOURCE, shared)?,
+        digest(target, TARGET, shared)?,
+    );
     if theirs != ours {
         return Err(refused(
             format!(
@@ -431,7 +531,7 @@ fn check_log(target: &mut dyn Target, tables: &[Shared]) -> Result<(u64, u64), S
     // A log may have several chains.
     let mut chains: BTreeMap<Option<i64>, Vec<Hash>> = BTreeMap::new();
     let mut fault = None;
-    let entries = each_row(target, log, &mut |row| {
+    let entries = each_row(target, TARGET, log, &mut |row| {
         let place = match cell(log, row, "place") {
             Some(Cell::Int(place)) => *place,
             _ => -1,
@@ -453,7 +553,7 @@ fn check_log(target: &mut dyn Target, tables: &[Shared]) -> Result<(u64, u64), S
         .into_iter()
         .map(|(chain, leaves)| (chain, Tree::of(leaves)))
         .collect();
-    let count = each_row(target, checkpoints, &mut |row| {
+    let count = each_row(target, TARGET, checkpoints, &mut |row| {
         let (size, root) = match (
             cell(checkpoints, row, "size"),
             cell(checkpoints, row, "root"),
@@ -478,8 +578,7 @@ fn check_log(target: &mut dyn Target, tables: &[Shared]) -> Result<(u64, u64), S
 }
 
 fn cell<'r>(shared: &Shared, row: &'r [Cell], name: &str) -> Option<&'r Cell> {
-    let place = shared.columns.iter().position(|c| c.name == name)?;
-    row.get(place)
+    row.get(shared.place(name)?)
 }
 
 /// The chain that a row is of, where there are several.

@@ -1,5 +1,8 @@
 //! A database as one side of a copy ([`crate::transfer`]).
 
+use crosstalk_envelope::Timestamp;
+use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::relay::port::BlobPart;
 use crosstalk_protocol::store::StoreError;
 use tokio::runtime::Runtime;
 use tokio_postgres::Row;
@@ -10,7 +13,7 @@ use super::index::{INDEXED, PORTION, RETIRED, progress, set_progress};
 use super::intake::{INTAKE_ROW, intake_row};
 use super::session::PgSession;
 use super::sql::{Db, OwnedValue, number, params, tuple, value};
-use super::{PostgresPlace, registry, schema, search};
+use super::{PostgresPlace, keep, registry, schema, search};
 use crate::transfer::{Cell, CellKind, Column, CopyProgress, Page, Seen, Side, Target, refused};
 
 /// A store in a database.
@@ -280,6 +283,13 @@ impl Side for PgSide {
             .read(|db| db.find(&sql, params![], |row| read_row(row, key)))
     }
 
+    fn part(&mut self, digest: &Digest, number: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        let part = self
+            .session
+            .read(|db| keep::read_part(db, *digest, number))?;
+        Ok(part.map(|part| part.bytes))
+    }
+
     fn progress(&mut self) -> Result<[i64; 2], StoreError> {
         self.session
             .read(|db| Ok([progress(db, INDEXED)?, progress(db, RETIRED)?]))
@@ -315,6 +325,25 @@ impl Target for PgSide {
         );
         let given: Vec<&(dyn ToSql + Sync)> = values.iter().map(|v| v.as_ref() as _).collect();
         self.session.change(|db| db.run(&sql, &given))?;
+        Ok(())
+    }
+
+    fn add_part(&mut self, digest: &Digest, number: u64, bytes: Vec<u8>) -> Result<(), StoreError> {
+        let part = BlobPart {
+            upload: digest.to_string(),
+            number,
+            bytes,
+        };
+        // Parts of a copy that was interrupted are the same.
+        let now = Timestamp::from_millis(i64::MAX);
+        self.session.change(|db| keep::add_part(db, &part, now))
+    }
+
+    fn finish_parts(&mut self, digest: &Digest) -> Result<(), StoreError> {
+        let sql = "UPDATE blob SET parts = $2 WHERE digest = $1";
+        let (digest, upload) = (digest.0.as_slice(), digest.to_string());
+        self.session
+            .change(|db| db.run(sql, params![digest, upload]))?;
         Ok(())
     }
 

@@ -1,9 +1,12 @@
 //! The file of a relay as one side of a copy ([`crate::transfer`]).
 
+use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::relay::port::BLOB_PART_BYTES;
 use crosstalk_protocol::store::StoreError;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, OpenFlags, ToSql, params_from_iter};
 use std::fs::File;
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::fault::{self, SqlResult};
@@ -241,6 +244,24 @@ impl Side for FileSide {
         self.ask(|db| db.find(&sql, [], |row| read_row(row, key.len())))
     }
 
+    fn part(&mut self, digest: &Digest, number: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.attachment(digest);
+        let length = u64::try_from(BLOB_PART_BYTES).unwrap_or(u64::MAX);
+        let read = || {
+            let mut file = File::open(&path)?;
+            file.seek(SeekFrom::Start(number.saturating_mul(length)))?;
+            let mut bytes = Vec::new();
+            file.take(length).read_to_end(&mut bytes)?;
+            Ok::<_, std::io::Error>(bytes)
+        };
+        match read() {
+            // An empty attachment has one part.
+            Ok(bytes) => Ok((!bytes.is_empty() || number == 0).then_some(bytes)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(on_disk(DiskError::new(FileAction::Read, &path, error))),
+        }
+    }
+
     fn progress(&mut self) -> Result<[i64; 2], StoreError> {
         self.ask(|db| {
             Ok([
@@ -248,6 +269,27 @@ impl Side for FileSide {
                 index::progress(db, "retired")?,
             ])
         })
+    }
+}
+
+impl FileSide {
+    /// Where the attachment with a digest is.
+    fn attachment(&self, digest: &Digest) -> PathBuf {
+        let name = digest.to_string();
+        let name = name.trim_start_matches("sha256:");
+        let start: String = name.chars().take(2).collect();
+        let folder = match &self.copy_in {
+            Some(folder) => folder.as_path(),
+            None => self.path.parent().unwrap_or(Path::new(".")),
+        };
+        folder.join("blobs").join(start).join(name)
+    }
+
+    /// An attachment whose parts are still being copied.
+    fn unfinished(&self, digest: &Digest) -> PathBuf {
+        let name = digest.to_string();
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        folder.join(name.trim_start_matches("sha256:"))
     }
 }
 
@@ -269,6 +311,28 @@ impl Target for FileSide {
             }
             Ok(())
         })
+    }
+
+    fn add_part(&mut self, digest: &Digest, number: u64, bytes: Vec<u8>) -> Result<(), StoreError> {
+        let path = self.unfinished(digest);
+        let write = || {
+            let mut options = std::fs::OpenOptions::new();
+            // The first part begins anew: a copy may have been interrupted.
+            let options = options.create(true).write(true).truncate(number == 0);
+            let mut file = options.append(number > 0).open(&path)?;
+            file.write_all(&bytes)
+        };
+        write().map_err(|e| on_disk(DiskError::new(FileAction::Write, &path, e)))
+    }
+
+    fn finish_parts(&mut self, digest: &Digest) -> Result<(), StoreError> {
+        let (from, to) = (self.unfinished(digest), self.attachment(digest));
+        let finish = || {
+            File::open(&from)?.sync_all()?;
+            std::fs::create_dir_all(to.parent().unwrap_or(Path::new(".")))
+        };
+        finish().map_err(|e| on_disk(DiskError::new(FileAction::Write, &to, e)))?;
+        disk::rename(&from, &to).map_err(on_disk)
     }
 
     fn complete(&mut self, progress: [i64; 2], _: Seen<'_>) -> Result<(), StoreError> {

@@ -13,12 +13,12 @@ use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, DeliveryState, Handler, Role, TokenRecord,
 };
 use crosstalk_store::{
-    CopyReport, PostgresPlace, PostgresRelay, SqliteStore, StorePlace, copy_store,
+    CopyReport, PostgresPlace, PostgresRelay, SqliteRelay, SqliteStore, StorePlace, copy_store,
 };
 use crosstalk_testing::postgres::Database;
 use rusqlite::types::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -28,7 +28,17 @@ const MESSAGES: usize = 2_200;
 /// The store of a relay with something of everything in it.
 fn filled() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = SqliteStore::open(folder.path().join("relay.db")).unwrap();
+    let file = folder.path().join("relay.db");
+    let relay = Relay::new(|context| SqliteRelay::open(&file, context).unwrap());
+    for number in [1, 11, 21] {
+        let (digest, bytes) = attachment(number);
+        relay.upload(digest, bytes.len() as u64, "ci", at(1));
+        let path = blob_path(folder.path(), &digest);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+    drop(relay);
+    let mut store = SqliteStore::open(&file).unwrap();
     let parcels: Vec<Admission> = (0..MESSAGES)
         .map(|number| {
             let thread = format!("T{}", number % 50);
@@ -36,7 +46,7 @@ fn filled() -> TempDir {
             let parcel = parcel(letter);
             match number % 10 {
                 0 => parcel.to(&[("CLAUDE", Handler::Exec), ("anna", Handler::Inbox)]),
-                1 => parcel.blob(Digest::of(number.to_string().as_bytes())),
+                1 => parcel.blob(attachment(number).0),
                 _ => parcel,
             }
         })
@@ -81,6 +91,21 @@ fn filled() -> TempDir {
     };
     store.keep_checkpoint(&sealed).unwrap();
     folder
+}
+
+/// An attachment of a message; one has more than one part.
+fn attachment(number: usize) -> (Digest, Vec<u8>) {
+    let bytes = number.to_string().into_bytes();
+    let bytes = match number {
+        11 => bytes.repeat(200_000),
+        _ => bytes,
+    };
+    (Digest::of(&bytes), bytes)
+}
+
+fn blob_path(folder: &Path, digest: &Digest) -> PathBuf {
+    let name = digest.to_string().replace("sha256:", "");
+    folder.join("blobs").join(&name[..2]).join(name)
 }
 
 /// Every row of every table, but for the number of the file itself and of those that it will give.
@@ -146,11 +171,19 @@ fn a_store_comes_back_from_a_database_as_it_went() {
     let report = copied(&place(&first), &database_at(&database));
     assert_eq!(report.messages(), MESSAGES as u64 + 1);
     assert_eq!((report.resumed, report.checkpoints), (0, 1));
+    assert_eq!((report.attachments, report.missing), (3, 0));
     assert!(report.log_entries > MESSAGES as u64);
     let back = tempfile::tempdir().unwrap();
     let again = copied(&database_at(&database), &place(&back));
     assert_eq!(again.tables, report.tables);
     assert!(!back.path().join("copying").exists());
+    for number in [1, 11, 21] {
+        let (digest, bytes) = attachment(number);
+        assert_eq!(
+            std::fs::read(blob_path(back.path(), &digest)).unwrap(),
+            bytes
+        );
+    }
     assert_eq!(rows(back.path()), before);
     let store = SqliteStore::open(back.path().join("relay.db")).unwrap();
     assert_eq!(store.check().unwrap(), [""; 0]);
@@ -266,6 +299,13 @@ fn a_copy_says_why_it_can_not_be_made() {
     drop(db);
     let what = refused(&place(&forged), &database_at(&Database::new()));
     assert!(what.contains("the audit log is damaged"), "{what}");
+
+    // Nor is an attachment with other bytes than its digest says.
+    let damaged = filled();
+    let path = blob_path(damaged.path(), &attachment(21).0);
+    std::fs::write(path, "another one").unwrap();
+    let what = refused(&place(&damaged), &database_at(&Database::new()));
+    assert!(what.contains("is damaged"), "{what}");
 
     // What a person filed is no store of a relay.
     let mine = tempfile::tempdir().unwrap();
