@@ -69,6 +69,7 @@ mod show;
 mod sign;
 pub(crate) mod start;
 mod status;
+mod store;
 mod token;
 mod trust;
 mod verify;
@@ -134,6 +135,7 @@ commands! {
     Backup(backup::Backup),
     Restore(restore::Restore),
     Fsck(fsck::Fsck),
+    Store(store::StoreCommand),
     Audit(audit::Audit),
     Parse(parse::Parse),
     Lint(lint::Lint),

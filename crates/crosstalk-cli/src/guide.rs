@@ -29,7 +29,8 @@ const GROUPS: [(&str, &[&str]); 9] = [
     (
         "Operating a relay",
         &[
-            "serve", "console", "token", "dead", "backup", "restore", "fsck", "audit", "conform",
+            "serve", "console", "token", "dead", "backup", "restore", "fsck", "store", "audit",
+            "conform",
         ],
     ),
     (

@@ -36,4 +36,10 @@ pub trait Keyring: Send + Sync {
     /// # Errors
     /// Why it can't be changed, in a sentence.
     fn update(&self, change: &mut dyn FnMut(&mut Trust)) -> Result<Trust, String>;
+
+    /// Whether other relays on the same store change the keys as well. Each of their changes gives the registry of the store another
+    /// version, and the relay reads the keys again before it goes by that version.
+    fn is_shared(&self) -> bool {
+        false
+    }
 }

@@ -30,6 +30,7 @@ mod pem;
 mod permission;
 mod postgres;
 mod sqlite;
+mod transfer;
 mod trust;
 
 pub use agent::{AgentFacts, AgentFolder, HeldAgent};
@@ -41,6 +42,7 @@ pub use home::{Home, HomeError};
 pub use keys::{KeyHandover, KeyListing, KeyStore, StoredKey};
 pub use memory::MemoryRelay;
 pub use permission::require_own;
-pub use postgres::{PostgresPlace, PostgresRelay};
+pub use postgres::{PostgresPlace, PostgresRelay, PostgresTrust};
 pub use sqlite::{Owned, SearchProgress, SqliteRelay, SqliteStore, StoreOpening};
+pub use transfer::{CopyProgress, CopyReport, StorePlace, copy_store};
 pub use trust::{TrustFile, TrustStoreError};

@@ -38,6 +38,8 @@ mod session;
 mod sql;
 mod tile;
 mod tls;
+mod transfer;
+mod trust;
 mod writer;
 
 use crosstalk_envelope::Timestamp;
@@ -54,6 +56,8 @@ use tokio::sync::{oneshot, watch};
 use tokio_postgres::config::SslMode;
 
 pub use place::PostgresPlace;
+pub(crate) use transfer::PgSide;
+pub use trust::PostgresTrust;
 
 use fault::PgResult;
 use follower::PgFollower;
@@ -189,6 +193,35 @@ fn join(thread: JoinHandle<()>) {
     }
 }
 
+/// The way to a database, and the threads that it needs.
+fn door(place: PostgresPlace, threads: usize) -> Result<(Door, Runtime), StoreError> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let builder = builder.worker_threads(threads).enable_all();
+    let runtime = builder.thread_name("postgres").build().map_err(|e| {
+        let what = format!("the threads of the store could not be started: {e}");
+        StoreError::new(StoreFault::Unavailable, what, "")
+    })?;
+    let tls = match place.config.get_ssl_mode() {
+        SslMode::Disable => None,
+        _ => Some(tls::PgTls::new(place.roots.as_deref()).map_err(|e| {
+            let what = format!("the certificates for {place} can't be used: {e}");
+            StoreError::new(
+                StoreFault::Unavailable,
+                what,
+                "check sslrootcert in the URL of the store",
+            )
+        })?),
+    };
+    let door = Door {
+        place: Arc::new(place),
+        tls,
+        runtime: runtime.handle().clone(),
+        trips: Arc::new(AtomicU64::new(0)),
+        chain: Arc::default(),
+    };
+    Ok((door, runtime))
+}
+
 impl PostgresRelay {
     /// Opens a store: makes its tables, or brings them to the present version.
     ///
@@ -227,32 +260,10 @@ impl PostgresRelay {
         context: StoreContext,
         has_clock: bool,
     ) -> Result<Arc<Self>, StoreError> {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        let builder = builder.worker_threads(2).enable_all();
-        let runtime = builder.thread_name("postgres").build().map_err(|e| {
-            let what = format!("the threads of the store could not be started: {e}");
-            StoreError::new(StoreFault::Unavailable, what, "")
-        })?;
-        let tls = match place.config.get_ssl_mode() {
-            SslMode::Disable => None,
-            _ => Some(tls::PgTls::new(place.roots.as_deref()).map_err(|e| {
-                let what = format!("the certificates for {place} can't be used: {e}");
-                StoreError::new(
-                    StoreFault::Unavailable,
-                    what,
-                    "check sslrootcert in the URL of the store",
-                )
-            })?),
-        };
-        let door = Door {
-            place: Arc::new(place),
-            tls,
-            runtime: runtime.handle().clone(),
-            trips: Arc::new(AtomicU64::new(0)),
-            chain: Arc::default(),
-        };
+        let (door, runtime) = door(place, 2)?;
         let mut session = PgSession::new(door.clone());
         session.read(schema::migrate)?;
+        transfer::require_whole(&mut session, &door.place.to_string())?;
         let origin = session.read(|db| {
             let sql = "SELECT nextval('origin_seq')";
             db.one(sql, params![], value::<i64>)

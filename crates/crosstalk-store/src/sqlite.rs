@@ -34,11 +34,13 @@ mod room;
 mod schema;
 mod search;
 mod sql;
+mod transfer;
 mod words;
 
 pub use migrate::StoreOpening;
 pub use relay::{Owned, SearchProgress};
 pub use relay_store::SqliteRelay;
+pub(crate) use transfer::FileSide;
 
 use crosstalk_protocol::relay::Quarantined;
 use crosstalk_protocol::store::{

@@ -150,38 +150,74 @@ impl TrustFile {
     /// Writes those of the two files that changed, decisions first: a contact about which somebody decided counts no more
     /// where the second file is not written.
     fn write(&self, trust: &Trust, before: &Trust) -> Result<(), TrustStoreError> {
-        let contacts = self.contacts();
-        let texts = [
-            (&self.path, trust.to_text(), before.to_text()),
-            (
-                &contacts,
-                trust.contacts_to_text(),
-                before.contacts_to_text(),
-            ),
+        let texts = TrustTexts::checked(trust, before, &self.path)?;
+        let files = [
+            (self.path.clone(), texts.decided, before.to_text()),
+            (self.contacts(), texts.met, before.contacts_to_text()),
         ];
-        let [(_, decided, _), (_, met, _)] = &texts;
-        let again = Trust::parse(decided).and_then(|read| read.add_contacts(met));
-        if !again.is_ok_and(|read| read.is_same_as(trust)) {
-            let file = self.path.clone();
-            return Err(TrustStoreError::Unwritable { file });
+        for (path, text, old) in files {
+            if text != old {
+                disk::replace(&path, &text, LABEL)?;
+            }
         }
-        let changed = texts.iter().filter(|(_, text, old)| text != old);
-        for (path, text, old) in changed.clone() {
+        Ok(())
+    }
+}
+
+/// Trust data as it is kept: what somebody decided, and the contacts.
+pub(crate) struct TrustTexts {
+    pub(crate) decided: String,
+    pub(crate) met: String,
+}
+
+impl TrustTexts {
+    /// The texts of trust data that was `before` something else, if they can be read again and are not too large. `file` names
+    /// where they are kept.
+    pub(crate) fn checked(
+        trust: &Trust,
+        before: &Trust,
+        file: &Path,
+    ) -> Result<Self, TrustStoreError> {
+        let texts = Self {
+            decided: trust.to_text(),
+            met: trust.contacts_to_text(),
+        };
+        let file = || file.to_owned();
+        let again = Trust::parse(&texts.decided).and_then(|read| read.add_contacts(&texts.met));
+        if !again.is_ok_and(|read| read.is_same_as(trust)) {
+            return Err(TrustStoreError::Unwritable { file: file() });
+        }
+        for (text, old) in [
+            (&texts.decided, before.to_text()),
+            (&texts.met, before.contacts_to_text()),
+        ] {
             let is_free = text.len() <= old.len() || trust.only_restricts(before);
             let limit = match is_free {
                 true => LIMIT,
                 false => LIMIT - RESERVED_BYTES,
             };
-            if text.len() as u64 > limit {
-                let file = (*path).clone();
-                return Err(TrustStoreError::TooLarge { file });
+            if *text != old && text.len() as u64 > limit {
+                return Err(TrustStoreError::TooLarge { file: file() });
             }
         }
-        for (path, text, _) in changed {
-            disk::replace(path, text, LABEL)?;
-        }
-        Ok(())
+        Ok(texts)
     }
+}
+
+/// Reads the texts of trust data; an empty text stands for none.
+pub(crate) fn parse_texts(decided: &str, met: &str, file: &Path) -> Result<Trust, TrustStoreError> {
+    let trust = match decided.is_empty() {
+        true => Ok(Trust::default()),
+        false => Trust::parse(decided),
+    };
+    let trust = trust.and_then(|trust| match met.is_empty() {
+        true => Ok(trust),
+        false => trust.add_contacts(met),
+    });
+    trust.map_err(|source| TrustStoreError::Malformed {
+        file: file.to_owned(),
+        source,
+    })
 }
 
 /// Reads one of the two files on top of what is known.

@@ -2,11 +2,12 @@
 
 use crate::run::{Home, folder, run};
 use crate::schema::{assert_valid, validator};
+use crosstalk_testing::postgres::Database;
 use crosstalk_testing::relay::{Relay, Setup};
 use crosstalk_testing::tier;
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 
 /// A server that says the same to everything; its URL.
 fn server(answer: &'static str) -> String {
@@ -131,17 +132,33 @@ const CONFIG: &str = "[limits]\nhead_seconds = 2\nbody_seconds = 2\nrequests_per
 
 /// The cases that were skipped by our own relay, which passes all others.
 fn skipped_by(relay: &Relay, more: &[&str]) -> Vec<String> {
-    let url = format!("http://{}/", relay.address());
-    let arguments = [&["conform", &url, "--flood", "--format", "json"], more].concat();
+    skipped_at(relay.address(), &[&["--flood"], more].concat(), |_| false)
+}
+
+/// Whether a case found only that another relay has not heard yet that a message was handed out: the note about it is written
+/// beside the answer.
+fn is_noted_late(case: &Value) -> bool {
+    let ends = |key: &str, end: &str| case[key].as_str().is_some_and(|text| text.ends_with(end));
+    ends("expected", "/state: delivered") && ends("got", "/state: queued")
+}
+
+fn skipped_at(address: SocketAddr, more: &[&str], is_late: fn(&Value) -> bool) -> Vec<String> {
+    let url = format!("http://{address}/");
+    let arguments = [&["conform", &url, "--format", "json"], more].concat();
     let ended = run(&arguments, "");
     let report: Value = serde_json::from_str(&ended.out).unwrap();
     let cases = report["cases"].as_array().unwrap();
     let of = |outcome: &'static str| cases.iter().filter(move |c| c["outcome"] == outcome);
-    let failed: Vec<&Value> = of("failed").collect();
+    let (late, failed): (Vec<&Value>, Vec<&Value>) = of("failed").partition(|case| is_late(case));
     assert!(failed.is_empty(), "{failed:#?}");
-    assert_eq!(ended.code, 0);
+    assert_eq!(ended.code, i32::from(!late.is_empty()));
     // Nobody who uses the relay finds anything of the suite in the way.
-    let left = run(&[&["carry", "--next", "--relay", &url], more].concat(), "");
+    let rest = more.iter().copied().filter(|word| *word != "--flood");
+    let carry: Vec<&str> = ["carry", "--next", "--relay", &url]
+        .into_iter()
+        .chain(rest)
+        .collect();
+    let left = run(&carry, "");
     assert!(
         left.err.contains("nothing waits"),
         "{}{}",
@@ -196,6 +213,91 @@ fn our_relay_passes_with_the_token_of_an_administrator() {
     let skipped = skipped_by(&relay, &["--token-file", token.to_str().unwrap()]);
     // Where people have credentials of their own, keys are compared first.
     assert_eq!(skipped, ["revoke-after", "revoke-ends", "for-now"]);
+}
+
+/// A balancer without a memory: each request goes to the next relay. It asks the relay to end the connection after the answer,
+/// so that the next request comes on another one.
+fn balancer(relays: Vec<SocketAddr>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for (number, client) in listener.incoming().enumerate() {
+            let (client, relay) = (client.unwrap(), relays[number % relays.len()]);
+            std::thread::spawn(move || pass_on(&client, &TcpStream::connect(relay).unwrap()));
+        }
+    });
+    address
+}
+
+/// Passes the bytes of one request and its answer on, with `Connection: close` after the first line.
+fn pass_on(client: &TcpStream, relay: &TcpStream) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _ = std::io::copy(&mut &*relay, &mut &*client);
+            let _ = client.shutdown(std::net::Shutdown::Both);
+            let _ = relay.shutdown(std::net::Shutdown::Both);
+        });
+        let (mut is_marked, mut bytes) = (false, [0; 65_536]);
+        while let Ok(count) = (&mut &*client).read(&mut bytes) {
+            let (mut rest, mut relay) = (&bytes[..count], relay);
+            if count == 0 {
+                break;
+            }
+            if let Some(end) = rest.iter().position(|b| *b == b'\n').filter(|_| !is_marked) {
+                let (line, after) = rest.split_at(end + 1);
+                let marked = [line, b"Connection: close\r\n"].concat();
+                (is_marked, rest) = (true, after);
+                if relay.write_all(&marked).is_err() {
+                    break;
+                }
+            }
+            if relay.write_all(rest).is_err() {
+                break;
+            }
+        }
+        let _ = relay.shutdown(std::net::Shutdown::Write);
+    });
+}
+
+/// Three relays on one database, with the same keys and token; the requests of each conversation go to all of them in turn.
+#[test]
+fn three_relays_on_one_database_pass_as_one() {
+    let database = Database::new();
+    let home = Home::new("conform-three");
+    let first = home.path("one");
+    let arguments = [
+        "token", "create", "admin", "--role", "admin", "--for", "*", "--data",
+    ];
+    let made = run(&[&arguments[..], &[first.to_str().unwrap()]].concat(), "");
+    assert_eq!(made.code, 0, "{}", made.err);
+    let token = home.path("token");
+    std::fs::write(&token, made.out).unwrap();
+    let relay_in = |folder: std::path::PathBuf| {
+        let relay = setup().data(folder).argument("--store");
+        let relay = relay.argument(database.url()).argument("--name");
+        relay.argument("relay.example").start()
+    };
+    let mut relays = vec![relay_in(first.clone())];
+    for name in ["two", "three"] {
+        let folder = home.path(name);
+        std::fs::create_dir(&folder).unwrap();
+        let mut copy = std::process::Command::new("cp");
+        copy.arg("-a").arg(first.join("keys")).arg(&folder);
+        assert!(copy.status().unwrap().success());
+        relays.push(relay_in(folder));
+    }
+    let address = balancer(relays.iter().map(Relay::address).collect());
+    let arguments = ["--token-file", token.to_str().unwrap()];
+    let skipped = skipped_at(address, &arguments, is_noted_late);
+    let wanted = [
+        "revoke-after",
+        "revoke-ends",
+        "rate-flood",
+        "for-now",
+        "slow-head",
+        "slow-body",
+    ];
+    assert_eq!(skipped, wanted);
 }
 
 /// Knows the form of a ULID, and nothing else.

@@ -43,8 +43,8 @@ pub use maintenance::{
     PollState, QueueDepth, Retention, StoreGauges,
 };
 pub use registry::{
-    BLOB_BYTES_LEAST, BlobIndex, BlobQuery, BlobUse, PAIRED, Registry, RegistryChange,
-    RegistrySnapshot, RegistryVersion, TokenRecord, Upload,
+    BLOB_BYTES_LEAST, BLOB_PART_BYTES, BlobIndex, BlobPart, BlobQuery, BlobUse, PAIRED, Registry,
+    RegistryChange, RegistrySnapshot, RegistryVersion, StoredPart, TokenRecord, Upload,
 };
 pub use view::{FilledSearch, MessageViews, RecordQuery, SearchQuery};
 

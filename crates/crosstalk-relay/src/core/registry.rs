@@ -1,5 +1,6 @@
-//! The tokens and agents of the store, as the relay goes by them. Each look asks the store whether they changed, since this or
-//! another process may make and revoke tokens at any time: a change counts from the moment that its caller was told so.
+//! The tokens and agents of the store, as the relay goes by them, and the trusted keys where several relays share them. Each look
+//! asks the store whether they changed, since this or another process may make and revoke tokens at any time: a change counts
+//! from the moment that its caller was told so.
 
 use super::{Relay, RelayState};
 use crate::config::Config;
@@ -159,7 +160,13 @@ impl RelayState {
             let number = self.registry.begun.fetch_add(1, Ordering::SeqCst) + 1;
             let version = self.registry.known().version;
             if let Some(snapshot) = self.store.registry(Some(version)).await? {
-                self.change_rules(|rules| register(rules, &snapshot));
+                // Before the version counts: a request never goes by older keys than its tokens.
+                self.trust_snapshot.follow().await?;
+                let trust = self.trust_snapshot.now();
+                self.change_rules(|rules| {
+                    register(rules, &snapshot);
+                    rules.listed.set_pins(&trust);
+                });
                 self.registry.set(&snapshot);
             }
             *last = number;

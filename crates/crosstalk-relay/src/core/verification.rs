@@ -10,7 +10,7 @@ use crosstalk_protocol::relay::report::is_report_about;
 use crosstalk_protocol::relay::{
     Delivery, Pattern, Peer, Role, authority, check_hop, hops_of, is_system,
 };
-use crosstalk_protocol::store::{Record, StoreError};
+use crosstalk_protocol::store::{Record, StoreError, StoreFault};
 use crosstalk_protocol::{
     Trust, Verdict, VerdictWord, VerifyContext, announces, domain_to_ask, learn, pin_of, verify,
 };
@@ -48,6 +48,20 @@ impl TrustSnapshot {
         let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         self.set(self.keyring.read()?);
         Ok(())
+    }
+
+    /// Reads what other relays may have changed, on a thread that may block.
+    pub(super) async fn follow(self: &Arc<Self>) -> Result<(), StoreError> {
+        if !self.keyring.is_shared() {
+            return Ok(());
+        }
+        let this = Arc::clone(self);
+        let read = tokio::task::spawn_blocking(move || this.reload()).await;
+        let read = read.unwrap_or_else(|_| Err("the thread that reads them is gone".into()));
+        read.map_err(|reason| {
+            let what = format!("the trusted keys can't be read: {reason}");
+            StoreError::new(StoreFault::Busy, what, "try again later")
+        })
     }
 
     fn set(&self, trust: Trust) {

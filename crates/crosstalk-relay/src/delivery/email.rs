@@ -23,6 +23,7 @@ use crosstalk_envelope::unicode::escape;
 use crosstalk_envelope::{Address, Document, Intent, Reading, Timestamp};
 use crosstalk_protocol::relay::report::speaker;
 use crosstalk_protocol::relay::{HOPS, hops_of};
+use crosstalk_protocol::store::StoreError;
 use crosstalk_protocol::{expects_answer, standing};
 use percent_encoding::percent_decode_str;
 use std::path::PathBuf;
@@ -207,6 +208,24 @@ impl MailHandler {
         Ok(files)
     }
 
+    /// The bytes of an attachment that the store keeps, if they are not too many; nothing if it has none of it.
+    async fn stored(
+        &self,
+        digest: Digest,
+        room: u64,
+    ) -> Result<Option<Option<Vec<u8>>>, StoreError> {
+        let mut bytes = Vec::new();
+        for number in 0.. {
+            match self.relay.store().read_part(digest, number).await? {
+                Some(part) if part.size > room => return Ok(Some(None)),
+                Some(part) => bytes.extend(part.bytes),
+                None if number == 0 => return Ok(None),
+                None => break,
+            }
+        }
+        Ok(Some(Some(bytes)))
+    }
+
     /// The bytes of an attachment beside the message.
     async fn blob(
         &self,
@@ -220,17 +239,22 @@ impl MailHandler {
                 format!("the attachment {shown} has no digest that this relay knows"),
             ));
         };
-        let path = blob_path(&self.data, &digest);
-        let read = tokio::task::spawn_blocking(move || {
-            let file = std::fs::File::open(path)?;
-            if file.metadata()?.len() > room {
-                return Ok(None);
+        let read = match self.stored(digest, room).await {
+            Ok(Some(stored)) => Ok(stored),
+            Ok(None) => {
+                let path = blob_path(&self.data, &digest);
+                let read = tokio::task::spawn_blocking(move || {
+                    let file = std::fs::File::open(path)?;
+                    if file.metadata()?.len() > room {
+                        return Ok(None);
+                    }
+                    crate::file::read_bounded(&file, room).map(Some)
+                });
+                let read = read.await;
+                read.unwrap_or_else(|error| Err(std::io::Error::other(error)))
             }
-            crate::file::read_bounded(&file, room).map(Some)
-        });
-        let read = read
-            .await
-            .unwrap_or_else(|error| Err(std::io::Error::other(error)));
+            Err(error) => Err(std::io::Error::other(error)),
+        };
         match read {
             Ok(Some(bytes)) => Ok(bytes),
             Ok(None) => Err(AttemptOutcome::refused(

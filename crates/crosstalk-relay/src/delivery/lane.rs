@@ -8,7 +8,7 @@ use crosstalk_protocol::relay::{Delivery, DeliveryState, Handler, Priority, auth
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// More lanes than these, and those are forgotten in which nothing waits.
 const LANES: usize = 4096;
@@ -17,23 +17,42 @@ const LANES: usize = 4096;
 pub(crate) type Key = (String, String);
 
 /// Since when a delivery is leased, as its lane, its attempt and the dispatcher know it. A delivery that is leased again
-/// while it is held keeps its attempt, under the new lease.
+/// while it is held keeps its attempt, under the new lease, until the outcome of the attempt is on its way to the store: from then
+/// on, another lease is for another attempt.
 #[derive(Clone, Debug)]
-pub(crate) struct HeldLease(Arc<AtomicI64>);
+pub(crate) struct HeldLease(Arc<LeaseState>);
+
+#[derive(Debug)]
+struct LeaseState {
+    at: AtomicI64,
+    is_over: AtomicBool,
+}
 
 impl HeldLease {
     pub(crate) fn new(at: Timestamp) -> Self {
-        Self(Arc::new(AtomicI64::new(at.as_millis())))
+        Self(Arc::new(LeaseState {
+            at: AtomicI64::new(at.as_millis()),
+            is_over: AtomicBool::new(false),
+        }))
     }
 
     /// Since when it is leased.
     pub(crate) fn at(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+        Timestamp::from_millis(self.0.at.load(Ordering::SeqCst))
+    }
+
+    /// The attempt has an outcome, or has none to tell.
+    pub(crate) fn end(&self) {
+        self.0.is_over.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.is_over.load(Ordering::SeqCst)
     }
 
     /// Goes on under another lease.
     pub(crate) fn replace(&self, at: Timestamp) {
-        self.0.store(at.as_millis(), Ordering::Relaxed);
+        self.0.at.store(at.as_millis(), Ordering::SeqCst);
     }
 }
 

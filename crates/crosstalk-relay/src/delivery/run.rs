@@ -188,7 +188,7 @@ impl Dispatcher {
             for due in due {
                 let key = (due.lease.id.clone(), due.lease.to.clone());
                 if let Some((attempts, held)) = self.held.get(&key) {
-                    if *attempts == due.attempts {
+                    if *attempts == due.attempts && !held.is_over() {
                         // It outlived its lease: the clock was set, or the store was busy for too long.
                         held.replace(due.lease.at);
                     } else {
@@ -372,7 +372,11 @@ async fn leased(
     key: &Key,
     lease: &HeldLease,
 ) -> Result<Option<LeasedDelivery>, StoreError> {
-    relay.store().leased(&lease_of(key, lease.at())).await
+    let found = relay.store().leased(&lease_of(key, lease.at())).await;
+    if let Ok(None) = found {
+        lease.end();
+    }
+    found
 }
 
 /// Hands a job to its handler, and takes its answer in.
@@ -539,6 +543,8 @@ async fn settle(
 ) {
     let notices: Vec<String> = notices.into_iter().collect();
     let has_notices = !notices.is_empty();
+    // As soon as it is settled, somebody may queue it again, and this relay may lease it.
+    lease.end();
     let result = AttemptResult {
         id: id.clone(),
         to: to.clone(),

@@ -1,4 +1,4 @@
-//! Attachments: files under the data folder, named by their digest.
+//! Attachments: files under the data folder, named by their digest; or parts in the store, where several relays share it.
 
 use super::Server;
 use super::body::{self, BodyLimits, BodyReader};
@@ -10,10 +10,13 @@ use crate::core::access::{Access, PORTION, REFERENCES};
 use axum::extract::{FromRequestParts, Request};
 use bytes::{Bytes, BytesMut};
 use crosstalk_api::blob::Blob;
+use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::registry::ErrorCode;
 use crosstalk_protocol::relay::Peer;
-use crosstalk_protocol::relay::port::{BLOB_BYTES_LEAST, HeldQuery, Upload};
+use crosstalk_protocol::relay::port::{
+    BLOB_BYTES_LEAST, BLOB_PART_BYTES, BlobPart, HeldQuery, RelayStore, Upload,
+};
 use crosstalk_protocol::store::StoreError;
 use http::header::{CONTENT_DISPOSITION, ETAG, IF_NONE_MATCH};
 use http::request::Parts;
@@ -229,24 +232,110 @@ pub(super) async fn put(
     file.sync_all().await.map_err(trouble)?;
     drop(file);
     let to = blobs.path(&digest);
+    let store = server.relay.store();
+    let parts = match store.keeps_bytes() {
+        true => Some(keep_parts(store, &temporary.path, server.relay.now()).await?),
+        false => None,
+    };
     let _changing = blobs.changing().await;
     // Others of this credential may have come meanwhile; from here on, none does.
     if size > quota.room().await? {
         return Err(quota.exhausted());
     }
-    let kept = tokio::task::spawn_blocking(move || temporary.keep(&to)).await;
-    kept.map_err(|e| trouble(io::Error::other(e)))?
-        .map_err(trouble)?;
+    if parts.is_none() {
+        let kept = tokio::task::spawn_blocking(move || temporary.keep(&to)).await;
+        kept.map_err(|e| trouble(io::Error::other(e)))?
+            .map_err(trouble)?;
+    }
     let upload = Upload {
         digest,
         size,
         by: call.caller.peer.name.clone(),
+        parts,
     };
     let at = server.relay.now();
     server.relay.store().add_blob(upload, at).await?;
     // The same response, whether the bytes were here before or not: it must not tell that others have them.
     let digest = digest.to_string();
     Ok((StatusCode::CREATED, Json(Blob { digest, size })))
+}
+
+/// Hands the bytes of a file to the store. The id of the upload.
+async fn keep_parts(
+    store: &dyn RelayStore,
+    path: &Path,
+    at: Timestamp,
+) -> Result<String, HttpError> {
+    let upload = crosstalk_envelope::id::new_ulid();
+    let mut file = File::open(path).await.map_err(trouble)?;
+    for number in 0.. {
+        let mut bytes = Vec::new();
+        let limit = u64::try_from(BLOB_PART_BYTES).unwrap_or(u64::MAX);
+        let read = (&mut file).take(limit).read_to_end(&mut bytes).await;
+        // An empty attachment has one part, too.
+        if read.map_err(trouble)? == 0 && number > 0 {
+            break;
+        }
+        let part = BlobPart {
+            upload: upload.clone(),
+            number,
+            bytes,
+        };
+        store.add_part(part, at).await?;
+    }
+    Ok(upload)
+}
+
+/// The bytes of an attachment, as they are read.
+enum BlobReader {
+    File(File),
+    /// The number of the next part, and the first part if it was not taken yet.
+    Parts {
+        next: u64,
+        first: Option<Vec<u8>>,
+    },
+}
+
+impl BlobReader {
+    /// Opens an attachment: its bytes, and how many they are.
+    async fn open(server: &Server, digest: &Digest) -> Result<Option<(Self, u64)>, HttpError> {
+        if let Some(first) = server.relay.store().read_part(*digest, 0).await? {
+            let reader = Self::Parts {
+                next: 1,
+                first: Some(first.bytes),
+            };
+            return Ok(Some((reader, first.size)));
+        }
+        match File::open(server.blobs.path(digest)).await {
+            Ok(file) => {
+                let size = file.metadata().await.map_err(trouble)?.len();
+                Ok(Some((Self::File(file), size)))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(trouble(error)),
+        }
+    }
+
+    /// The next bytes; none at the end.
+    async fn next(&mut self, store: &dyn RelayStore, digest: Digest) -> Result<Bytes, String> {
+        match self {
+            Self::File(file) => {
+                let mut part = BytesMut::with_capacity(CHUNK_BYTES);
+                let read = file.read_buf(&mut part).await;
+                read.map_err(|error| error.to_string())?;
+                Ok(part.freeze())
+            }
+            Self::Parts { next, first } => {
+                if let Some(first) = first.take() {
+                    return Ok(Bytes::from(first));
+                }
+                let part = store.read_part(digest, *next).await;
+                *next += 1;
+                let part = part.map_err(|error| error.to_string())?;
+                Ok(part.map_or_else(Bytes::new, |part| Bytes::from(part.bytes)))
+            }
+        }
+    }
 }
 
 /// How much one credential may upload besides what it has here.
@@ -300,14 +389,9 @@ pub(super) async fn get(
     if !access.can_read().await? {
         return Err(HttpError::missing("such attachment"));
     }
-    let file = match File::open(call.server.blobs.path(&digest)).await {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(HttpError::missing("such attachment"));
-        }
-        Err(error) => return Err(trouble(error)),
+    let Some((reader, size)) = BlobReader::open(&call.server, &digest).await? else {
+        return Err(HttpError::missing("such attachment"));
     };
-    let size = file.metadata().await.map_err(trouble)?.len();
     let etag = format!("\"{digest}\"");
     let known = request.headers().get(IF_NONE_MATCH);
     let known = known.and_then(|v| v.to_str().ok());
@@ -321,17 +405,17 @@ pub(super) async fn get(
         let (send, body) = body::stream(&call.connection.phase, Some(size));
         if request.method() != Method::HEAD {
             tokio::spawn(async move {
-                let (mut file, mut is_first) = (file, true);
+                let (mut reader, mut is_first) = (reader, true);
                 loop {
-                    let mut part = BytesMut::with_capacity(CHUNK_BYTES);
-                    match file.read_buf(&mut part).await {
-                        Ok(0) => return,
-                        Ok(_) => {}
-                        Err(error) => {
-                            tracing::error!(reason = %error, "an attachment could not be read");
+                    let part = reader.next(access.server.relay.store(), digest).await;
+                    let part = match part {
+                        Ok(part) if part.is_empty() => return,
+                        Ok(part) => part,
+                        Err(reason) => {
+                            tracing::error!(reason, "an attachment could not be read");
                             return;
                         }
-                    }
+                    };
                     let Ok(room) = send.reserve().await else {
                         return;
                     };
@@ -340,7 +424,7 @@ pub(super) async fn get(
                         return;
                     }
                     is_first = false;
-                    room.send(Bytes::from(part));
+                    room.send(part);
                 }
             });
         }

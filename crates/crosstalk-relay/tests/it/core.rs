@@ -2,11 +2,12 @@
 
 use crate::dns::{ANY_DOMAIN, Domains};
 use crate::house::{setup, start};
+use crate::storage::{Storage, opener};
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Document, ErrorCode, PrivateKey, Reading, Timestamp, id};
 use crosstalk_protocol::consent::Proof;
 use crosstalk_protocol::relay::port::{
-    InboxEntry, MailboxChange, RelayStore, StoreContext, StoreEvent, StoreEvents,
+    InboxEntry, MailboxChange, StoreContext, StoreEvent, StoreEvents,
 };
 use crosstalk_protocol::relay::{
     Admission, AdmissionCandidate, DeliveryState, Peer, RelayRules, admit,
@@ -15,7 +16,6 @@ use crosstalk_protocol::{Trust, VerifyContext, verify};
 use crosstalk_relay::config::Config;
 use crosstalk_relay::core::{Received, Relay, Setup};
 use crosstalk_relay::port::{Keyring, Later};
-use crosstalk_store::{SqliteRelay, SqliteStore};
 use crosstalk_testing::wait::LIMIT;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -118,12 +118,11 @@ impl StoreEvents for Lossy {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_and_senders_that_wait_need_no_event() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("relay.db");
+    let open = opener(folder.path());
     let relay = start(Setup {
         open: Box::new(move |context| {
             let events = Arc::new(Lossy(Arc::clone(&context.events)));
-            let context = StoreContext { events, ..context };
-            Box::pin(async move { Ok(SqliteRelay::open(path, context)? as Arc<dyn RelayStore>) })
+            open(StoreContext { events, ..context })
         }),
         ..setup(folder.path(), Config::default(), now)
     });
@@ -327,7 +326,7 @@ async fn unreadable_text_is_answered_by_the_system() {
 async fn unindexed_message_is_seen_at_the_next_start() {
     const COUNT: usize = 2000;
     let folder = tempfile::tempdir().unwrap();
-    let mut store = SqliteStore::open(folder.path().join("relay.db")).unwrap();
+    let mut store = Storage::open(folder.path());
     let taken: Vec<Admission> = (0..COUNT)
         .map(|n| {
             let text = message(&format!("M-{n}"), "agent://x/bob", "NOTE", "");
@@ -344,7 +343,7 @@ async fn unindexed_message_is_seen_at_the_next_start() {
             admit(candidate, &RelayRules::default()).unwrap()
         })
         .collect();
-    store.accept_batch(&taken).unwrap();
+    store.accept_batch(&taken);
     drop(store);
     let relay = relay(folder.path());
     let mut there = 0;

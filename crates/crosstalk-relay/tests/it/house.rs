@@ -1,19 +1,18 @@
 //! A relay that runs: on a real disk, on a port of its own, gone with the value.
 
 use crate::http::{Answer, Ask, Line};
+use crate::storage::{self, Storage};
 use crosstalk_email::ReplyKey;
 use crosstalk_envelope::meta::Digest;
 use crosstalk_envelope::signing::Signer;
 use crosstalk_envelope::{Algorithm, Builder, Document, PrivateKey, Reading, Timestamp};
-use crosstalk_protocol::relay::port::RelayStore;
 use crosstalk_protocol::relay::{Role, TokenRecord};
 use crosstalk_protocol::{KeyStanding, KnownKey, Origin, Trust};
 use crosstalk_relay::config::{Config, Limits};
 use crosstalk_relay::core::{Relay, Setup};
 use crosstalk_relay::port::{Keyring, Resolver};
 use crosstalk_relay::server::{ServeError, ServerOptions, ServerTls, serve};
-use crosstalk_store::{SqliteRelay, SqliteStore};
-use crosstalk_testing::wait::LIMIT;
+use crosstalk_testing::wait::{LIMIT, wait_until};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -48,6 +47,7 @@ pub struct Plan {
     keyring: Option<Box<dyn Keyring>>,
     tick: i64,
     on_clock: Option<Box<dyn Fn() + Send + Sync>>,
+    database: Option<String>,
 }
 
 /// Trust data in memory.
@@ -72,18 +72,15 @@ impl Keyring for MemoryKeyring {
     }
 }
 
-/// The parts of a relay with its store in a folder, trust data in memory, no resolver and no key.
+/// The parts of a relay with the store of a folder, trust data in memory, no resolver and no key.
 pub fn setup(
     folder: &Path,
     config: Config,
     clock: impl Fn() -> Timestamp + Send + Sync + 'static,
 ) -> Setup {
-    let path = folder.join("relay.db");
     Setup {
         config,
-        open: Box::new(move |context| {
-            Box::pin(async move { Ok(SqliteRelay::open(path, context)? as Arc<dyn RelayStore>) })
-        }),
+        open: storage::opener(folder),
         resolver: None,
         keyring: Box::new(MemoryKeyring::default()),
         key: None,
@@ -95,7 +92,7 @@ pub fn setup(
 
 /// Adds a token to the store of a relay in a folder, as its operator does.
 pub fn add_token(folder: &Path, token: &TokenRecord) {
-    let mut store = SqliteStore::open(folder.join("relay.db")).unwrap();
+    let mut store = Storage::open(folder);
     assert!(store.add_token(token, "operator").unwrap());
 }
 
@@ -200,6 +197,17 @@ impl Plan {
         self
     }
 
+    /// Keeps its data in a database that other relays use as well, whatever store the others of this run have.
+    pub fn database(mut self, url: &str) -> Self {
+        self.database = Some(url.to_owned());
+        self
+    }
+
+    pub fn without_tokens(mut self) -> Self {
+        self.tokens.clear();
+        self
+    }
+
     /// Does something whenever somebody looks at the clock.
     pub fn on_clock(mut self, look: impl Fn() + Send + Sync + 'static) -> Self {
         self.on_clock = Some(Box::new(look));
@@ -227,11 +235,20 @@ impl Plan {
             reply_key: Some(ReplyKey::new([9; 32])),
             ..setup(data, config, now)
         };
+        if let Some(url) = &self.database {
+            setup.open = storage::shared_opener(url.clone());
+        }
         setup.keyring = self
             .keyring
             .unwrap_or_else(|| Box::new(MemoryKeyring(Mutex::new(self.trust))));
-        for token in &self.tokens {
-            add_token(data, token);
+        if !self.tokens.is_empty() {
+            let mut store = match &self.database {
+                Some(url) => Storage::at(url),
+                None => Storage::open(data),
+            };
+            for token in &self.tokens {
+                assert!(store.add_token(token, "operator").unwrap());
+            }
         }
         start(setup)
     }
@@ -337,8 +354,19 @@ impl House {
     }
 
     /// Another handle of the store, as another process has it.
-    pub fn store(&self) -> SqliteStore {
-        SqliteStore::open(self.data.path().join("relay.db")).unwrap()
+    pub fn store(&self) -> Storage {
+        Storage::open(self.data.path())
+    }
+
+    /// Waits until everything that was accepted is indexed.
+    pub fn settle(&self) {
+        let store = self.store();
+        wait_until("everything is indexed", || store.has_indexed_all());
+    }
+
+    /// Changes rows of the store behind the back of the relay. How many.
+    pub fn execute(&self, sql: &str) -> usize {
+        storage::execute(self.data.path(), sql)
     }
 
     /// Tells it to stop.
@@ -357,9 +385,7 @@ impl House {
 
     /// Takes away what the store keeps messages in.
     pub fn break_store(&self) {
-        let db = rusqlite::Connection::open(self.data.path().join("relay.db")).unwrap();
-        db.execute_batch("PRAGMA foreign_keys = OFF; ALTER TABLE intake RENAME TO gone;")
-            .unwrap();
+        storage::break_store(self.data.path());
     }
 
     /// Waits for an end that nobody asked for.

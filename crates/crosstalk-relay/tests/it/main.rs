@@ -19,5 +19,7 @@ mod house;
 mod http;
 mod replay;
 mod server;
+mod shared;
+mod storage;
 mod trust;
 mod variant;

@@ -3,12 +3,12 @@
 
 use crate::house::{Plan, START, key, pinned, secret, signed};
 use crate::http::{Ask, Line};
+use crate::storage::Storage;
 use crate::variant::{Random, variant};
 use crosstalk_envelope::{Builder, Document, Reading, Timestamp, scan};
 use crosstalk_protocol::relay::{Peer, Role};
 use crosstalk_protocol::{Trust, VerdictWord, VerifyContext, verify};
 use crosstalk_relay::core::{Received, Relay};
-use crosstalk_store::SqliteStore;
 use crosstalk_testing::tier;
 use std::path::Path;
 use std::sync::Arc;
@@ -68,9 +68,9 @@ fn relay(folder: &Path) -> Relay {
 
 /// Everything that messages changed: what is kept, where it went, and what was decided by it.
 fn observed(folder: &Path) -> Vec<String> {
-    let store = SqliteStore::open(folder.join("relay.db")).unwrap();
+    let store = Storage::open(folder);
     let mut seen = Vec::new();
-    let records = store.messages(THREAD, None, 100).unwrap().items;
+    let records = store.messages(THREAD, 100);
     // The relay itself may have said something as well.
     for record in records.into_iter().filter(|r| r.sender == ANN) {
         let document = record.document();

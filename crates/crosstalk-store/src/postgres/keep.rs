@@ -2,7 +2,7 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
-use crosstalk_protocol::relay::port::Upload;
+use crosstalk_protocol::relay::port::{BlobPart, StoredPart, Upload};
 use crosstalk_protocol::relay::{Agent, BLOB_BYTES_LEAST, Role, TokenRecord};
 use crosstalk_protocol::store::party;
 use std::collections::BTreeSet;
@@ -133,12 +133,19 @@ pub(super) fn add_blob(db: &Db, upload: &Upload, at: Timestamp) -> PgResult<()> 
         "UPDATE blob SET at = greatest(at, $2) WHERE digest = $1",
         params![digest, at.as_millis()],
     )?;
-    if known == 0 {
+    if known > 0 {
+        let sql = "UPDATE blob SET parts = $2 WHERE digest = $1 AND parts IS NULL";
+        if upload.parts.is_some() && db.run(sql, params![digest, upload.parts])? == 0 {
+            // Its bytes are here already.
+            let sql = "DELETE FROM blob_part WHERE upload = $1";
+            db.run(sql, params![upload.parts])?;
+        }
+    } else {
         db.run(
-            "INSERT INTO blob (digest, size, at, uses) \
-             VALUES ($1, $2, $3, (SELECT count(*) FROM blob_use WHERE digest = $1) \
+            "INSERT INTO blob (digest, size, at, parts, uses) \
+             VALUES ($1, $2, $3, $4, (SELECT count(*) FROM blob_use WHERE digest = $1) \
              + (SELECT count(*) FROM held_blob WHERE digest = $1))",
-            params![digest, size, at.as_millis()],
+            params![digest, size, at.as_millis(), upload.parts],
         )?;
     }
     db.run(
@@ -331,11 +338,36 @@ pub(super) fn drop_blobs(db: &Db, before: Timestamp, limit: usize) -> PgResult<V
     )?;
     for digest in &dropped {
         for sql in [
+            "DELETE FROM blob_part WHERE upload IN (SELECT parts FROM blob WHERE digest = $1)",
             "DELETE FROM blob WHERE digest = $1",
             "DELETE FROM upload WHERE digest = $1",
         ] {
             db.run(sql, params![bytes(digest)])?;
         }
     }
+    let sql = "DELETE FROM blob_part p WHERE at < $1 AND NOT EXISTS (SELECT 1 FROM blob b WHERE b.parts = p.upload)";
+    db.run(sql, params![before.as_millis()])?;
     Ok(dropped)
+}
+
+/// Keeps a part of the bytes of an upload. It may come again.
+pub(super) fn add_part(db: &Db, part: &BlobPart, at: Timestamp) -> PgResult<()> {
+    let sql = "INSERT INTO blob_part (upload, number, at, bytes) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+    let number = number(part.number);
+    db.run(
+        sql,
+        params![part.upload, number, at.as_millis(), part.bytes],
+    )?;
+    Ok(())
+}
+
+/// A part of the bytes of an attachment.
+pub(super) fn read_part(db: &Db, digest: Digest, place: u64) -> PgResult<Option<StoredPart>> {
+    let sql = "SELECT p.bytes, b.size FROM blob b JOIN blob_part p ON p.upload = b.parts WHERE b.digest = $1 AND p.number = $2";
+    db.find(sql, params![bytes(&digest), number(place)], |row| {
+        Ok(StoredPart {
+            bytes: row.try_get("bytes")?,
+            size: row.seq("size")?,
+        })
+    })
 }

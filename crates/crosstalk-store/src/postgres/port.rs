@@ -5,13 +5,9 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::audit::{ChainId, Event, Hash, LogEntry, LogQuery, SignedCheckpoint};
 use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::relay::port::{
-    Acceptance, AttemptResult, AuditLog, BlobIndex, BlobQuery, BlobUse, ConsentLedger,
+    Acceptance, AttemptResult, AuditLog, BlobIndex, BlobPart, BlobQuery, BlobUse, ConsentLedger,
     CourierQuery, Cursor, DeadLetter, DeliveryQueue, DueDelivery, DuePoll, FilledSearch,
-    GrantQuery, HandedOut, HeldQuery, Holds, InboxEntry, InboxQuery, Intake, JoinedChain, Lease,
-    LeasedDelivery, LogChain, LogHead, LogProof, LogRoot, LogWriter, Mailbox, MailboxAction,
-    MailboxChange, Maintenance, MaintenanceResult, MaintenanceTask, MessageViews, NewLogEntry,
-    NextTimes, PollQueue, PollState, RecordQuery, Registry, RegistryChange, RegistrySnapshot,
-    RegistryVersion, SearchQuery, StoreFuture, StoreGauges, Upload,
+    GrantQuery, HandedOut, HeldQuery, Holds, InboxEntry, InboxQuery, Intake, JoinedChain, Lease, LeasedDelivery, LogChain, LogHead, LogProof, LogRoot, LogWriter, Mailbox, MailboxAction, MailboxChange, Maintenance, MaintenanceResult, MaintenanceTask, MessageViews, NewLogEntry, NextTimes, PollQueue, PollState, RecordQuery, Registry, RegistryChange, RegistrySnapshot, RegistryVersion, SearchQuery, StoreFuture, StoreGauges, StoredPart, Upload,
 };
 use crosstalk_protocol::relay::{
     Admission, Delivery, DeliveryState, HeldMessage, HoldDecision, Quarantined, Ruling,
@@ -321,6 +317,18 @@ impl BlobIndex for PostgresRelay {
     fn uploaded_bytes(&self, by: &str, besides: Digest) -> StoreFuture<'_, u64> {
         let by = by.to_owned();
         self.read(move |db| keep::uploaded_bytes(db, &by, besides))
+    }
+
+    fn keeps_bytes(&self) -> bool {
+        true
+    }
+
+    fn add_part(&self, part: BlobPart, at: Timestamp) -> StoreFuture<'_, ()> {
+        self.change(move |db| keep::add_part(db, &part, at))
+    }
+
+    fn read_part(&self, digest: Digest, number: u64) -> StoreFuture<'_, Option<StoredPart>> {
+        self.read(move |db| keep::read_part(db, digest, number))
     }
 
     fn blob_use(&self, query: BlobQuery) -> StoreFuture<'_, BlobUse> {

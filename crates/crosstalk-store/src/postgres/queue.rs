@@ -202,7 +202,7 @@ fn depth(db: &Db, queue: &str, since: &str, key: i64) -> PgResult<QueueDepth> {
 }
 
 fn count(db: &Db, queue: &str, key: i64) -> PgResult<u64> {
-    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {queue} LIMIT $2)");
+    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {queue} LIMIT $2) q");
     let count: i64 = db.one(&sql, params![key, number(MAX_COUNTED)], value)?;
     Ok(count.unsigned_abs())
 }

@@ -9,7 +9,7 @@ use super::fault::{PgResult, SqlError};
 use super::sql::{Db, params, value};
 
 /// The version of the tables that this program makes and uses.
-pub(super) const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 3;
 /// The oldest version whose programs can use these tables, as long as there is one chain.
 const OLDEST: i64 = 1;
 
@@ -17,7 +17,7 @@ const OLDEST: i64 = 1;
 const MIGRATION_LOCK: i64 = 0x6372_6f73_7374_6c6b;
 
 /// Each version by the statements that lead to it from the one before.
-const STEPS: [&str; 2] = [FIRST, CHAINS];
+const STEPS: [&str; 3] = [FIRST, CHAINS, SHARED];
 
 /// Makes the tables, or brings them to the present version. Several relays may start at once: one does it.
 ///
@@ -499,4 +499,35 @@ ALTER TABLE intake ADD COLUMN chain BIGINT NOT NULL DEFAULT 0, ADD COLUMN renewe
 ALTER TABLE held ADD COLUMN chain BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE renewal ADD COLUMN chain BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE renewal DROP CONSTRAINT renewal_pkey, ADD PRIMARY KEY (seq, chain, place);
+"#;
+
+/// The trust data of all relays, in one row: the texts that one relay has in `trust.toml` and `contacts.toml`. `number` counts
+/// its changes. `trust_source` has the digests of the files that were taken over.
+///
+/// The bytes of attachments: `parts` of an attachment is the upload whose parts are its bytes. Parts of an upload that was broken
+/// off belong to no attachment, and are removed with attachments that nobody uses.
+const SHARED: &str = r#"
+CREATE TABLE trust (
+    one BOOLEAN PRIMARY KEY CHECK (one),
+    number BIGINT NOT NULL,
+    keys TEXT NOT NULL,
+    contacts TEXT NOT NULL
+);
+INSERT INTO trust (one, number, keys, contacts) VALUES (TRUE, 0, '', '');
+
+CREATE TABLE trust_source (
+    digest BYTEA PRIMARY KEY
+);
+
+ALTER TABLE blob ADD COLUMN parts TEXT COLLATE "C";
+CREATE INDEX blob_parts ON blob (parts) WHERE parts IS NOT NULL;
+
+CREATE TABLE blob_part (
+    upload TEXT COLLATE "C" NOT NULL,
+    number BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    bytes BYTEA NOT NULL,
+    PRIMARY KEY (upload, number)
+);
+ALTER TABLE blob_part ALTER COLUMN bytes SET STORAGE EXTERNAL;
 "#;

@@ -273,6 +273,7 @@ fn use_relay(store: &mut SqliteStore) {
         digest,
         size: 1,
         by: "ci".to_owned(),
+        parts: None,
     };
     store.add_blob(&upload, now).unwrap();
     store.uploaded_bytes("ci", digest).unwrap();

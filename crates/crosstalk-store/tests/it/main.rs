@@ -29,6 +29,7 @@ mod permission;
 mod postgres;
 mod rotation;
 mod sqlite;
+mod transfer;
 mod trust;
 
 use crosstalk_envelope::{Algorithm, PrivateKey, Timestamp};

@@ -17,7 +17,8 @@ use crosstalk_relay::outbound::{Outbound, Roots};
 use crosstalk_relay::port::{Keyring, Later, Resolver};
 use crosstalk_relay::server::{self, ServeError, ServerOptions, ServerTls};
 use crosstalk_store::{
-    PostgresPlace, PostgresRelay, SqliteRelay, SqliteStore, TrustFile, TrustStoreError,
+    PostgresPlace, PostgresRelay, PostgresTrust, SqliteRelay, SqliteStore, TrustFile,
+    TrustStoreError,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -47,7 +48,8 @@ pub(crate) async fn start_core(
     let open: OpenStore = Box::new(move |context| {
         Box::pin(async move { Ok(SqliteRelay::open(path, context)? as Arc<dyn RelayStore>) })
     });
-    start_on(data, config, key, open).await
+    let keyring = Box::new(TrustRing::new(data.trust()));
+    start_on(data, config, key, keyring, open).await
 }
 
 /// Starts the part of the relay that has no network, on a database that other relays use as well.
@@ -60,16 +62,21 @@ pub(crate) async fn start_shared(
         data.require_reply_key()?;
     }
     let key = data.find_or_make_key(&config.name)?;
+    let keyring = Box::new(SharedTrustRing {
+        files: data.trust(),
+        database: PostgresTrust::open(place.clone())?,
+    });
     let open: OpenStore = Box::new(move |context| {
         Box::pin(async move { Ok(PostgresRelay::open(place, context)? as Arc<dyn RelayStore>) })
     });
-    start_on(data, config, Some(key), open).await
+    start_on(data, config, Some(key), keyring, open).await
 }
 
 async fn start_on(
     data: &DataFolder,
     config: Config,
     key: Option<PrivateKey>,
+    keyring: Box<dyn Keyring>,
     open: OpenStore,
 ) -> Result<Relay, Failure> {
     let resolver = resolver(&config)?;
@@ -80,7 +87,7 @@ async fn start_on(
     let setup = Setup {
         key,
         reply_key,
-        keyring: Box::new(TrustRing::new(data.trust())),
+        keyring,
         open,
         resolver,
         clock: Arc::new(clock::exact),
@@ -206,6 +213,40 @@ impl Keyring for TrustRing {
             Ok::<Trust, TrustStoreError>(trust.clone())
         });
         after.map_err(|e| e.to_string())
+    }
+}
+
+/// The trust data of several relays, in their database. The trust files of the data folder are taken over whenever they changed.
+#[derive(Debug)]
+struct SharedTrustRing {
+    files: TrustFile,
+    database: PostgresTrust,
+}
+
+impl Keyring for SharedTrustRing {
+    fn read(&self) -> Result<Trust, String> {
+        match self.files.read() {
+            Ok(files) if files == Trust::default() => {}
+            Ok(files) => {
+                let refused = self.database.adopt(&files).map_err(|e| e.to_string())?;
+                for (id, reason) in refused {
+                    tracing::warn!(key = %id, ?reason, "a key of trust.toml was not taken over: decide about it in the console or over HTTP");
+                }
+            }
+            // The keys of the database count on.
+            Err(error) => {
+                tracing::error!(reason = %error, "the trust file of the data folder is not taken over")
+            }
+        }
+        self.database.read().map_err(|e| e.to_string())
+    }
+
+    fn update(&self, change: &mut dyn FnMut(&mut Trust)) -> Result<Trust, String> {
+        self.database.update(change).map_err(|e| e.to_string())
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 }
 

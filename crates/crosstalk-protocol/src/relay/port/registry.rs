@@ -76,7 +76,8 @@ pub enum RegistryChange {
     },
 }
 
-/// Which attachments are here, who uploaded them, and who may read them. The bytes are kept elsewhere.
+/// Which attachments are here, who uploaded them, and who may read them. Their bytes are files of the relay, unless several relays
+/// share the store: then it keeps them in parts, which go with the attachment.
 pub trait BlobIndex {
     /// Notes that a credential uploaded an attachment, or did again. References in messages that the same credential
     /// handed in before grant access to it from now on.
@@ -88,6 +89,46 @@ pub trait BlobIndex {
 
     /// Looks up the use of an attachment.
     fn blob_use(&self, query: BlobQuery) -> StoreFuture<'_, BlobUse>;
+
+    /// Whether the store keeps the bytes of attachments.
+    fn keeps_bytes(&self) -> bool {
+        false
+    }
+
+    /// Keeps a part of an attachment that [`add_blob`](Self::add_blob) adds when all parts are here.
+    fn add_part(&self, part: BlobPart, at: Timestamp) -> StoreFuture<'_, ()> {
+        let _ = (part, at);
+        Box::pin(async { Ok(()) })
+    }
+
+    /// A part of an attachment; nothing behind the last one, or if the store has none of its bytes.
+    fn read_part(&self, digest: Digest, number: u64) -> StoreFuture<'_, Option<StoredPart>> {
+        let _ = (digest, number);
+        Box::pin(async { Ok(None) })
+    }
+}
+
+/// How long the parts of an attachment are, but for the last one.
+pub const BLOB_PART_BYTES: usize = 256 << 10;
+
+/// A part of the bytes of an attachment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobPart {
+    /// The id of the upload, which no other one has.
+    pub upload: String,
+    /// The number of the part, from 0 on.
+    pub number: u64,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// A part of an attachment that a store keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredPart {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// How many bytes the whole attachment has.
+    pub size: u64,
 }
 
 /// An attachment that a credential uploaded.
@@ -99,6 +140,8 @@ pub struct Upload {
     pub size: u64,
     /// The name of the credential.
     pub by: String,
+    /// The id of the upload whose parts the store keeps; nothing if the bytes are a file of the relay.
+    pub parts: Option<String>,
 }
 
 /// A question about an attachment.

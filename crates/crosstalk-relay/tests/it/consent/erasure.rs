@@ -1,11 +1,13 @@
 //! After a REVOKE, nothing of what was erased is left in the data folder, and the log still proves.
 
 use super::{ANN, from_ann, plan, revoke};
-use crate::house::{House, letter, secret};
+use crate::house::{House, key, letter, secret, signed};
 use crate::http::Ask;
+use crate::shared::relays;
+use crate::storage::{self, Storage};
 use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::relay::Role;
-use crosstalk_store::SqliteStore;
+use crosstalk_testing::postgres::Database;
 use crosstalk_testing::wait::{LIMIT, wait_until};
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
@@ -141,7 +143,7 @@ fn no_run_of_an_erased_body_is_left_and_the_log_still_proves() {
     );
     assert_eq!(house.get("/crosstalk/messages/K1").status, 200);
     let data = house.close();
-    let store = SqliteStore::open(data.path().join("relay.db")).unwrap();
+    let store = Storage::open(data.path());
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
     assert_eq!(traces(data.path(), &lost), Vec::<String>::new());
 }
@@ -208,8 +210,74 @@ fn message_that_merely_names_an_attachment_does_not_keep_it() {
     let left = all.map(|digest| is_there(&digest));
     assert_eq!(left, [false, true, true, true, true]);
     let data = house.close();
-    let store = SqliteStore::open(data.path().join("relay.db")).unwrap();
+    let store = Storage::open(data.path());
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
+/// Relays on one database have the same attachments: every relay hands out what came to another one, and a REVOKE at any relay
+/// erases it everywhere.
+#[test]
+fn attachments_are_served_and_erased_by_every_relay() {
+    if storage::is_shared() {
+        // The tests of the file run these relays, too.
+        return;
+    }
+    const BOT: &str = "agent://here.example/bot";
+    let database = Database::new();
+    let office = || {
+        plan()
+            .token("ann", Role::Person, &[ANN])
+            .token("bot", Role::Agent, &[BOT])
+    };
+    let relays = relays(&database, 3, office);
+    // More than one part, and an empty one.
+    let large: Vec<u8> = (0..700_001_u32).map(|n| n.to_le_bytes()[0] ^ 7).collect();
+    for (round, bytes) in [large.as_slice(), b"", b"short"].into_iter().enumerate() {
+        let relay = |number: usize| &relays[(round + number) % 3];
+        let digest = Digest::of(bytes);
+        let path = format!("/crosstalk/blobs/{digest}");
+        // Whoever uploads it again stores nothing again.
+        for again in 0..2 {
+            let put = Ask::new("PUT", &path).body(bytes).token(&secret("ann"));
+            assert_eq!(relay(again).ask(&put).status, 201);
+        }
+        let consent = format!("C{round}");
+        let text = from_ann(BOT, &format!("M{round}"))
+            .meta(
+                "attachments",
+                "A1",
+                format!("text/plain;name=a.txt;digest={digest}"),
+            )
+            .meta("privacy", "Scope", "medical")
+            .meta("privacy", "Consent", "explicit_yes")
+            .meta("privacy", "Consent-ID", &consent);
+        let text = signed(&text.build().unwrap(), &key(), super::KEY);
+        let sent = relay(0).ask(&Ask::send(text).token(&secret("ann")));
+        assert_eq!(sent.status, 200, "{}", sent.text());
+        let get = || Ask::get(&path).token(&secret("bot"));
+        for relay in &relays {
+            let got = relay.ask(&get());
+            assert_eq!(
+                (got.status, got.body == bytes),
+                (200, true),
+                "round {round}"
+            );
+            assert_eq!(
+                got.header("content-length"),
+                Some(bytes.len().to_string().as_str())
+            );
+        }
+        let parts = "SELECT count(*), sum(length(bytes)) FROM blob_part";
+        let count = bytes.len().div_ceil(256 << 10).max(1);
+        assert_eq!(database.sql(parts), format!("{count}|{}", bytes.len()));
+        let revoked = relay(2)
+            .ask(&Ask::send(revoke(&consent, BOT, &format!("R{round}"))).token(&secret("ann")));
+        assert_eq!(revoked.status, 200, "{}", revoked.text());
+        for relay in &relays {
+            assert_eq!(relay.ask(&get()).status, 404, "round {round}");
+        }
+        wait_until("no byte is left", || database.sql(parts) == "0|");
+    }
 }
 
 /// Who reads a stream slowly does not get what is revoked meanwhile out of the memory of the relay.

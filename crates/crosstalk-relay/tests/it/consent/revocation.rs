@@ -397,7 +397,7 @@ fn revocation_of_a_newer_ledger_is_adopted_with_its_time() {
     let house = plan().open();
     house.take(&signed(&grant("M1", "health"), &key(), KEY));
     house.inbox(BOT);
-    let mut store = house.store();
+    let mut store = house.store().own();
     let revocation = Revocation {
         at: Timestamp::from_millis(START - 5000),
         by: ANN.into(),

@@ -515,12 +515,12 @@ async fn a_closed_poll_is_not_counted_again_at_the_start() {
     post.stop(LIMIT).await;
     post.relay.stop().await;
     let Post { folder, .. } = post;
-    let db = rusqlite::Connection::open(folder.path().join("relay.db")).unwrap();
     for table in ["intake", "message"] {
-        let sql = format!("UPDATE {table} SET at = ?1 WHERE meaning = 'RESPOND' AND at > ?1");
-        assert!(db.execute(&sql, [START + 1]).unwrap() > 0);
+        let late = START + 1;
+        let sql =
+            format!("UPDATE {table} SET at = {late} WHERE meaning = 'RESPOND' AND at > {late}");
+        assert!(crate::storage::execute(folder.path(), &sql) > 0);
     }
-    drop(db);
     let post = open(folder, START + 120_000);
     // A new poll is counted after all that there was to count at the start.
     let other = poll(&voters[..1], &[])

@@ -312,6 +312,7 @@ fn status_hides_details_of_the_machine_from_the_sender() {
         assert!(
             house
                 .store()
+                .own()
                 .attempted("M1", "bot://x", None, &attempt, at)
                 .unwrap()
         );
@@ -352,9 +353,8 @@ fn a_denied_look_reads_nothing_of_the_thread() {
     assert_eq!((look("two", "M1"), look("eve", "M1")), (200, 404));
     let path = "/crosstalk/threads/T1";
     assert_eq!(as_("two", Ask::get(path)).status, 200);
-    let db = rusqlite::Connection::open(house.data.path().join("relay.db")).unwrap();
-    let broken = db.execute("UPDATE intake SET verdict = 'broken' WHERE id <> 'M1'", []);
-    assert_eq!(broken.unwrap(), 2);
+    let broken = house.execute("UPDATE intake SET verdict = 'broken' WHERE id <> 'M1'");
+    assert_eq!(broken, 2);
     assert_eq!(look("two", "M2"), 503, "a part of it can't be read");
     assert_eq!(look("eve", "M1"), 404);
 }

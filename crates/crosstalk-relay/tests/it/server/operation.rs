@@ -96,8 +96,8 @@ fn it_ends_in_good_order() {
     house.end().unwrap();
     assert!(std::net::TcpStream::connect(house.addr).is_err());
     let store = house.store();
-    assert_eq!(store.index_progress().unwrap().left, 0);
-    assert!(store.message("M1").unwrap().is_some() && store.message("M2").unwrap().is_some());
+    assert!(store.has_indexed_all());
+    assert!(store.record("M1").unwrap().is_some() && store.record("M2").unwrap().is_some());
 }
 
 #[test]

@@ -272,9 +272,8 @@ fn a_list_counts_a_poll_only_when_its_thread_has_changed() {
     );
     has(1);
     // Whoever counted it again would come across this.
-    let db = rusqlite::Connection::open(house.data.path().join("relay.db")).unwrap();
     let break_vote = "UPDATE intake SET verdict = 'broken' WHERE meaning = 'RESPOND'";
-    assert_eq!(db.execute(break_vote, []).unwrap(), 1);
+    assert_eq!(house.execute(break_vote), 1);
     has(1);
     take(&house, "claude", &vote("claude://code/api", 2, "Monolith"));
     assert_eq!(list().status, 503, "it is counted again");

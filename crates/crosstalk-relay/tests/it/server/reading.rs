@@ -3,21 +3,12 @@
 use crate::house::{House, Plan, key, letter, secret, signed, text};
 use crate::http::{Ask, strict};
 use crosstalk_protocol::relay::Role;
-use crosstalk_testing::wait::wait_until;
 
 /// An envelope with these lines between `user:` and `context:`.
 fn envelope(lines: &str, context: &str, intent: &str) -> String {
     format!(
         "[[ANN→CLAUDE v1]]\nuser: ann\n{lines}context: {context}\nintent: {intent}\nbody: |\n  Go.\nsig: none\n[[END]]\n"
     )
-}
-
-/// Waits until everything that was accepted is indexed.
-fn settle(house: &House) {
-    let store = house.store();
-    wait_until("everything is indexed", || {
-        store.index_progress().unwrap().left == 0
-    });
 }
 
 /// Threat 42: ids that one repair makes the same, then and after a restart.
@@ -32,7 +23,7 @@ fn ids_that_a_paste_would_merge_stay_two() {
     for twin in &twins {
         house.take(twin);
     }
-    settle(&house);
+    house.settle();
     assert_eq!(house.inbox("CLAUDE"), ["A_B", "A\\_B", "M3"]);
     let data = house.close();
     let house = House::open(Plan::default(), data).unwrap();
@@ -46,7 +37,7 @@ fn intent_means_after_indexing_what_it_meant_before() {
     house.take(&text("ANN", "CLAUDE", "M1"));
     let lines = "thread: T1\nmessage: M2\n";
     house.take(&envelope(lines, "with a\u{a0}blank", "close"));
-    settle(&house);
+    house.settle();
     let view = house.ask(&Ask::get("/crosstalk/messages/M2").accept("application/json"));
     assert_eq!(view.json()["intent"], "close");
     // It closed nothing.
@@ -59,14 +50,13 @@ fn intent_means_after_indexing_what_it_meant_before() {
 fn quarantined_message_has_a_state_and_is_counted() {
     let house = House::local();
     house.take(&text("ANN", "CLAUDE", "M1"));
-    settle(&house);
-    let db = rusqlite::Connection::open(house.data.path().join("relay.db")).unwrap();
+    house.settle();
     let sql = "UPDATE message SET id = 'M2' WHERE id = 'M1'";
-    assert_eq!(db.execute(sql, []).unwrap(), 1);
+    assert_eq!(house.execute(sql), 1);
     for id in ["M2", "M3"] {
         house.take(&text("ANN", "CLAUDE", id));
     }
-    settle(&house);
+    house.settle();
     let status = house.get("/crosstalk/messages/M2/status").json();
     assert_eq!(status["deliveries"][0]["state"], "quarantined");
     assert!(house.inbox("CLAUDE").contains(&"M3".to_owned()));
@@ -162,7 +152,7 @@ fn repeated_message_without_an_id_gets_the_same_ack() {
         house.later(60);
         assert_eq!(house.take(V1_0).text(), first.text());
     }
-    settle(&house);
+    house.settle();
     assert_eq!(house.get(&format!("/crosstalk/messages/{id}")).status, 200);
     let path = format!("/crosstalk/threads/{thread}");
     assert_eq!(house.get(&path).status, 200);
@@ -172,7 +162,7 @@ fn repeated_message_without_an_id_gets_the_same_ack() {
         let ack = house.take(&next);
         assert_eq!(strict(ack.text()).envelope().thread, Some(thread.as_str()));
     }
-    settle(&house);
+    house.settle();
     let view = house
         .ask(&Ask::get(&path).accept("application/json"))
         .json();
@@ -211,7 +201,7 @@ fn ids_are_kept_and_found_under_their_spelling() {
         assert_eq!(ack.envelope().parent, Some(id));
         assert_eq!(ack.envelope().thread, Some(format!("t of {id}").as_str()));
     }
-    settle(&house);
+    house.settle();
     for id in odd {
         let path: String = id.bytes().map(|b| format!("%{b:02X}")).collect();
         let ask = Ask::get(&format!("/crosstalk/messages/{path}")).accept("application/json");
@@ -258,7 +248,7 @@ fn thread_of_a_parent_is_told_to_its_parties_only() {
         let sent = sent.build().unwrap().replace("thread: T1", "session: zz");
         let acked = send(name, &sent);
         assert_eq!(acked == "payroll", is_party, "{id}");
-        settle(&house);
+        house.settle();
         let ask = Ask::get(&format!("/crosstalk/messages/{id}")).accept("application/json");
         let view = house.ask(&ask.token(&secret(name))).json();
         assert_eq!(view["thread"] == "payroll", is_party, "{view}");
@@ -289,7 +279,7 @@ fn signature_alone_makes_nobody_a_party() {
     assert_eq!(mal("M2", "ticket-7", "NOTE"), 200);
     for is_indexed in [false, true] {
         if is_indexed {
-            settle(&house);
+            house.settle();
         }
         assert_eq!(mal("M3", "ticket-7", "CLOSE"), 403, "{is_indexed}");
         assert_eq!(mal("M4", "ticket-7", "HANDOFF"), 403, "{is_indexed}");

@@ -355,7 +355,17 @@ impl Relay {
 
     pub(crate) fn upload(&self, digest: Digest, size: u64, by: &str, at: Timestamp) {
         let by = by.to_owned();
-        self.ask(|s| s.add_blob(Upload { digest, size, by }, at));
+        self.ask(|s| {
+            s.add_blob(
+                Upload {
+                    digest,
+                    size,
+                    by,
+                    parts: None,
+                },
+                at,
+            )
+        });
     }
 
     pub(crate) fn uploaded_bytes(&self, by: &str, besides: Digest) -> u64 {

@@ -5,7 +5,7 @@ use crate::house::{House, Plan, key, letter, secret, signed, text};
 use crate::http::Ask;
 use crosstalk_envelope::{Algorithm, Builder, PrivateKey};
 use crosstalk_protocol::Origin;
-use crosstalk_testing::wait::{wait_for, wait_until};
+use crosstalk_testing::wait::wait_for;
 use serde_json::json;
 
 const HOLD: &str = "[[hold]]\nwhy = \"agents to people\"\nfrom = [\"claude://*\"]\nto = [\"human://acme.example/bob\"]\n";
@@ -18,14 +18,6 @@ const HIDDEN: [char; 3] = ['\u{202e}', '\u{e0041}', '\u{200b}'];
 
 fn plan() -> Plan {
     super::office().config(HOLD).key(key())
-}
-
-/// Waits until everything that was accepted is indexed.
-fn settle(house: &House) {
-    let store = house.store();
-    wait_until("everything is indexed", || {
-        store.index_progress().unwrap().left == 0
-    });
 }
 
 /// The text of a page without its markup for a test: the entities of the templates as characters.
@@ -222,7 +214,7 @@ fn hostile_texts_stay_texts_on_every_page() {
         json!({"to": "CHATGPT", "state": "failed", "reason": "<img src=x onerror=alert(1)>\"'&"});
     let failed = Ask::json("POST", "/crosstalk/courier/M-carried", &carried).token(&secret("ann"));
     assert_eq!(house.ask(&failed).status, 200);
-    settle(&house);
+    house.settle();
     let ops = Browser::sign_in(&house, "ops");
     let held = "/approvals/M%22%27%261";
     let entry = entry_of(&ops, "M%22%27%261");
@@ -521,7 +513,7 @@ fn a_poll_is_opened_counted_corrected_and_closed() {
             "I would rather have it later, at the start of the week.",
         ),
     );
-    settle(&house);
+    house.settle();
     let shown = ann.get(path);
     let shown = shown.text();
     for part in [
@@ -562,7 +554,7 @@ fn a_poll_is_opened_counted_corrected_and_closed() {
         "{}",
         sent.text()
     );
-    settle(&house);
+    house.settle();
     let shown = ann.get(path);
     assert!(
         shown.text().contains("2 of 2 counted") && shown.text().contains("corrected by"),
@@ -611,7 +603,7 @@ fn a_revoked_consent_takes_its_text_away() {
         .message
         .unwrap()
         .to_owned();
-    settle(&house);
+    house.settle();
     let shown = ann.get(path);
     for part in [
         "medical",
@@ -647,7 +639,7 @@ fn a_revoked_consent_takes_its_text_away() {
         "{}",
         sent.text()
     );
-    settle(&house);
+    house.settle();
     let shown = wait_for("the consent is shown as revoked", || {
         let shown = ann.get(path).text().to_owned();
         shown.contains("0 kept, 1 erased").then_some(shown)
@@ -819,15 +811,14 @@ fn dead_letters_and_quarantined_messages_are_tried_again() {
     assert!(ops.get("/dead").text().contains("No dead letters"));
     assert_eq!(ops.post("/dead/M1/requeue", &[]).status, 404);
     // A message that another one is in the way of.
-    settle(&house);
-    let db = rusqlite::Connection::open(house.data.path().join("relay.db")).unwrap();
+    house.settle();
     let rename = |from: &str, to: &str| {
-        let sql = "UPDATE message SET id = ?2 WHERE id = ?1";
-        assert_eq!(db.execute(sql, [from, to]).unwrap(), 1);
+        let sql = format!("UPDATE message SET id = '{to}' WHERE id = '{from}'");
+        assert_eq!(house.execute(&sql), 1);
     };
     rename("M1", "M2");
     house.take_as("ci", &text(CI, ANN, "M2"));
-    settle(&house);
+    house.settle();
     let list = || {
         let ask = Ask::get("/crosstalk/quarantine")
             .token(&secret("ops"))
@@ -931,7 +922,7 @@ fn the_journal_is_filtered_proved_and_exported() {
 fn search_and_status_show_what_the_caller_may_read() {
     let house = plan().open();
     house.take_as("ci", &text(CI, ANN, "M1"));
-    settle(&house);
+    house.settle();
     let [ann, bob, ops] = ["ann", "bob", "ops"].map(|n| Browser::sign_in(&house, n));
     let found = wait_for("the words are searchable", || {
         let found = ann.get("/search?q=ripe").text().to_owned();
