@@ -20,13 +20,15 @@ use crate::sqlite::FileSide;
 const ROWS: usize = 1000;
 
 /// Tables that are not copied: each store makes its own, or they are said in another way.
-const OWN: [&str; 13] = [
+const OWN: [&str; 15] = [
     "blob_part",
+    "chain",
     "crosstalk_version",
     "identity",
     "log_key",
     "progress",
     "registry_version",
+    "relay_identity",
     "sqlite_sequence",
     "store_copy",
     "touched",
@@ -45,6 +47,10 @@ const DATABASE_ONLY: [(&str, &str); 3] = [
 
 /// A store that is copied, or a place for a copy.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a program has two of them, and moves them once"
+)]
 pub enum StorePlace {
     /// The data folder of a relay.
     Folder(PathBuf),

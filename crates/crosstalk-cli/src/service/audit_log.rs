@@ -14,8 +14,8 @@ use crosstalk_envelope::PublicKey;
 use crosstalk_envelope::unicode::escape;
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::audit::{
-    ChainId, Checkpoint, EventKind, Hash, LogEntry, LogPlace, LogQuery, LogReceipt, Note, NoteError,
-    NoteKey, SignedCheckpoint,
+    ChainId, Checkpoint, EventKind, Hash, LogEntry, LogPlace, LogQuery, LogReceipt, Note,
+    NoteError, NoteKey, SignedCheckpoint,
 };
 use crosstalk_protocol::relay::Retention;
 use crosstalk_protocol::store::ReferenceMatch;

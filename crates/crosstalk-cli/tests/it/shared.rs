@@ -2,7 +2,7 @@
 
 use crosstalk_testing::folder::Folder;
 use crosstalk_testing::http::Connection;
-use crosstalk_testing::postgres::Postgres;
+use crosstalk_testing::postgres::{Database, Postgres};
 use crosstalk_testing::relay::{Relay, Setup};
 use crosstalk_testing::tier;
 use crosstalk_testing::wait::wait_for_ok;
@@ -18,6 +18,11 @@ fn relay_on(url: &str, data: &Path) -> Setup {
         .argument(url)
         .argument("--name")
         .argument("relay.example")
+}
+
+fn copy_files(from: &Path, to: &Path) {
+    let mut copy = Command::new("cp");
+    assert!(copy.arg("-a").arg(from).arg(to).status().unwrap().success());
 }
 
 fn readiness(relay: &Relay) -> (u16, String) {

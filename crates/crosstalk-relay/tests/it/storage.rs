@@ -2,7 +2,7 @@
 //! `CROSSTALK_TEST_STORE` is `postgres`, in a PostgreSQL database that belongs to this folder.
 
 use crosstalk_envelope::Timestamp;
-use crosstalk_protocol::audit::SignedCheckpoint;
+use crosstalk_protocol::audit::{ChainId, SignedCheckpoint};
 use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::relay::port::{
     DeadLetter, MailboxChange, MaintenanceResult, MaintenanceTask, RegistryChange, RelayStore,
@@ -103,6 +103,7 @@ pub fn break_store(folder: &Path) {
 }
 
 /// Another handle of the store in a folder, as another process has it.
+#[expect(clippy::large_enum_variant, reason = "a test has one or two of them")]
 pub enum Storage {
     Own(SqliteStore),
     Shared(Arc<dyn RelayStore>),
@@ -266,14 +267,14 @@ impl Storage {
     pub fn log_size(&self) -> Answer<u64> {
         match self {
             Self::Own(store) => store.log_size(),
-            Self::Shared(store) => wait(store.log_head()).map(|head| head.size),
+            Self::Shared(store) => wait(store.log_head(ChainId::FIRST)).map(|head| head.size),
         }
     }
 
     pub fn checkpoint(&self) -> Answer<Option<SignedCheckpoint>> {
         match self {
             Self::Own(store) => store.checkpoint(),
-            Self::Shared(store) => wait(store.log_head()).map(|head| head.checkpoint),
+            Self::Shared(store) => wait(store.log_head(ChainId::FIRST)).map(|head| head.checkpoint),
         }
     }
 

@@ -7,7 +7,11 @@ use crosstalk_protocol::consent::Grant;
 use crosstalk_protocol::relay::port::{
     Acceptance, AttemptResult, AuditLog, BlobIndex, BlobPart, BlobQuery, BlobUse, ConsentLedger,
     CourierQuery, Cursor, DeadLetter, DeliveryQueue, DueDelivery, DuePoll, FilledSearch,
-    GrantQuery, HandedOut, HeldQuery, Holds, InboxEntry, InboxQuery, Intake, JoinedChain, Lease, LeasedDelivery, LogChain, LogHead, LogProof, LogRoot, LogWriter, Mailbox, MailboxAction, MailboxChange, Maintenance, MaintenanceResult, MaintenanceTask, MessageViews, NewLogEntry, NextTimes, PollQueue, PollState, RecordQuery, Registry, RegistryChange, RegistrySnapshot, RegistryVersion, SearchQuery, StoreFuture, StoreGauges, StoredPart, Upload,
+    GrantQuery, HandedOut, HeldQuery, Holds, InboxEntry, InboxQuery, Intake, JoinedChain, Lease,
+    LeasedDelivery, LogChain, LogHead, LogProof, LogRoot, LogWriter, Mailbox, MailboxAction,
+    MailboxChange, Maintenance, MaintenanceResult, MaintenanceTask, MessageViews, NewLogEntry,
+    NextTimes, PollQueue, PollState, RecordQuery, Registry, RegistryChange, RegistrySnapshot,
+    RegistryVersion, SearchQuery, StoreFuture, StoreGauges, StoredPart, Upload,
 };
 use crosstalk_protocol::relay::{
     Admission, Delivery, DeliveryState, HeldMessage, HoldDecision, Quarantined, Ruling,

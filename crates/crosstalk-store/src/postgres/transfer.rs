@@ -124,6 +124,25 @@ fn begin(db: &Db, source: &str) -> PgResult<Begun> {
     Ok(Begun::Now)
 }
 
+/// The tables of the audit log, by the names that both stores use: a database keeps the chains of all its relays in them.
+const LOG_TABLES: [(&str, &str); 3] = [
+    ("checkpoint", "chain_checkpoint"),
+    ("log", "chain_entry"),
+    ("tile", "chain_tile"),
+];
+
+/// The name of a table in a database.
+fn database_name(table: &str) -> &str {
+    let found = LOG_TABLES.iter().find(|(shared, _)| *shared == table);
+    found.map_or(table, |(_, own)| own)
+}
+
+/// The name that both stores use for a table of a database.
+fn shared_name(table: String) -> String {
+    let found = LOG_TABLES.iter().find(|(_, own)| *own == table);
+    found.map_or(table, |(shared, _)| (*shared).to_owned())
+}
+
 fn name(column: &Column) -> String {
     format!("\"{}\"", column.name)
 }
@@ -202,7 +221,8 @@ impl Side for PgSide {
     fn tables(&mut self) -> Result<Vec<String>, StoreError> {
         let sql =
             "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1";
-        self.session.read(|db| db.all(sql, params![], value))
+        let tables: Vec<String> = self.session.read(|db| db.all(sql, params![], value))?;
+        Ok(tables.into_iter().map(shared_name).collect())
     }
 
     fn columns(&mut self, table: &str) -> Result<Vec<Column>, StoreError> {
@@ -231,18 +251,21 @@ impl Side for PgSide {
                 key: usize::try_from(key + 1).unwrap_or(0),
             })
         };
+        let table = database_name(table);
         let mut columns = self.session.read(|db| db.all(sql, params![table], read))?;
         columns.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(columns)
     }
 
     fn count(&mut self, table: &str) -> Result<u64, StoreError> {
+        let table = database_name(table);
         let sql = format!("SELECT count(*) FROM \"{table}\"");
         let count: i64 = self.session.read(|db| db.one(&sql, params![], value))?;
         Ok(count.unsigned_abs())
     }
 
     fn variety(&mut self, table: &str, column: &str) -> Result<u64, StoreError> {
+        let table = database_name(table);
         let sql = format!(
             "SELECT count(*) FROM (SELECT DISTINCT \"{column}\" FROM \"{table}\" LIMIT 2) v"
         );
@@ -261,7 +284,7 @@ impl Side for PgSide {
                 format!("WHERE ({key}) > ({})", places.join(", "))
             }
         };
-        let (table, limit) = (page.table, page.limit);
+        let (table, limit) = (database_name(page.table), page.limit);
         let sql =
             format!("SELECT {columns} FROM \"{table}\" {behind} ORDER BY {key} LIMIT {limit}");
         let given: Vec<&(dyn ToSql + Sync)> = after.iter().map(|v| v.as_ref() as _).collect();
@@ -274,6 +297,7 @@ impl Side for PgSide {
             .iter()
             .map(|c| (selected(c), format!("{} DESC", name(c))))
             .unzip();
+        let table = database_name(table);
         let sql = format!(
             "SELECT {} FROM \"{table}\" ORDER BY {} LIMIT 1",
             columns.join(", "),
@@ -318,6 +342,7 @@ impl Target for PgSide {
         let types: Vec<String> = types
             .map(|(n, kind)| format!("${}::{kind}", n + 1))
             .collect();
+        let table = database_name(table);
         let sql = format!(
             "INSERT INTO \"{table}\" ({}) OVERRIDING SYSTEM VALUE SELECT * FROM unnest({})",
             names(columns),

@@ -431,7 +431,8 @@ fn a_message_may_have_entries_in_several_chains() {
             .at(10)
             .verdict(VerdictWord::Verified, Some("k")),
     );
-    signed.arrival.text = signed.arrival.text.replace("body: |\n", "\nbody: |\n");
+    let arrival = Arc::make_mut(&mut signed.arrival);
+    arrival.text = arrival.text.replace("body: |\n", "\nbody: |\n");
     take(&mut two, &signed);
     two.mark("CLAUDE", &["M1".into()], DeliveryState::Read, at(20));
     let what = Retention {

@@ -18,6 +18,7 @@ use crosstalk_protocol::relay::{
 use crosstalk_protocol::store::{is_placeholder, is_same_party, may_answer};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 pub(super) const NAME: &str = "relay.test";
@@ -243,14 +244,15 @@ impl Model {
             },
             &self.rules,
         )?;
-        admission.arrival.digest = candidate.document.digest().unwrap();
-        admission.arrival.text = candidate.document.source().to_owned();
+        let arrival = Arc::make_mut(&mut admission.arrival);
+        arrival.digest = candidate.document.digest().unwrap();
+        arrival.text = candidate.document.source().to_owned();
         Ok(admission)
     }
 
     fn take(&mut self, mut admission: Admission, at: Timestamp) -> Result<String, Rejection> {
         admission.is_authority |= self.has(Defect::AnybodyRevokes);
-        let arrival = &mut admission.arrival;
+        let arrival = Arc::make_mut(&mut admission.arrival);
         if self.has(Defect::DropsPlaceholders) {
             arrival.message.take_if(|id| is_placeholder(id));
             arrival.thread.take_if(|id| is_placeholder(id));

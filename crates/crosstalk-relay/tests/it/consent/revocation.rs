@@ -3,9 +3,9 @@
 use super::{ANN, KEY, as_revoke, from_ann, plan, revoke};
 use crate::house::{House, Plan, START, key, letter, secret, signed};
 use crate::http::{Answer, Ask};
+use crate::storage::Storage;
 use crosstalk_envelope::{Algorithm, Document, PrivateKey, Reading};
 use crosstalk_protocol::relay::{DeliveryState, Peer, Retention, Role};
-use crosstalk_store::SqliteStore;
 use crosstalk_testing::wait::{wait_for, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -295,7 +295,7 @@ fn text_that_must_not_leave_stays() {
 
 /// Erases until these messages are gone. The store leaves messages for later that are not indexed yet, and the relay itself
 /// erases, too.
-fn retire_all(store: &mut SqliteStore, what: &Retention, gone: &[&str]) {
+fn retire_all(store: &mut Storage, what: &Retention, gone: &[&str]) {
     wait_until(&format!("{gone:?} erased"), || {
         store.retire(what).unwrap();
         gone.iter().all(|id| store.record(id).unwrap().is_none())

@@ -677,7 +677,7 @@ fn a_browser_behind_tls_gets_a_secure_cookie() {
             .header("Content-Type", "application/x-www-form-urlencoded")
             .header("Origin", &origin(&house).replace("http:", "https:"))
             .header("Sec-Fetch-Site", "same-origin")
-            .body(fields.to_owned())
+            .body(fields)
     };
     let entered = house.ask(&secure("/sign-in", &format!("token={}", secret("ann"))));
     assert_eq!(entered.status, 303, "{}", entered.text());
