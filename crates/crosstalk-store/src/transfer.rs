@@ -227,7 +227,7 @@ pub fn copy_store(
         }
         _ => Err(refused(
             "one of the two stores has to be a data folder, and the other one a database",
-            "copy a data folder with `crosstalk backup` and `crosstalk restore`, and a database with pg_dump",
+            "copy a data folder with its backup and restore commands, and a database with pg_dump",
         )),
     }
 }
@@ -531,7 +531,7 @@ fn check_log(target: &mut dyn Target, tables: &[Shared]) -> Result<(u64, u64), S
     let damaged = |what: String| {
         refused(
             format!("the audit log is damaged: {what}"),
-            "check the store that was copied with `crosstalk fsck` or `crosstalk audit verify`",
+            "check the store that was copied with `crosstalk fsck`",
         )
     };
     // A log may have several chains.

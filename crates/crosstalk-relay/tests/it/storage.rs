@@ -82,6 +82,7 @@ pub fn execute(folder: &Path, sql: &str) -> usize {
         }
         false => {
             let db = rusqlite::Connection::open(folder.join("relay.db")).unwrap();
+            db.pragma_update(None, "foreign_keys", false).unwrap();
             db.execute(sql, []).unwrap()
         }
     }

@@ -46,7 +46,7 @@ pub(super) fn require_whole(session: &mut PgSession, place: &str) -> Result<(), 
 fn unfinished(place: &str) -> StoreError {
     refused(
         format!("a store is being copied into {place}, or the copy was interrupted"),
-        "run the same `crosstalk store copy` again, which goes on with it",
+        "start the same copy again: it goes on where it was",
     )
 }
 

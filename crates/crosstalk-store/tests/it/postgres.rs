@@ -573,7 +573,8 @@ const BEFORE_CHAINS: &str = "DROP VIEW log, tile, checkpoint; \
     ALTER TABLE intake DROP COLUMN chain, DROP COLUMN renewed_chain; \
     ALTER TABLE held DROP COLUMN chain; ALTER TABLE renewal DROP COLUMN chain; \
     ALTER TABLE renewal ADD CONSTRAINT renewal_pkey PRIMARY KEY (seq, place); \
-    DROP TABLE chain, relay_identity; UPDATE crosstalk_version SET number = 1, oldest = 1; \
+    DROP TABLE chain, relay_identity, trust, trust_source, blob_part; ALTER TABLE blob DROP COLUMN parts; \
+    UPDATE crosstalk_version SET number = 1, oldest = 1; \
     DELETE FROM log_key; INSERT INTO log_key (one, key) VALUES (TRUE, 'relay.example+01+key')";
 
 #[test]

@@ -196,7 +196,7 @@ fn failing_program_is_tried_again_and_whoever_asked_learns_of_it() {
         assert!(
             failed
                 .err
-                .contains("comes again when you listen again; KALLE is told"),
+                .contains("comes again when you listen again; the relay tells KALLE"),
             "{}",
             failed.err
         );

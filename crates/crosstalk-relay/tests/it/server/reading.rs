@@ -51,7 +51,8 @@ fn quarantined_message_has_a_state_and_is_counted() {
     let house = House::local();
     house.take(&text("ANN", "CLAUDE", "M1"));
     house.settle();
-    let sql = "UPDATE message SET id = 'M2' WHERE id = 'M1'";
+    // It is where the next message belongs.
+    let sql = "UPDATE message SET seq = 2 WHERE seq = 1";
     assert_eq!(house.execute(sql), 1);
     for id in ["M2", "M3"] {
         house.take(&text("ANN", "CLAUDE", id));

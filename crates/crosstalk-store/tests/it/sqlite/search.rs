@@ -549,19 +549,17 @@ fn backup_has_no_search_file_and_can_be_searched() {
 #[test]
 fn message_that_is_indexed_late_is_found() {
     let mut made = Sqlite::new();
-    take_and_file(&mut made.store, &[parcel(letter("M0").thread("T0"))]);
-    let rename = |from: &str, to: &str| {
+    let set_verdict = |word: &str| {
         let db = Connection::open(made.place.home().store()).unwrap();
-        let sql = "UPDATE message SET id = ?2 WHERE id = ?1";
-        assert_eq!(db.execute(sql, [from, to]).unwrap(), 1);
+        let sql = "UPDATE intake SET verdict = ?1 WHERE id = 'M002'";
+        assert_eq!(db.execute(sql, [word]).unwrap(), 1);
     };
-    rename("M0", "M002");
-    take_and_file(
-        &mut made.store,
-        &[parcel(plum(1)), parcel(plum(2)), parcel(plum(3))],
-    );
+    let parcels = [parcel(plum(1)), parcel(plum(2)), parcel(plum(3))];
+    take_new(&mut made.store, &parcels);
+    set_verdict("sure");
+    file_all(&mut made.store);
     assert_eq!(found(&made.store, "plums"), ["M003", "M001"]);
-    rename("M002", "M0");
+    set_verdict("unsigned");
     made.store.rebuild().unwrap();
     assert_eq!(found_now(&made.store, "plums").0, ["M003", "M002", "M001"]);
     assert_eq!(made.store.check().unwrap(), SOUND);
