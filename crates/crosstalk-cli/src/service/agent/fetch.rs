@@ -89,7 +89,13 @@ fn round(console: &mut Console, address: &str, state: &FetchState) -> Result<boo
     // The first answer comes at once, so that the agent knows what is there.
     let mut held = 0;
     loop {
-        let page = remote.inbox(address, cursor.as_deref(), AT_ONCE, held)?;
+        let page = remote.inbox(address, cursor.as_deref(), AT_ONCE, held);
+        let page = page.map_err(|fault| match fault.is_refusal() {
+            true => Failure::failed(fault.to_string()).help(
+                "a token is for one address: `crosstalk mcp --as ADDRESS` takes that of the token",
+            ),
+            false => Failure::from(fault),
+        })?;
         for waiting in &page.messages {
             take(console, &workspace, &remote, address, waiting)?;
         }
