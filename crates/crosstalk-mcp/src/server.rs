@@ -771,10 +771,10 @@ fn data(message: &AgentMessage) -> Value {
 
 /// Messages as a result.
 fn received(news: &News) -> CallToolResult {
-    let mut structured = json!({
-        "messages": news.messages.iter().map(data).collect::<Vec<_>>(),
-        "more": news.more,
-    });
+    let messages: Vec<Value> = news.messages.iter().map(data).collect();
+    let mut structured = JsonObject::new();
+    structured.insert("messages".into(), messages.into());
+    structured.insert("more".into(), news.more.into());
     let mut texts: Vec<String> = news.messages.iter().map(written).collect();
     if texts.is_empty() {
         texts.push("No new messages.".to_owned());
@@ -787,9 +787,9 @@ fn received(news: &News) -> CallToolResult {
     if let Some(trouble) = &news.trouble {
         let trouble = shown(trouble);
         texts.push(format!("Messages may be missing: {trouble}"));
-        structured["trouble"] = trouble.into();
+        structured.insert("trouble".into(), trouble.into());
     }
-    result(texts.join("\n\n"), structured)
+    result(texts.join("\n\n"), structured.into())
 }
 
 fn progress(poll: &PollProgress) -> CallToolResult {

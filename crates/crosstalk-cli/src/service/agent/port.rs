@@ -93,7 +93,7 @@ struct Claimed {
     held: Mutex<HeldAgent>,
     /// How the relay answers.
     fetching: Arc<FetchState>,
-    told: Mutex<Told>,
+    told: Mutex<ShownNews>,
     /// Where the store is, and the store as it was opened to look for what is new.
     store: PathBuf,
     reader: Mutex<Option<SqliteStore>>,
@@ -101,7 +101,7 @@ struct Claimed {
 
 /// What the agent was told in this session.
 #[derive(Debug, Default)]
-struct Told {
+struct ShownNews {
     /// The ids of messages that it was shown.
     shown: HashSet<String>,
     /// Why messages may be missing.
