@@ -16,6 +16,7 @@ mod client;
 mod fence;
 mod port;
 mod prompt;
+mod receiver;
 mod resource;
 mod server;
 mod tool;
@@ -27,6 +28,7 @@ pub use port::{
     AgentMessage, AgentPort, AgentThread, ChangeWatch, McpCaller, MessageDraft, News, PollDraft,
     PollProgress, PortFuture, PortSource, PostedMessage, verification_label,
 };
+pub use receiver::{AgentDirectory, KnownAgent, Receiver, known_client};
 pub use rmcp;
 pub use server::{AgentServer, serve_stdio};
 pub use tool::tools;

@@ -34,7 +34,7 @@ pub trait AgentPort: Send + Sync + 'static {
     /// Writes and sends a message.
     fn send(&self, draft: MessageDraft) -> PortFuture<'_, PostedMessage>;
 
-    /// The messages that were neither read nor answered, the oldest first.
+    /// The messages that were neither read nor answered. The port remembers what it has shown: see [`News::of`].
     fn news(&self, limit: usize) -> PortFuture<'_, News>;
 
     /// A message, or the messages of a thread; `marks` takes them out of the news.
@@ -58,6 +58,9 @@ pub trait AgentPort: Send + Sync + 'static {
 
     /// The answer to a message of this agent, if it has come. It takes the answer out of the news.
     fn answer_to(&self, id: String) -> PortFuture<'_, Option<AgentMessage>>;
+
+    /// Takes a question of this agent out of the inbox of the person, who has decided about it elsewhere.
+    fn settle(&self, id: String) -> PortFuture<'_, ()>;
 
     /// The threads that the address takes part in, the one with the latest message first.
     fn threads(&self, limit: usize) -> PortFuture<'_, Vec<AgentThread>>;
@@ -109,13 +112,66 @@ pub struct PostedMessage {
     pub note: String,
 }
 
+impl PostedMessage {
+    /// The same with something more that the agent should know.
+    #[must_use]
+    pub fn with_note(mut self, note: &str) -> Self {
+        if !note.is_empty() {
+            if !self.note.is_empty() {
+                self.note.push(' ');
+            }
+            self.note.push_str(note);
+        }
+        self
+    }
+}
+
+/// The most characters of messages that one result has.
+const MAX_CHARS: usize = 40_000;
+
 /// Messages for an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// The messages, the oldest first.
+    /// The messages: first those that the agent was not shown before, and of each kind the oldest first.
     pub messages: Vec<AgentMessage>,
     /// Whether there are more.
     pub more: bool,
+    /// Why messages may be missing, such as a relay that can't be reached.
+    pub trouble: Option<String>,
+    /// Whether an agent that waits should hear of it: it has something that the agent was not shown before.
+    pub is_new: bool,
+    /// Whether the agent was shown some of the messages before.
+    pub has_shown: bool,
+}
+
+impl News {
+    /// As many of the unread messages as one result has room for. `was_shown` knows those that the agent was shown before.
+    pub fn of(
+        unread: Vec<AgentMessage>,
+        limit: usize,
+        was_shown: impl Fn(&AgentMessage) -> bool,
+    ) -> Self {
+        let all = unread.len();
+        let (shown, unseen): (Vec<_>, Vec<_>) = unread.into_iter().partition(was_shown);
+        let is_new = !unseen.is_empty();
+        let count_of_unseen = unseen.len();
+        let mut chars = 0;
+        let mut messages: Vec<AgentMessage> = Vec::new();
+        for message in unseen.into_iter().chain(shown).take(limit) {
+            chars += message.text.chars().count();
+            if !messages.is_empty() && chars > MAX_CHARS {
+                break;
+            }
+            messages.push(message);
+        }
+        Self {
+            more: messages.len() < all,
+            has_shown: messages.len() > count_of_unseen,
+            messages,
+            trouble: None,
+            is_new,
+        }
+    }
 }
 
 /// A message as an agent reads it.

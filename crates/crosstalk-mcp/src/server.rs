@@ -9,19 +9,21 @@ use crate::{prompt, resource, tool};
 use crosstalk_envelope::name::is_deceptive;
 use crosstalk_envelope::{Explanation, IntentField};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequest,
-    ElicitRequestParams, ElicitationSchema, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    Implementation, InputRequest, InputRequiredResult, JsonObject, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelledNotificationParam,
+    ContentBlock, ElicitRequest, ElicitRequestParams, ElicitationSchema, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, Implementation, InputRequest, InputRequiredResult,
+    JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig, ServerRequest,
     SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
-use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
+use rmcp::service::{PeerRequestOptions, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ServerHandler, ServiceExt as _};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::AbortHandle;
@@ -35,12 +37,9 @@ const REVISIONS: [ProtocolVersion; 3] = [
 ];
 /// How many messages one check returns.
 const AT_ONCE: usize = 10;
-/// The most characters of messages that one result has.
-const MAX_RESULT_CHARS: usize = 40_000;
-/// How long a tool waits at most.
-const MAX_WAIT: Duration = Duration::from_secs(600);
-/// How long a question to the person waits if nothing is said.
-const PERSON_WAIT: u64 = 300;
+/// How long a tool waits at most, in seconds. Codex ends a call after 300.
+pub(crate) const MAX_WAIT_SECONDS: u64 = 240;
+const MAX_WAIT: Duration = Duration::from_secs(MAX_WAIT_SECONDS);
 /// A client that waits hears so often that it still does.
 const PROGRESS: Duration = Duration::from_secs(8);
 /// The most subscriptions of one client.
@@ -101,18 +100,21 @@ impl AgentServer {
             }
             "check" => {
                 let wait = arguments.seconds()?.unwrap_or(0);
-                let news = waiting(context, Duration::from_secs(wait), port, || async {
+                let last = Mutex::new(News::default());
+                let look = || async {
                     let news = port.news(AT_ONCE).await?;
-                    Ok((!news.messages.is_empty()).then_some(news))
-                });
-                received(&news.await?.unwrap_or_default())
+                    let is_new = news.is_new;
+                    *lock(&last) = news;
+                    Ok(is_new.then_some(()))
+                };
+                // What was shown before and is still unread does not end the wait, and comes with its end.
+                waiting(context, Duration::from_secs(wait), port, look).await?;
+                received(&lock(&last))
             }
             "read" => {
                 let messages = port.read(arguments.required("id")?, true).await?;
-                received(&News {
-                    messages,
-                    more: false,
-                })
+                let limit = messages.len();
+                received(&News::of(messages, limit, |_| false))
             }
             "reply" => {
                 let (id, text) = (arguments.required("id")?, arguments.required("text")?);
@@ -140,7 +142,7 @@ impl AgentServer {
         Ok(result.into())
     }
 
-    /// Asks the person in the client where that is possible, and else in the inbox of the person.
+    /// Asks the person: in their inbox, and at the same time in the client where that is possible. The first answer counts.
     async fn ask_person(
         &self,
         request: &CallToolRequestParams,
@@ -150,57 +152,162 @@ impl AgentServer {
     ) -> Result<CallToolResponse, Explanation> {
         let question = arguments.required("question")?;
         let subject = arguments.text("context")?;
-        let wait = arguments.seconds()?.unwrap_or(PERSON_WAIT);
+        let wait = arguments.seconds()?.unwrap_or(MAX_WAIT_SECONDS);
+        let wait = Duration::from_secs(wait).min(MAX_WAIT);
+        let message = shown(&question);
+        let can_ask = !wait.is_zero()
+            && context
+                .client_capabilities()
+                .and_then(|c| c.elicitation)
+                .is_some_and(|e| e.form.is_some() || e.url.is_none());
+        // The client comes back with the form that it was given before.
         if let Some(responses) = &request.input_responses {
-            let response = responses.get(ANSWER).cloned().unwrap_or_default();
-            return Ok(elicited(&response).into());
+            let form = FormAnswer::read(responses.get(ANSWER));
+            let state = request.request_state.as_deref();
+            let asked = match state.and_then(|state| state.split_once(' ')) {
+                Some((id, thread)) => Ok(PostedMessage {
+                    id: id.to_owned(),
+                    thread: thread.to_owned(),
+                    note: String::new(),
+                }),
+                None => port.ask_person(question, subject).await,
+            };
+            let form = std::future::ready(form);
+            return first_answer(context, port, asked, wait, Some(form)).await;
         }
-        let can_ask = context
-            .client_capabilities()
-            .and_then(|c| c.elicitation)
-            .is_some_and(|e| e.form.is_some() || e.url.is_none());
-        if can_ask {
-            let message = shown(&question);
-            let asked = form(&message)?;
-            let is_inline = context
-                .protocol_version()
-                .is_some_and(|v| v.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
-            if is_inline {
-                let request = InputRequest::Elicitation(ElicitRequest::new(asked));
-                let requests = [(ANSWER.to_owned(), request)].into_iter().collect();
-                return Ok(InputRequiredResult::from_input_requests(requests).into());
-            }
-            let answer = keep_waiting(
-                context,
-                tokio::time::timeout(
-                    Duration::from_secs(wait.max(1)),
-                    context.peer.create_elicitation(asked),
-                ),
-            )
-            .await?;
-            if let Ok(Ok(answer)) = answer {
-                let answer = serde_json::to_value(answer).unwrap_or_default();
-                return Ok(elicited(&answer).into());
-            }
+        let asked = port.ask_person(question, subject).await;
+        if !can_ask {
+            let form = None::<std::future::Ready<FormAnswer>>;
+            return first_answer(context, port, asked, wait, form).await;
+        }
+        let asking = form(&message)?;
+        let is_inline = context
+            .protocol_version()
+            .is_some_and(|v| v.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        if is_inline {
+            let request = InputRequest::Elicitation(ElicitRequest::new(asking));
+            let requests = [(ANSWER.to_owned(), request)].into_iter().collect();
+            let state = asked
+                .ok()
+                .map(|sent| format!("{} {}", sent.id, sent.thread));
+            return Ok(InputRequiredResult::new(Some(requests), state).into());
+        }
+        let asking = ServerRequest::ElicitRequest(ElicitRequest::new(asking));
+        let options = PeerRequestOptions::no_options();
+        let sent = context.peer.send_cancellable_request(asking, options).await;
+        let open = sent.as_ref().ok().map(|request| request.id.clone());
+        let is_closed = AtomicBool::new(false);
+        let form = async {
             // A client that says it can ask and then does not: the inbox is there as well.
-        }
-        let sent = port.ask_person(question, subject).await?;
-        let id = sent.id.clone();
-        let answer = waiting(context, Duration::from_secs(wait), port, || {
-            port.answer_to(id.clone())
-        });
-        let Some(answer) = answer.await? else {
-            let text = format!(
-                "No answer yet. The question {} waits in the inbox of your person; check shows the answer when it comes.",
-                one_line(&sent.id)
-            );
-            let sent = json!({"id": sent.id, "thread": sent.thread, "answer": null});
-            return Ok(result(text, sent).into());
+            let answer = match sent {
+                Ok(request) => request.await_response().await.ok(),
+                Err(_) => None,
+            };
+            is_closed.store(true, Ordering::Relaxed);
+            FormAnswer::read(answer.and_then(|a| serde_json::to_value(a).ok()).as_ref())
         };
-        let text = format!("Your person answered:\n\n{}", written(&answer));
-        let answer = json!({"id": sent.id, "thread": sent.thread, "answer": data(&answer)});
-        Ok(result(text, answer).into())
+        let done = first_answer(context, port, asked, wait, Some(form)).await;
+        if let Some(id) = open.filter(|_| !is_closed.load(Ordering::Relaxed)) {
+            let reason =
+                Some("the question was answered elsewhere, or the time is over".to_owned());
+            let cancelled = CancelledNotificationParam::new(Some(id), reason);
+            // A client that left has no form open.
+            let _ = context.peer.notify_cancelled(cancelled).await;
+        }
+        done
     }
+}
+
+/// What the form of a client brought.
+enum FormAnswer {
+    /// The person's answer.
+    Given(String),
+    /// The person does not want to answer.
+    Declined,
+    /// Nobody has decided: clients without a person in front of them cancel the form themselves.
+    Cancelled,
+}
+
+impl FormAnswer {
+    fn read(response: Option<&Value>) -> Self {
+        let text = |pointer| response.and_then(|r| r.pointer(pointer)?.as_str());
+        match (text("/action"), text("/content/answer")) {
+            (Some("accept"), Some(answer)) => Self::Given(answer.to_owned()),
+            (Some("decline"), _) => Self::Declined,
+            _ => Self::Cancelled,
+        }
+    }
+}
+
+/// The first answer to a question, in the inbox of the person or in the form of the client. `asked` is the question in the inbox,
+/// or why there is none.
+async fn first_answer(
+    context: &RequestContext<RoleServer>,
+    port: &dyn AgentPort,
+    asked: Result<PostedMessage, Explanation>,
+    wait: Duration,
+    form: Option<impl Future<Output = FormAnswer>>,
+) -> Result<CallToolResponse, Explanation> {
+    let inbox = async {
+        match &asked {
+            Ok(sent) => looking(wait, port, || port.answer_to(sent.id.clone())).await,
+            // The form alone is asked, for as long as the inbox would be.
+            Err(why) => {
+                tokio::time::sleep(wait).await;
+                Err(why.clone())
+            }
+        }
+    };
+    let work = async {
+        tokio::pin!(inbox);
+        if let Some(form) = form {
+            let form = tokio::select! {
+                biased;
+                form = form => form,
+                answer = &mut inbox => return Ok((answer?, FormAnswer::Cancelled)),
+            };
+            if !matches!(form, FormAnswer::Cancelled) {
+                return Ok((None, form));
+            }
+        }
+        match &asked {
+            Ok(_) => Ok((inbox.await?, FormAnswer::Cancelled)),
+            Err(why) => Err(why.clone()),
+        }
+    };
+    let (answer, form) = keep_waiting(context, work).await??;
+    if let (Ok(sent), FormAnswer::Given(_) | FormAnswer::Declined) = (&asked, &form) {
+        // Where it stays in the inbox, the person sees it once more.
+        let _ = port.settle(sent.id.clone()).await;
+    }
+    let id = asked.as_ref().ok().map(|sent| one_line(&sent.id));
+    let thread = asked.as_ref().ok().map(|sent| one_line(&sent.thread));
+    let done = match (answer, form) {
+        (_, FormAnswer::Given(text)) => {
+            let text = fenced(&text);
+            let answer =
+                json!({"from": "your person", "verification": "in this client", "text": text});
+            result(
+                format!("Your person answered:\n{text}"),
+                json!({"id": id, "thread": thread, "answer": answer}),
+            )
+        }
+        (_, FormAnswer::Declined) => CallToolResult::error(vec![ContentBlock::text(
+            "Your person declined to answer. Do not ask again; go on without, or stop and say what you need.",
+        )]),
+        (Some(answer), FormAnswer::Cancelled) => result(
+            format!("Your person answered:\n\n{}", written(&answer)),
+            json!({"id": id, "thread": thread, "answer": data(&answer)}),
+        ),
+        (None, FormAnswer::Cancelled) => result(
+            format!(
+                "No answer yet. The question {} waits in the inbox of your person; check shows the answer when it comes.",
+                id.as_deref().unwrap_or_default()
+            ),
+            json!({"id": id, "thread": thread, "answer": null}),
+        ),
+    };
+    Ok(done.into())
 }
 
 impl std::fmt::Debug for AgentServer {
@@ -342,7 +449,7 @@ impl ServerHandler for AgentServer {
         let unknown = || ErrorData::resource_not_found("there is no such resource", None);
         let id = id.ok_or_else(unknown)?;
         let (peer, uri) = (context.peer.clone(), request.uri.clone());
-        let mut subscriptions = self.lock();
+        let mut subscriptions = lock(&self.subscriptions);
         if subscriptions.len() >= MAX_SUBSCRIPTIONS {
             return Err(ErrorData::invalid_request("too many subscriptions", None));
         }
@@ -367,7 +474,7 @@ impl ServerHandler for AgentServer {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        if let Some(task) = self.lock().remove(&request.uri) {
+        if let Some(task) = lock(&self.subscriptions).remove(&request.uri) {
             task.abort();
         }
         Ok(())
@@ -417,12 +524,8 @@ impl ServerHandler for AgentServer {
     }
 }
 
-impl AgentServer {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, AbortHandle>> {
-        self.subscriptions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Follows a thread or a message.
@@ -467,9 +570,18 @@ fn protocol_error(explanation: Explanation) -> ErrorData {
     ErrorData::invalid_request(shown(&explanation.to_string()), None)
 }
 
-/// Looks again at every change until there is something, or the time is over. Meanwhile the client hears that it still waits.
+/// Looks until there is something, or the time is over. Meanwhile the client hears that it still waits.
 async fn waiting<T, F: Future<Output = Result<Option<T>, Explanation>>>(
     context: &RequestContext<RoleServer>,
+    wait: Duration,
+    port: &dyn AgentPort,
+    look: impl Fn() -> F,
+) -> Result<Option<T>, Explanation> {
+    keep_waiting(context, looking(wait, port, look)).await?
+}
+
+/// Looks again at every change until there is something, or the time is over.
+async fn looking<T, F: Future<Output = Result<Option<T>, Explanation>>>(
     wait: Duration,
     port: &dyn AgentPort,
     look: impl Fn() -> F,
@@ -477,19 +589,16 @@ async fn waiting<T, F: Future<Output = Result<Option<T>, Explanation>>>(
     let end = Instant::now() + wait.min(MAX_WAIT);
     // Made before the first look, so that nothing is missed between the two.
     let mut watch = (!wait.is_zero()).then(|| port.watch());
-    keep_waiting(context, async {
-        loop {
-            if let Some(found) = look().await? {
-                return Ok(Some(found));
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            match &mut watch {
-                Some(watch) if !left.is_zero() => watch.changed(left).await,
-                _ => return Ok(None),
-            }
+    loop {
+        if let Some(found) = look().await? {
+            return Ok(Some(found));
         }
-    })
-    .await?
+        let left = end.saturating_duration_since(Instant::now());
+        match &mut watch {
+            Some(watch) if !left.is_zero() => watch.changed(left).await,
+            _ => return Ok(None),
+        }
+    }
 }
 
 /// Runs something that takes long, and tells the client every few seconds that it goes on. It ends when the client cancels.
@@ -585,7 +694,7 @@ impl<'r> Arguments<'r> {
             Some(number) => number.as_u64().map(Some).ok_or_else(|| {
                 Explanation::new(
                     "wait_seconds is not a number of seconds",
-                    "give an integer from 0 to 600",
+                    format!("give an integer from 0 to {MAX_WAIT_SECONDS}"),
                 )
             }),
         }
@@ -660,33 +769,27 @@ fn data(message: &AgentMessage) -> Value {
     })
 }
 
-/// Messages as a result. As many as have room; the others come with the next call.
+/// Messages as a result.
 fn received(news: &News) -> CallToolResult {
-    if news.messages.is_empty() {
-        let nothing = json!({"messages": [], "more": false});
-        return result("No new messages.".to_owned(), nothing);
+    let messages: Vec<Value> = news.messages.iter().map(data).collect();
+    let mut structured = JsonObject::new();
+    structured.insert("messages".into(), messages.into());
+    structured.insert("more".into(), news.more.into());
+    let mut texts: Vec<String> = news.messages.iter().map(written).collect();
+    if texts.is_empty() {
+        texts.push("No new messages.".to_owned());
     }
-    let mut texts = Vec::new();
-    let mut messages = Vec::new();
-    let mut chars = 0;
-    let mut more = news.more;
-    for message in &news.messages {
-        let length = message.text.chars().count();
-        if !texts.is_empty() && chars + length > MAX_RESULT_CHARS {
-            more = true;
-            break;
-        }
-        chars += length;
-        texts.push(written(message));
-        messages.push(data(message));
-    }
-    if more {
+    if news.more {
         texts.push("There are more: read or reply to these, and check again.".to_owned());
+    } else if news.has_shown {
+        texts.push("You have seen some before: call read or reply to clear a message.".to_owned());
     }
-    result(
-        texts.join("\n\n"),
-        json!({"messages": messages, "more": more}),
-    )
+    if let Some(trouble) = &news.trouble {
+        let trouble = shown(trouble);
+        texts.push(format!("Messages may be missing: {trouble}"));
+        structured.insert("trouble".into(), trouble.into());
+    }
+    result(texts.join("\n\n"), structured.into())
 }
 
 fn progress(poll: &PollProgress) -> CallToolResult {
@@ -730,24 +833,6 @@ fn form(question: &str) -> Result<ElicitRequestParams, Explanation> {
         message: format!("Your agent asks: {question}"),
         requested_schema: schema,
     })
-}
-
-/// The answer of the person in the client.
-fn elicited(response: &Value) -> CallToolResult {
-    let action = response.get("action").and_then(Value::as_str);
-    let answer = response.pointer("/content/answer").and_then(Value::as_str);
-    match (action, answer) {
-        (Some("accept"), Some(answer)) => {
-            let answer = fenced(answer);
-            result(
-                format!("Your person answered:\n{answer}"),
-                json!({"answer": {"from": "your person", "verification": "in this client", "text": answer}}),
-            )
-        }
-        _ => CallToolResult::error(vec![ContentBlock::text(
-            "Your person gave no answer. Do not ask again; go on without, or stop and say what you need.",
-        )]),
-    }
 }
 
 #[cfg(test)]

@@ -71,8 +71,15 @@ impl AgentFolder {
     /// If the folder can't be read or written.
     pub fn hold(&self, address: &str) -> Result<Option<HeldAgent>, DiskError> {
         let label = Self::label(address);
-        let Some(lock) = Lock::at_once(&self.folder, &label)? else {
-            return Ok(None);
+        let lock = loop {
+            if let Some(lock) = Lock::at_once(&self.folder, &label)? {
+                break lock;
+            }
+            if Lock::is_held(&self.folder, &label) {
+                return Ok(None);
+            }
+            // Another process only looked whether it is held.
+            std::thread::yield_now();
         };
         let facts = self.read(&label)?.unwrap_or_else(|| AgentFacts {
             address: address.to_owned(),
@@ -92,6 +99,11 @@ impl AgentFolder {
     pub fn find(&self, address: &str) -> Result<Option<AgentFacts>, DiskError> {
         let facts = self.read(&Self::label(address))?;
         Ok(facts.filter(|facts| is_same_party(&facts.address, address)))
+    }
+
+    /// Whether a live process holds an address.
+    pub fn is_live(&self, address: &str) -> bool {
+        Lock::is_held(&self.folder, &Self::label(address))
     }
 
     /// All agents, by address. A file that can't be read is left out.
@@ -185,8 +197,10 @@ mod tests {
         let agents = AgentFolder::new(&Home::at(folder.path()));
         let mut first = agents.hold("claude://code/api").unwrap().unwrap();
         assert!(agents.hold("claude://code/api").unwrap().is_none());
+        assert!(agents.is_live("Claude://code/api") && !agents.is_live("claude://code/api-2"));
         first.update(|facts| facts.mark([3, 5])).unwrap();
         drop(first);
+        assert!(!agents.is_live("claude://code/api"));
         let again = agents.hold("claude://code/api").unwrap().unwrap();
         assert!(again.facts().has_read(5) && !again.facts().has_read(4));
         assert_eq!(agents.list().unwrap().len(), 1);

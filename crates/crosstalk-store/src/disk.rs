@@ -195,6 +195,20 @@ impl Lock {
         }
     }
 
+    /// Whether another process, or another part of this one, has the right that [`Self::at_once`] gives.
+    pub(crate) fn is_held(folder: &Path, label: &str) -> bool {
+        let Ok(file) = File::open(lock_file(folder, label)) else {
+            return false;
+        };
+        match file.try_lock_shared() {
+            Ok(()) => {
+                drop(Self { file });
+                false
+            }
+            Err(fault) => matches!(fault, TryLockError::WouldBlock),
+        }
+    }
+
     /// Waits until nobody writes, if anybody ever did. A user who may only read the folder can still read.
     pub(crate) fn share(folder: &Path, label: &str) -> Option<Self> {
         let file = File::open(lock_file(folder, label)).ok()?;

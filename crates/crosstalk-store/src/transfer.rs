@@ -148,7 +148,7 @@ pub(crate) enum CellKind {
 
 /// A column by the name that both stores use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Column {
+pub(crate) struct CopyColumn {
     pub(crate) name: String,
     pub(crate) kind: CellKind,
     /// Whether a row needs a value that nothing else gives.
@@ -158,26 +158,26 @@ pub(crate) struct Column {
 }
 
 /// Rows of a table in the order of some columns.
-pub(crate) struct Page<'p> {
+pub(crate) struct CopyPage<'p> {
     pub(crate) table: &'p str,
-    pub(crate) columns: &'p [Column],
-    pub(crate) key: &'p [Column],
+    pub(crate) columns: &'p [CopyColumn],
+    pub(crate) key: &'p [CopyColumn],
     /// Behind the row with this key.
     pub(crate) after: Option<&'p [Cell]>,
     pub(crate) limit: usize,
 }
 
 /// What can be asked of a store that is copied.
-pub(crate) trait Side {
+pub(crate) trait CopySide {
     /// Its tables.
     fn tables(&mut self) -> Result<Vec<String>, StoreError>;
-    fn columns(&mut self, table: &str) -> Result<Vec<Column>, StoreError>;
+    fn columns(&mut self, table: &str) -> Result<Vec<CopyColumn>, StoreError>;
     fn count(&mut self, table: &str) -> Result<u64, StoreError>;
     /// How many different values a column has, 2 at most.
     fn variety(&mut self, table: &str, column: &str) -> Result<u64, StoreError>;
-    fn rows(&mut self, page: &Page<'_>) -> Result<Vec<Vec<Cell>>, StoreError>;
+    fn rows(&mut self, page: &CopyPage<'_>) -> Result<Vec<Vec<Cell>>, StoreError>;
     /// The key of the last row.
-    fn last(&mut self, table: &str, key: &[Column]) -> Result<Option<Vec<Cell>>, StoreError>;
+    fn last(&mut self, table: &str, key: &[CopyColumn]) -> Result<Option<Vec<Cell>>, StoreError>;
     /// How far indexing is, and how far messages were looked at for their age.
     fn progress(&mut self) -> Result<[i64; 2], StoreError>;
     /// A part of an attachment; nothing behind the last one, or if there are no bytes of it.
@@ -185,15 +185,15 @@ pub(crate) trait Side {
 }
 
 /// What can be done with a store that is a copy.
-pub(crate) trait Target: Side {
+pub(crate) trait CopyTarget: CopySide {
     fn insert(
         &mut self,
         table: &str,
-        columns: &[Column],
+        columns: &[CopyColumn],
         rows: Vec<Vec<Cell>>,
     ) -> Result<(), StoreError>;
     /// Makes what is not copied from what is. It can be interrupted as well.
-    fn complete(&mut self, progress: [i64; 2], seen: Seen<'_>) -> Result<(), StoreError>;
+    fn complete(&mut self, progress: [i64; 2], seen: ProgressSink<'_>) -> Result<(), StoreError>;
     /// Keeps a part of an attachment.
     fn add_part(&mut self, digest: &Digest, number: u64, bytes: Vec<u8>) -> Result<(), StoreError>;
     /// Makes the parts of an attachment its bytes.
@@ -203,7 +203,7 @@ pub(crate) trait Target: Side {
 }
 
 /// Who is told how far a copy is.
-pub(crate) type Seen<'s> = &'s mut dyn FnMut(CopyProgress<'_>);
+pub(crate) type ProgressSink<'s> = &'s mut dyn FnMut(CopyProgress<'_>);
 
 /// Copies the store of a relay. If it is interrupted, the same call goes on. No relay may use either of them.
 ///
@@ -212,7 +212,7 @@ pub(crate) type Seen<'s> = &'s mut dyn FnMut(CopyProgress<'_>);
 pub fn copy_store(
     from: &StorePlace,
     to: &StorePlace,
-    seen: Seen<'_>,
+    seen: ProgressSink<'_>,
 ) -> Result<CopyReport, StoreError> {
     match (from, to) {
         (StorePlace::Folder(folder), StorePlace::Database(place)) => {
@@ -237,29 +237,30 @@ pub(crate) fn refused(what: impl Into<String>, help: impl Into<String>) -> Store
 }
 
 /// A table that both stores have: the columns that are copied, and those by which its rows are ordered.
-struct Shared {
+struct SharedTable {
     table: String,
     /// The columns in the old store and in the new one, in the same order: their kinds may differ.
-    columns: [Vec<Column>; 2],
-    key: [Vec<Column>; 2],
+    columns: [Vec<CopyColumn>; 2],
+    key: [Vec<CopyColumn>; 2],
     /// Columns that only the new store has, and their value.
-    filled: Vec<(Column, Cell)>,
+    filled: Vec<(CopyColumn, Cell)>,
 }
 
 /// The old store, and the new one.
 const SOURCE: usize = 0;
 const TARGET: usize = 1;
 
-impl Shared {
+impl SharedTable {
     /// Where a column is in the rows.
     fn place(&self, name: &str) -> Option<usize> {
         let [columns, _] = &self.columns;
         columns.iter().position(|c| c.name == name)
     }
 
-    fn page<'p>(&'p self, side: usize, after: Option<&'p [Cell]>) -> Page<'p> {
-        let of = |pair: &'p [Vec<Column>; 2]| pair.get(side).map(Vec::as_slice).unwrap_or_default();
-        Page {
+    fn page<'p>(&'p self, side: usize, after: Option<&'p [Cell]>) -> CopyPage<'p> {
+        let of =
+            |pair: &'p [Vec<CopyColumn>; 2]| pair.get(side).map(Vec::as_slice).unwrap_or_default();
+        CopyPage {
             table: &self.table,
             columns: of(&self.columns),
             key: of(&self.key),
@@ -270,9 +271,9 @@ impl Shared {
 }
 
 fn copy(
-    source: &mut dyn Side,
-    target: &mut dyn Target,
-    seen: Seen<'_>,
+    source: &mut dyn CopySide,
+    target: &mut dyn CopyTarget,
+    seen: ProgressSink<'_>,
 ) -> Result<CopyReport, StoreError> {
     let tables = shared(source, target)?;
     let mut report = CopyReport::default();
@@ -292,11 +293,11 @@ fn copy(
 
 /// Copies the bytes of attachments, but for those that the copy has.
 fn copy_attachments(
-    source: &mut dyn Side,
-    target: &mut dyn Target,
-    tables: &[Shared],
+    source: &mut dyn CopySide,
+    target: &mut dyn CopyTarget,
+    tables: &[SharedTable],
     report: &mut CopyReport,
-    seen: Seen<'_>,
+    seen: ProgressSink<'_>,
 ) -> Result<(), StoreError> {
     let Some(shared) = tables.iter().find(|shared| shared.table == "blob") else {
         return Ok(());
@@ -329,8 +330,8 @@ fn copy_attachments(
 }
 
 fn copy_attachment(
-    source: &mut dyn Side,
-    target: &mut dyn Target,
+    source: &mut dyn CopySide,
+    target: &mut dyn CopyTarget,
     digest: &Digest,
 ) -> Result<(), StoreError> {
     let mut hash = Sha256::new();
@@ -351,7 +352,10 @@ fn copy_attachment(
 }
 
 /// The tables of both stores, without those that are not copied.
-fn shared(source: &mut dyn Side, target: &mut dyn Target) -> Result<Vec<Shared>, StoreError> {
+fn shared(
+    source: &mut dyn CopySide,
+    target: &mut dyn CopyTarget,
+) -> Result<Vec<SharedTable>, StoreError> {
     let ours = target.tables()?;
     let mut all = Vec::new();
     for table in source.tables()? {
@@ -368,7 +372,7 @@ fn shared(source: &mut dyn Side, target: &mut dyn Target) -> Result<Vec<Shared>,
             continue;
         }
         let (theirs, ours) = (source.columns(&table)?, target.columns(&table)?);
-        let is_in = |columns: &[Column], name: &str| columns.iter().any(|c| c.name == name);
+        let is_in = |columns: &[CopyColumn], name: &str| columns.iter().any(|c| c.name == name);
         let (kept, left): (Vec<_>, Vec<_>) =
             theirs.into_iter().partition(|c| is_in(&ours, &c.name));
         for column in left {
@@ -383,11 +387,11 @@ fn shared(source: &mut dyn Side, target: &mut dyn Target) -> Result<Vec<Shared>,
                 ));
             }
         }
-        let own = |theirs: &[Column]| {
+        let own = |theirs: &[CopyColumn]| {
             let found = theirs
                 .iter()
                 .map(|c| ours.iter().find(|o| o.name == c.name));
-            found.flatten().cloned().collect::<Vec<Column>>()
+            found.flatten().cloned().collect::<Vec<CopyColumn>>()
         };
         let filled = ours.iter().filter(|c| !is_in(&kept, &c.name)).cloned();
         let filled = filled.filter(|c| c.is_required).map(|column| {
@@ -398,14 +402,14 @@ fn shared(source: &mut dyn Side, target: &mut dyn Target) -> Result<Vec<Shared>,
             };
             (column, value)
         });
-        let filled: Vec<(Column, Cell)> = filled.collect();
-        let mut key: Vec<Column> = kept.iter().filter(|c| c.key > 0).cloned().collect();
+        let filled: Vec<(CopyColumn, Cell)> = filled.collect();
+        let mut key: Vec<CopyColumn> = kept.iter().filter(|c| c.key > 0).cloned().collect();
         key.sort_by_key(|column| column.key);
         if key.is_empty() {
             return Err(refused(format!("the table `{table}` has no key"), ""));
         }
         let (new_columns, new_key) = (own(&kept), own(&key));
-        all.push(Shared {
+        all.push(SharedTable {
             table,
             columns: [kept, new_columns],
             key: [key, new_key],
@@ -416,17 +420,17 @@ fn shared(source: &mut dyn Side, target: &mut dyn Target) -> Result<Vec<Shared>,
 }
 
 /// The values of the key in a row.
-fn key_of(shared: &Shared, row: &[Cell]) -> Vec<Cell> {
+fn key_of(shared: &SharedTable, row: &[Cell]) -> Vec<Cell> {
     let [key, _] = &shared.key;
     let places = key.iter().filter_map(|key| shared.place(&key.name));
     places.filter_map(|place| row.get(place).cloned()).collect()
 }
 
 fn copy_table(
-    source: &mut dyn Side,
-    target: &mut dyn Target,
-    shared: &Shared,
-    seen: Seen<'_>,
+    source: &mut dyn CopySide,
+    target: &mut dyn CopyTarget,
+    shared: &SharedTable,
+    seen: ProgressSink<'_>,
 ) -> Result<u64, StoreError> {
     let table = shared.table.as_str();
     let total = source.count(table)?;
@@ -461,9 +465,9 @@ fn count_of(rows: &[Vec<Cell>]) -> u64 {
 
 /// Runs through all rows of a table.
 fn each_row(
-    store: &mut dyn Side,
+    store: &mut dyn CopySide,
     side: usize,
-    shared: &Shared,
+    shared: &SharedTable,
     row: &mut dyn FnMut(&[Cell]),
 ) -> Result<u64, StoreError> {
     let (mut count, mut after) = (0, None);
@@ -479,7 +483,11 @@ fn each_row(
 }
 
 /// The number of rows of a table, and a digest of all of them.
-fn digest(store: &mut dyn Side, side: usize, shared: &Shared) -> Result<(u64, Digest), StoreError> {
+fn digest(
+    store: &mut dyn CopySide,
+    side: usize,
+    shared: &SharedTable,
+) -> Result<(u64, Digest), StoreError> {
     let mut hash = Sha256::new();
     let count = each_row(store, side, shared, &mut |row| {
         row.iter().for_each(|cell| cell.digest(&mut hash));
@@ -489,10 +497,10 @@ fn digest(store: &mut dyn Side, side: usize, shared: &Shared) -> Result<(u64, Di
 
 /// Compares all rows of a table. How many there are.
 fn compare(
-    source: &mut dyn Side,
-    target: &mut dyn Target,
-    shared: &Shared,
-    seen: Seen<'_>,
+    source: &mut dyn CopySide,
+    target: &mut dyn CopyTarget,
+    shared: &SharedTable,
+    seen: ProgressSink<'_>,
 ) -> Result<u64, StoreError> {
     let table = shared.table.as_str();
     let total = source.count(table)?;
@@ -523,7 +531,10 @@ fn compare(
 }
 
 /// Checks that the entries of the audit log have the roots that its checkpoints say. How many entries and checkpoints there are.
-fn check_log(target: &mut dyn Target, tables: &[Shared]) -> Result<(u64, u64), StoreError> {
+fn check_log(
+    target: &mut dyn CopyTarget,
+    tables: &[SharedTable],
+) -> Result<(u64, u64), StoreError> {
     let named = |name: &str| tables.iter().find(|shared| shared.table == name);
     let (Some(log), Some(checkpoints)) = (named("log"), named("checkpoint")) else {
         return Err(refused("the store has no audit log", ""));
@@ -583,12 +594,12 @@ fn check_log(target: &mut dyn Target, tables: &[Shared]) -> Result<(u64, u64), S
     }
 }
 
-fn cell<'r>(shared: &Shared, row: &'r [Cell], name: &str) -> Option<&'r Cell> {
+fn cell<'r>(shared: &SharedTable, row: &'r [Cell], name: &str) -> Option<&'r Cell> {
     row.get(shared.place(name)?)
 }
 
 /// The chain that a row is of, where there are several.
-fn chain(shared: &Shared, row: &[Cell]) -> Option<i64> {
+fn chain(shared: &SharedTable, row: &[Cell]) -> Option<i64> {
     match cell(shared, row, "chain") {
         Some(Cell::Int(chain)) => Some(*chain),
         _ => None,
@@ -596,7 +607,7 @@ fn chain(shared: &Shared, row: &[Cell]) -> Option<i64> {
 }
 
 /// The leaf of an entry of the log.
-fn leaf(shared: &Shared, row: &[Cell]) -> Option<Leaf> {
+fn leaf(shared: &SharedTable, row: &[Cell]) -> Option<Leaf> {
     let of = |name: &str| cell(shared, row, name);
     let digest = |name: &str| match of(name)? {
         Cell::Null => Some(None),

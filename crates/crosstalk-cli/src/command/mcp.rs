@@ -8,8 +8,8 @@ use crate::service::agent::{self, LocalSource, Project, unread_count};
 use crate::service::workspace::Workspace;
 use crate::view;
 use clap::Args;
-use crosstalk_mcp::{AgentServer, serve_stdio};
-use crosstalk_store::{AgentFacts, SqliteStore};
+use crosstalk_mcp::{AgentServer, known_client, serve_stdio};
+use crosstalk_store::{AgentFacts, AgentFolder, SqliteStore};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -54,10 +54,10 @@ impl Mcp {
     }
 }
 
-/// List the agents of this machine: address, client, project, and how many messages wait
+/// List the agents of this machine: address, project, whether they are connected, and how many messages wait
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk agents\n  crosstalk send claude://code/shop \"Please review the plan.\"\n\nExit codes: 0 listed."
+    after_help = "Examples:\n  crosstalk agents\n  crosstalk send claude://code/shop \"Please review the plan.\"\n\nExit codes: 0 listed, 2 --waiting names no client."
 )]
 pub(crate) struct AgentsCommand {
     /// Print JSON of the form crosstalk.agents/1
@@ -76,6 +76,7 @@ impl AgentsCommand {
         if let Some(client) = &self.waiting {
             return Self::tell_waiting(console, store.as_ref(), &known, client);
         }
+        let folder = AgentFolder::new(workspace.home());
         let mut agents = Vec::new();
         for facts in known {
             let waiting = match &store {
@@ -83,6 +84,7 @@ impl AgentsCommand {
                 None => 0,
             };
             agents.push(AgentReport {
+                live: folder.is_live(&facts.address),
                 address: facts.address,
                 client: facts.client,
                 project: facts.project,
@@ -105,8 +107,9 @@ impl AgentsCommand {
                 view::line(&agent.last_seen)
             );
             let waiting = crate::paragraph::count(agent.waiting, "message");
+            let live = if agent.live { ", connected" } else { "" };
             console.show(&format!(
-                "{address}  {waiting} waiting\n  {}\n",
+                "{address}  {waiting} waiting{live}\n  {}\n",
                 styled(DIM, &rest)
             ))?;
         }
@@ -120,6 +123,12 @@ impl AgentsCommand {
         known: &[AgentFacts],
         client: &str,
     ) -> Result<(), Failure> {
+        let has_name = |name: &str| name.eq_ignore_ascii_case(client);
+        let is_client = known_client(client).is_some_and(has_name);
+        if !is_client && !known.iter().any(|facts| has_name(&facts.client)) {
+            return Err(Failure::usage(format!("no client is called {client}"))
+                .help("`crosstalk agents` lists the agents with their clients, such as claude"));
+        }
         let Some(store) = store else {
             return Ok(());
         };

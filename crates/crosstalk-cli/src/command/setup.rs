@@ -5,8 +5,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::shown_path;
 use crate::service::setup::{
-    ClientFile, ClientKind, Place, PluginFile, SERVER, ServerCommand, SettingsChange, changed,
-    check, claude_plugin, diff, gemini_extension,
+    ClientFile, ClientKind, HOME_VARIABLE, Place, PluginFile, SERVER, ServerCommand,
+    SettingsChange, changed, check, claude_plugin, diff, gemini_extension,
 };
 use crate::view;
 use clap::Args;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// else in them stays as it is. Then it starts the server as a client would, and says what the client still needs.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  crosstalk setup\n  crosstalk setup claude codex --yes\n  crosstalk setup gemini --remove\n  crosstalk setup claude --plugin ./crosstalk-plugin   # the server, a skill and commands\n\nExit codes: 0 every client is connected, 1 none was found, or the server does\nnot answer, 2 wrong usage, 12 settings that can't be read; they stay as they are."
+    after_help = "Examples:\n  crosstalk setup\n  crosstalk setup claude codex --yes\n  crosstalk setup gemini --remove\n  crosstalk setup claude --plugin ./crosstalk-plugin   # the server, a skill and commands\n\nExit codes: 0 every client is connected, 1 none was found, the server does not\nanswer, or settings can't be read (they stay as they are), 2 wrong usage."
 )]
 pub(crate) struct SetupCommand {
     /// The clients; without one, every client that is installed
@@ -73,7 +73,9 @@ impl SetupCommand {
                 Ok(true) => connected.push(place.kind),
                 Ok(false) => {}
                 Err(fault) => {
-                    console.failure(&fault.about(place.kind.name()))?;
+                    let path = place.file.to_string_lossy();
+                    let about = format!("{}, {}", place.kind.name(), shown_path(&path));
+                    console.failure(&fault.about(&about))?;
                     exit = exit.worst(Exit::FAILURE);
                 }
             }
@@ -81,6 +83,7 @@ impl SetupCommand {
         if self.remove || connected.is_empty() {
             return Ok(exit);
         }
+        warn_of_other_home(console, &command)?;
         let tools = check(&command)?;
         console.talk(&format!(
             "{}: the server answers, with the tools {}.\n",
@@ -171,6 +174,35 @@ impl SetupCommand {
         }
         console.talk(&format!("{next} {}`\n", folder.display()))
     }
+}
+
+/// Agents whose clients start the server with another CROSSTALK_HOME do not see the messages of the others.
+fn warn_of_other_home(console: &mut Console, command: &ServerCommand) -> Result<(), Failure> {
+    for kind in ClientKind::ALL {
+        let place = kind.place()?;
+        // Settings that can't be read were told about, or are none of this call's business.
+        let Ok(file) = ClientFile::read(&place.file) else {
+            continue;
+        };
+        let Ok(without) = changed(kind, file.text(), command, SettingsChange::Remove) else {
+            continue;
+        };
+        let is_named = |text: &str| text.matches(HOME_VARIABLE).count();
+        let has_home = is_named(file.text()) > is_named(&without);
+        let is_same = match command.home() {
+            Some(home) => has_home && file.text().contains(home),
+            None => !has_home,
+        };
+        if without != file.text() && !is_same {
+            console.warning(&format!(
+                "the entry of {} has another {HOME_VARIABLE}, so that its agents do not meet the others: run `crosstalk setup {}` \
+                 with the same {HOME_VARIABLE}",
+                kind.name(),
+                kind.word()
+            ))?;
+        }
+    }
+    Ok(())
 }
 
 /// A folder with other things in it is left alone.

@@ -18,6 +18,8 @@ pub(crate) struct AgentReport {
     /// The folder of its project.
     pub(crate) project: String,
     pub(crate) last_seen: String,
+    /// Whether it is connected now.
+    pub(crate) live: bool,
     /// How many messages it has neither read nor answered.
     pub(crate) waiting: usize,
 }

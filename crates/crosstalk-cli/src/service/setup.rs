@@ -26,7 +26,9 @@ use std::path::PathBuf;
 /// The name of the server in the settings of a client.
 pub(crate) const SERVER: &str = "crosstalk";
 /// Variables that a client may not pass on, and that say which messages are meant.
-const PASSED_ON: [&str; 2] = ["CROSSTALK_HOME", "CROSSTALK_PROFILE"];
+const PASSED_ON: [&str; 2] = [HOME_VARIABLE, "CROSSTALK_PROFILE"];
+/// The variable that names the folder of the messages.
+pub(crate) const HOME_VARIABLE: &str = "CROSSTALK_HOME";
 
 /// The command by which a client starts the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +57,7 @@ impl ServerCommand {
         let given = PASSED_ON.iter().filter_map(|name| {
             let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
             // A client starts the server in another folder.
-            let is_path = *name == "CROSSTALK_HOME";
+            let is_path = *name == HOME_VARIABLE;
             let absolute = std::path::absolute(&value).ok().filter(|_| is_path);
             let absolute = absolute.and_then(|path| path.into_os_string().into_string().ok());
             Some(((*name).to_owned(), absolute.unwrap_or(value)))
@@ -65,6 +67,13 @@ impl ServerCommand {
             arguments,
             environment: given.collect(),
         })
+    }
+
+    /// The folder of the messages, if the variable names one.
+    pub(crate) fn home(&self) -> Option<&str> {
+        let mut all = self.environment.iter();
+        let found = all.find(|(name, _)| name == HOME_VARIABLE);
+        found.map(|(_, value)| value.as_str())
     }
 
     /// The entry of the server in JSON settings; some clients want to be told the transport.

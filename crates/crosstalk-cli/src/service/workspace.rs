@@ -76,7 +76,12 @@ impl Workspace {
     /// The messages; a failure that says how to begin if there are none.
     pub(crate) fn kept(&self, console: &mut Console) -> Result<SqliteStore, Failure> {
         let store = self.messages(console)?;
-        store.ok_or_else(|| Failure::failed(NOTHING.to_owned()))
+        store.ok_or_else(|| match self.config.relays().is_empty() {
+            true => Failure::failed(NOTHING.to_owned()),
+            false => Failure::failed(NOTHING.to_owned()).help(
+                "`crosstalk inbox --relay --take` fetches the messages that wait at your relay; then answer them",
+            ),
+        })
     }
 }
 

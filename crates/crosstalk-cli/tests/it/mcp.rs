@@ -5,6 +5,7 @@ mod guide;
 mod http;
 mod injection;
 pub(crate) mod real;
+mod receiver;
 mod setup;
 mod tool;
 
@@ -87,7 +88,12 @@ fn an_address_belongs_to_one_live_process() {
         "claude://code/shop-3",
     ];
     assert_eq!(addresses, names);
+    let lives = |home: &Home| home.run(&["agents"], "").out.matches(", connected").count();
+    assert_eq!(lives(&home), 3);
     first.leave();
+    assert_eq!(lives(&home), 2);
+    assert_eq!(home.run(&["agents", "--waiting", "claud"], "").code, 2);
+    assert_eq!(home.run(&["agents", "--waiting", "Claude"], "").code, 0);
     let mut again = Client::new(&home, "claude-code", "shop");
     let sent = again.call(
         "send",
@@ -232,6 +238,84 @@ fn a_client_that_can_ask_its_person_is_asked_to() {
     assert!(text(&answer["result"]).contains("Yes."), "{answer}");
 }
 
+/// The client, its question to the person, and the call that waits.
+fn asking(home: &Home) -> (Client, Value, u64) {
+    home.run(&["config", "set", "sender", "KALLE"], "");
+    let capabilities = json!({"elicitation": {"form": {}}});
+    let mut client = Client::with(home, "codex-mcp-client", "shop", &[], capabilities);
+    let call = client.begin("ask_human", json!({"question": "Ship it?"}));
+    let question = client.message();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    (client, question["id"].clone(), call)
+}
+
+fn inbox(home: &Home) -> Vec<Value> {
+    let inbox: Value = serde_json::from_str(&home.run(&["inbox", "--json"], "").out).unwrap();
+    inbox["messages"].as_array().unwrap().clone()
+}
+
+fn form(id: &Value, answer: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "result": answer})
+}
+
+/// A client where nobody sits cancels its form by itself.
+#[test]
+fn a_cancelled_form_leaves_the_question_in_the_inbox() {
+    let home = Home::new("mcp-cancel");
+    let (mut client, asked, call) = asking(&home);
+    client.reply(&form(&asked, json!({"action": "cancel"})));
+    let question = inbox(&home).remove(0);
+    assert_eq!(question["from"], "codex://code/shop", "{question}");
+    let id = question["id"].as_str().unwrap();
+    let replied = home.run(&["reply", id, "Not before Friday."], "");
+    assert_eq!(replied.code, 0, "{}", replied.err);
+    let answer = client.answer(call);
+    assert!(
+        text(&answer["result"]).contains("Not before Friday."),
+        "{answer}"
+    );
+}
+
+#[test]
+fn an_open_form_is_closed_by_an_answer_in_the_inbox() {
+    let home = Home::new("mcp-both");
+    let (mut client, asked, call) = asking(&home);
+    assert_eq!(inbox(&home).len(), 1);
+    let replied = home.run(&["reply", "last", "Yes, ship it."], "");
+    assert_eq!(replied.code, 0, "{}", replied.err);
+    let answer = client.answer(call);
+    assert!(
+        text(&answer["result"]).contains("Yes, ship it."),
+        "{answer}"
+    );
+    let closed = client
+        .notes
+        .iter()
+        .find(|note| note["method"] == "notifications/cancelled");
+    assert_eq!(closed.unwrap()["params"]["requestId"], asked);
+}
+
+#[test]
+fn what_the_person_says_in_the_form_settles_the_inbox() {
+    for (answer, said, is_error) in [
+        (
+            json!({"action": "accept", "content": {"answer": "Yes."}}),
+            "Yes.",
+            false,
+        ),
+        (json!({"action": "decline"}), "declined", true),
+    ] {
+        let home = Home::new("mcp-settle");
+        let (mut client, asked, call) = asking(&home);
+        assert_eq!(inbox(&home).len(), 1);
+        client.reply(&form(&asked, answer));
+        let answer = client.answer(call);
+        assert!(text(&answer["result"]).contains(said), "{answer}");
+        assert_eq!(answer["result"]["isError"] == true, is_error, "{answer}");
+        assert_eq!(inbox(&home), Vec::<Value>::new(), "{said}");
+    }
+}
+
 #[test]
 fn a_request_of_the_revision_of_2026_needs_no_session() {
     let home = Home::new("mcp-2026");
@@ -259,10 +343,17 @@ fn a_request_of_the_revision_of_2026_needs_no_session() {
     );
     let asked = client.request("tools/call", call("ask_human", json!({"question": "Go?"})));
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    assert_eq!(
+        inbox(&home).len(),
+        1,
+        "the question is in the inbox as well"
+    );
     let mut retry = call("ask_human", json!({"question": "Go?"}));
     retry["inputResponses"] = json!({"answer": {"action": "accept", "content": {"answer": "Go."}}});
+    retry["requestState"] = asked["result"]["requestState"].clone();
     let answer = client.request("tools/call", retry);
     assert!(text(&answer["result"]).contains("Go."), "{answer}");
+    assert_eq!(inbox(&home).len(), 0, "the answer of the form settles it");
     assert!(home.run(&["agents"], "").out.contains("gemini://code/shop"));
 }
 
@@ -303,7 +394,7 @@ fn failures_say_what_to_do() {
             json!({"question": "When?", "to": ["codex://code/x"], "options": ["a"]}),
             "no choice",
         ),
-        ("check", json!({"wait_seconds": "soon"}), "from 0 to 600"),
+        ("check", json!({"wait_seconds": "soon"}), "from 0 to 240"),
         ("destroy", json!({}), "there is no tool"),
     ] {
         let result = client.try_call(tool, arguments);

@@ -53,6 +53,11 @@ impl Relay {
         }
     }
 
+    /// Whether an address has read its inbox since the start.
+    pub(crate) fn has_reader(&self, address: &str) -> bool {
+        self.shared.inboxes.has(address)
+    }
+
     /// Whether a message waits in an inbox that was never read.
     pub(crate) async fn is_never_read(
         &self,

@@ -14,15 +14,14 @@ use crate::core::access::Access;
 use crate::core::{InboxWatch, Received, Relay};
 use axum::extract::Request;
 use bytes::Bytes;
-use crosstalk_envelope::registry::SCHEMES;
 use crosstalk_envelope::{Address, Builder, CoreHeader, Explanation, Intent, id};
 use crosstalk_mcp::rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use crosstalk_mcp::rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService,
 };
 use crosstalk_mcp::{
-    AgentMessage, AgentPort, AgentServer, AgentThread, ChangeWatch, McpCaller, MessageDraft, News,
-    PollDraft, PollProgress, PortFuture, PortSource, PostedMessage,
+    AgentDirectory, AgentMessage, AgentPort, AgentServer, AgentThread, ChangeWatch, KnownAgent,
+    McpCaller, MessageDraft, News, PollDraft, PollProgress, PortFuture, PortSource, PostedMessage,
 };
 use crosstalk_protocol::agent_user;
 use crosstalk_protocol::compose::{context_of, infer_intent, session_text};
@@ -33,6 +32,7 @@ use futures_util::future::BoxFuture;
 use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt as _, Full};
 use percent_encoding::percent_decode_str;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ const LIMITS: BodyLimits = BodyLimits {
 };
 /// The most messages of a thread that are shown at once: the latest.
 const SHOWN: usize = 200;
+/// The most unread messages that a check looks at.
+const WINDOW: usize = 100;
 
 /// Answers a request of an MCP client.
 pub(super) async fn handle(call: Call, request: Request) -> Result<Response, HttpError> {
@@ -241,28 +243,66 @@ impl RelayPort {
         settled.await.map(drop).map_err(trouble)
     }
 
-    /// A receiver is an address, or a name that the relay knows.
-    fn receiver(&self, typed: &str) -> Result<String, Explanation> {
+    /// An agent at this relay, by its address: `codex://code/web` is a Codex in the project `code/web`.
+    fn known_agent(&self, address: String) -> KnownAgent {
+        let (client, project) = address.split_once("://").unwrap_or_default();
+        KnownAgent {
+            client: client.to_owned(),
+            project: project.to_owned(),
+            is_live: self.relay().has_reader(&address),
+            address,
+        }
+    }
+
+    /// The receiver that an agent names: a name of the relay, an address, or the client of an agent. Only agents of the
+    /// configuration count there: nobody takes a name over by declaring an address that fits it.
+    fn receiver(&self, typed: &str) -> Result<(String, String), Explanation> {
         let typed = typed.trim();
         let rules = self.relay().rules();
+        let own = self.known_agent(self.address.clone());
+        let agents = rules.directory.agents();
+        let directory = AgentDirectory {
+            own: &own,
+            agents: agents.map(|a| self.known_agent(a.address)).collect(),
+            has_relay: true,
+        };
         let named = rules.routes.named(typed);
-        let is_address = Address::split(named).scheme().is_some();
-        if is_same_party(named, &self.address) {
-            return Err(Explanation::new(
-                format!("{typed} is your own address"),
-                "send it to another agent, or use ask_human to ask your person",
-            ));
+        let is_alias = Address::split(typed).is_name() && !Address::split(named).is_name();
+        let is_own = is_same_party(named, &self.address);
+        let meant = if is_own { named } else { typed };
+        let address = match is_alias && !is_own {
+            true => typed.to_owned(),
+            false => {
+                let found =
+                    directory.resolve(meant, |client| format!("{client}://{}", own.project));
+                found?.address
+            }
+        };
+        Ok((address, directory.listed()))
+    }
+
+    /// What the sender should know about an inbox that nobody has read.
+    async fn unread_note(&self, id: &str, listed: &str) -> Result<String, Explanation> {
+        self.server.wait_for_index().await;
+        let relay = self.relay();
+        let Some(record) = relay.store().record(id).await.map_err(trouble)? else {
+            return Ok(String::new());
+        };
+        for delivery in relay.store().deliveries_of(id).await.map_err(trouble)? {
+            if relay
+                .is_never_read(&record, &delivery)
+                .await
+                .map_err(trouble)?
+            {
+                let meant = relay.similar_address(&self.caller.peer, &delivery.to);
+                let meant = meant.map_or(String::new(), |a| format!(" Did you mean {a}?"));
+                return Ok(format!(
+                    "No agent has connected as {} yet: the message waits for it.{meant} {listed}",
+                    delivery.to
+                ));
+            }
         }
-        match is_address {
-            true => Ok(typed.to_owned()),
-            false => Err(Explanation::new(
-                format!("the relay knows no {typed}"),
-                format!(
-                    "name an address, such as {}://code/web",
-                    SCHEMES.get(1).map_or("claude", |s| s.name)
-                ),
-            )),
-        }
+        Ok(String::new())
     }
 
     async fn post(&self, builder: Builder) -> Result<PostedMessage, Explanation> {
@@ -332,41 +372,46 @@ impl RelayPort {
     }
 
     async fn send_message(&self, draft: MessageDraft) -> Result<PostedMessage, Explanation> {
-        let receiver = self.receiver(&draft.to)?;
+        let (receiver, listed) = self.receiver(&draft.to)?;
         let before = match &draft.thread {
             Some(thread) => Some(self.message(thread).await?),
             None => None,
         };
         let wanted = (draft.intent.as_deref(), draft.context.as_deref());
-        self.post(self.written(&receiver, &draft.text, wanted, before.as_ref()))
-            .await
+        let written = self.written(&receiver, &draft.text, wanted, before.as_ref());
+        let sent = self.post(written).await?;
+        let note = self.unread_note(&sent.id, &listed).await?;
+        Ok(sent.with_note(&note))
     }
 
     async fn look(&self, limit: usize) -> Result<News, Explanation> {
         let relay = self.relay();
-        let entries = relay.inbox(&self.address, None, limit.saturating_add(1));
+        let entries = relay.inbox(&self.address, None, WINDOW + 1);
         let mut entries = entries.await.map_err(trouble)?;
         // After the messages were read: nothing is shown to a token that was revoked meanwhile.
         self.check().await?;
         relay.note_reader(&self.caller.peer, &self.address);
         let now = relay.now();
-        let more = entries.len() > limit;
-        entries.truncate(limit);
+        let more = entries.len() > WINDOW;
+        entries.truncate(WINDOW);
         entries.retain(|e| !e.record.is_expired(now) && !e.record.text.is_empty());
         let queued = entries
             .iter()
             .filter(|e| e.by == Handler::Inbox && e.state == DeliveryState::Queued);
-        let ids: Vec<String> = queued.map(|e| e.record.id.clone()).collect();
-        if !ids.is_empty() {
-            relay.handed_out(&self.inbox_address(), ids);
-        }
+        let queued: HashSet<String> = queued.map(|e| e.record.id.clone()).collect();
         let shown = entries
             .iter()
             .map(|e| AgentMessage::of(&e.record, &self.address, e.is_approved));
-        Ok(News {
-            messages: shown.collect(),
-            more,
-        })
+        // Behind a full window, there may be messages that were never shown.
+        let was_shown = |message: &AgentMessage| !more && !queued.contains(&message.id);
+        let mut news = News::of(shown.collect(), limit, was_shown);
+        news.more |= more;
+        let ids = news.messages.iter().map(|m| m.id.clone());
+        let ids: Vec<String> = ids.filter(|id| queued.contains(id)).collect();
+        if !ids.is_empty() {
+            relay.handed_out(&self.inbox_address(), ids);
+        }
+        Ok(news)
     }
 
     async fn answer(&self, id: &str, text: &str) -> Result<PostedMessage, Explanation> {
@@ -388,8 +433,11 @@ impl RelayPort {
 
     async fn begin_poll(&self, draft: PollDraft) -> Result<PostedMessage, Explanation> {
         let mut voters: Vec<String> = Vec::new();
+        let mut listed = String::new();
         for typed in &draft.to {
-            voters.push(self.receiver(typed)?);
+            let (voter, about) = self.receiver(typed)?;
+            voters.push(voter);
+            listed = about;
         }
         let Some(first) = voters.first() else {
             return Err(Explanation::new(
@@ -419,7 +467,9 @@ impl RelayPort {
         if !draft.options.is_empty() {
             builder = builder.meta("poll", "Options", list(&draft.options));
         }
-        self.post(builder).await
+        let opened = self.post(builder).await?;
+        let note = self.unread_note(&opened.id, &listed).await?;
+        Ok(opened.with_note(&note))
     }
 
     async fn poll_progress(&self, id: &str) -> Result<PollProgress, Explanation> {
@@ -502,6 +552,22 @@ impl RelayPort {
         Ok(Some(shown))
     }
 
+    async fn settle_question(&self, id: String) -> Result<(), Explanation> {
+        let question = self.message(&id).await?;
+        let is_own = is_same_party(&question.sender, &self.address);
+        if is_own && question.meaning == Some(Intent::Escalate) {
+            let person = self
+                .relay()
+                .rules()
+                .routes
+                .named(&question.receiver)
+                .to_owned();
+            let settled = settle(self.relay(), &person, vec![id], DeliveryState::Acknowledged);
+            settled.await.map_err(trouble)?;
+        }
+        Ok(())
+    }
+
     async fn list_threads(&self, limit: usize) -> Result<Vec<AgentThread>, Explanation> {
         self.check().await?;
         self.server.wait_for_index().await;
@@ -565,6 +631,10 @@ impl AgentPort for RelayPort {
 
     fn answer_to(&self, id: String) -> PortFuture<'_, Option<AgentMessage>> {
         Box::pin(async move { self.find_answer(&id).await })
+    }
+
+    fn settle(&self, id: String) -> PortFuture<'_, ()> {
+        Box::pin(self.settle_question(id))
     }
 
     fn threads(&self, limit: usize) -> PortFuture<'_, Vec<AgentThread>> {

@@ -14,7 +14,9 @@ use super::intake::{INTAKE_ROW, intake_row};
 use super::session::PgSession;
 use super::sql::{Db, OwnedValue, number, params, tuple, value};
 use super::{PostgresPlace, keep, registry, schema, search};
-use crate::transfer::{Cell, CellKind, Column, CopyProgress, Page, Seen, Side, Target, refused};
+use crate::transfer::{
+    Cell, CellKind, CopyColumn, CopyPage, CopyProgress, CopySide, CopyTarget, ProgressSink, refused,
+};
 
 /// A store in a database.
 pub(crate) struct PgSide {
@@ -143,23 +145,23 @@ fn shared_name(table: String) -> String {
     found.map_or(table, |(shared, _)| (*shared).to_owned())
 }
 
-fn name(column: &Column) -> String {
+fn name(column: &CopyColumn) -> String {
     format!("\"{}\"", column.name)
 }
 
-fn names(columns: &[Column]) -> String {
+fn names(columns: &[CopyColumn]) -> String {
     columns.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// A column as one of the values that both stores have.
-fn selected(column: &Column) -> String {
+fn selected(column: &CopyColumn) -> String {
     match column.kind {
         CellKind::Bool => format!("\"{}\"::int::bigint", column.name),
         _ => name(column),
     }
 }
 
-fn read_row(row: &Row, columns: &[Column]) -> PgResult<Vec<Cell>> {
+fn read_row(row: &Row, columns: &[CopyColumn]) -> PgResult<Vec<Cell>> {
     let mut cells = Vec::with_capacity(columns.len());
     for (place, column) in columns.iter().enumerate() {
         let cell = match column.kind {
@@ -217,7 +219,7 @@ fn column_values(kind: CellKind, cells: Vec<Cell>) -> (OwnedValue, &'static str)
     }
 }
 
-impl Side for PgSide {
+impl CopySide for PgSide {
     fn tables(&mut self) -> Result<Vec<String>, StoreError> {
         let sql =
             "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1";
@@ -225,7 +227,7 @@ impl Side for PgSide {
         Ok(tables.into_iter().map(shared_name).collect())
     }
 
-    fn columns(&mut self, table: &str) -> Result<Vec<Column>, StoreError> {
+    fn columns(&mut self, table: &str) -> Result<Vec<CopyColumn>, StoreError> {
         let sql = "SELECT a.attname::text, format_type(a.atttypid, NULL), \
             a.attnotnull AND NOT a.atthasdef AND a.attidentity = '', \
             coalesce(array_position(i.indkey::int2[], a.attnum), -1)::bigint \
@@ -233,7 +235,7 @@ impl Side for PgSide {
             WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped";
         let read = |row: &Row| {
             let (name, kind, is_required, key): (String, String, bool, i64) = tuple(row)?;
-            Ok(Column {
+            Ok(CopyColumn {
                 kind: match kind.as_str() {
                     "bigint" => CellKind::Int,
                     "boolean" => CellKind::Bool,
@@ -273,7 +275,7 @@ impl Side for PgSide {
         Ok(count.unsigned_abs())
     }
 
-    fn rows(&mut self, page: &Page<'_>) -> Result<Vec<Vec<Cell>>, StoreError> {
+    fn rows(&mut self, page: &CopyPage<'_>) -> Result<Vec<Vec<Cell>>, StoreError> {
         let columns: Vec<String> = page.columns.iter().map(selected).collect();
         let (columns, key) = (columns.join(", "), names(page.key));
         let after: Vec<OwnedValue> = page.after.unwrap_or_default().iter().map(owned).collect();
@@ -292,7 +294,7 @@ impl Side for PgSide {
             .read(|db| db.all(&sql, &given, |row| read_row(row, page.columns)))
     }
 
-    fn last(&mut self, table: &str, key: &[Column]) -> Result<Option<Vec<Cell>>, StoreError> {
+    fn last(&mut self, table: &str, key: &[CopyColumn]) -> Result<Option<Vec<Cell>>, StoreError> {
         let (columns, order): (Vec<String>, Vec<String>) = key
             .iter()
             .map(|c| (selected(c), format!("{} DESC", name(c))))
@@ -320,11 +322,11 @@ impl Side for PgSide {
     }
 }
 
-impl Target for PgSide {
+impl CopyTarget for PgSide {
     fn insert(
         &mut self,
         table: &str,
-        columns: &[Column],
+        columns: &[CopyColumn],
         rows: Vec<Vec<Cell>>,
     ) -> Result<(), StoreError> {
         let mut by_column: Vec<Vec<Cell>> = columns.iter().map(|_| Vec::new()).collect();
@@ -372,7 +374,11 @@ impl Target for PgSide {
         Ok(())
     }
 
-    fn complete(&mut self, [indexed, retired]: [i64; 2], seen: Seen<'_>) -> Result<(), StoreError> {
+    fn complete(
+        &mut self,
+        [indexed, retired]: [i64; 2],
+        seen: ProgressSink<'_>,
+    ) -> Result<(), StoreError> {
         let total: i64 = self.session.read(|db| {
             let sql = "SELECT count(*) FROM message WHERE seq <= $1";
             db.one(sql, params![indexed], value)

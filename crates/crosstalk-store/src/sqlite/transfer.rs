@@ -15,7 +15,9 @@ use super::relay::index;
 use super::sql::{Sql as _, value};
 use super::{SqliteStore, disk};
 use crate::fault::{DiskError, FileAction};
-use crate::transfer::{Cell, CellKind, Column, Page, Seen, Side, Target, refused};
+use crate::transfer::{
+    Cell, CellKind, CopyColumn, CopyPage, CopySide, CopyTarget, ProgressSink, refused,
+};
 
 /// The name of the store in a data folder.
 const STORE: &str = "relay.db";
@@ -40,7 +42,7 @@ fn own_name(table: &str, column: &str) -> String {
     }
 }
 
-fn names(table: &str, columns: &[Column]) -> String {
+fn names(table: &str, columns: &[CopyColumn]) -> String {
     let names = columns.iter().map(|c| own_name(table, &c.name));
     names.collect::<Vec<_>>().join(", ")
 }
@@ -173,18 +175,18 @@ fn read_row(row: &rusqlite::Row<'_>, count: usize) -> SqlResult<Vec<Cell>> {
         .collect()
 }
 
-impl Side for FileSide {
+impl CopySide for FileSide {
     fn tables(&mut self) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name";
         self.ask(|db| db.all(sql, [], value))
     }
 
-    fn columns(&mut self, table: &str) -> Result<Vec<Column>, StoreError> {
+    fn columns(&mut self, table: &str) -> Result<Vec<CopyColumn>, StoreError> {
         let sql = "SELECT name, type, \"notnull\" AND dflt_value IS NULL, pk FROM pragma_table_info(?1) ORDER BY name";
         let read = |row: &rusqlite::Row<'_>| {
             let (name, kind): (String, String) = (row.get(0)?, row.get(1)?);
             let key: i64 = row.get(3)?;
-            Ok(Column {
+            Ok(CopyColumn {
                 name: match (table, name.as_str()) {
                     ("message", "user") => "speaker".to_owned(),
                     _ => name,
@@ -217,7 +219,7 @@ impl Side for FileSide {
         Ok(count.unsigned_abs())
     }
 
-    fn rows(&mut self, page: &Page<'_>) -> Result<Vec<Vec<Cell>>, StoreError> {
+    fn rows(&mut self, page: &CopyPage<'_>) -> Result<Vec<Vec<Cell>>, StoreError> {
         let (columns, key) = (names(page.table, page.columns), names(page.table, page.key));
         let behind = match page.after {
             Some(after) => format!("WHERE ({key}) > ({})", places(after.len())),
@@ -231,7 +233,7 @@ impl Side for FileSide {
         self.ask(|db| db.all(&sql, given, |row| read_row(row, count)))
     }
 
-    fn last(&mut self, table: &str, key: &[Column]) -> Result<Option<Vec<Cell>>, StoreError> {
+    fn last(&mut self, table: &str, key: &[CopyColumn]) -> Result<Option<Vec<Cell>>, StoreError> {
         let order: Vec<String> = key
             .iter()
             .map(|c| format!("{} DESC", own_name(table, &c.name)))
@@ -293,11 +295,11 @@ impl FileSide {
     }
 }
 
-impl Target for FileSide {
+impl CopyTarget for FileSide {
     fn insert(
         &mut self,
         table: &str,
-        columns: &[Column],
+        columns: &[CopyColumn],
         rows: Vec<Vec<Cell>>,
     ) -> Result<(), StoreError> {
         let sql = format!(
@@ -335,7 +337,7 @@ impl Target for FileSide {
         disk::rename(&from, &to).map_err(on_disk)
     }
 
-    fn complete(&mut self, progress: [i64; 2], _: Seen<'_>) -> Result<(), StoreError> {
+    fn complete(&mut self, progress: [i64; 2], _: ProgressSink<'_>) -> Result<(), StoreError> {
         let [indexed, retired] = progress;
         self.write(|db| {
             index::set_progress(db, "filed", indexed)?;

@@ -1,32 +1,25 @@
 //! The address of an agent: the client that it runs in, and its project.
 
+use super::mailbox;
 use crate::clock;
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::service::workspace::Workspace;
 use crosstalk_envelope::Address;
 use crosstalk_envelope::registry::{SCHEMES, SchemeKind};
+use crosstalk_mcp::known_client;
+use crosstalk_protocol::store::is_same_party;
 use crosstalk_store::{AgentFacts, AgentFolder, HeldAgent};
 use std::path::{Path, PathBuf};
 
 /// The most agents of one client in one project.
 const MOST: usize = 99;
 
-/// What clients call themselves, and the word for each in an address.
-const CLIENTS: &[(&str, &str)] = &[
-    ("claude", "claude"),
-    ("codex", "codex"),
-    ("gemini", "gemini"),
-    ("cursor", "cursor"),
-    ("visual studio code", "vscode"),
-    ("vscode", "vscode"),
-];
-
 /// The word of a client in an address: a known one, else its own name, else `agent`. It is never the scheme of a person.
 pub(super) fn client_word(name: &str) -> String {
     let name = name.to_lowercase();
-    let mut known = CLIENTS.iter();
-    if let Some((_, word)) = known.find(|(part, _)| name.contains(part)) {
-        return (*word).to_owned();
+    if let Some(word) = known_client(&name) {
+        return word.to_owned();
     }
     let word = slug(&name).replace(['.', '_'], "-");
     let is_taken = SCHEMES.iter().any(|scheme| scheme.name == word);
@@ -59,34 +52,67 @@ fn project_word(folder: &Path) -> String {
     }
 }
 
-/// Takes the first free address of a client in a project. An address that was last held in another folder is not free: its mail
-/// belongs to another project.
+/// The addresses of a client in a project, in the order in which they are taken.
+fn names(client: &str, folder: &Path) -> impl Iterator<Item = String> {
+    let base = format!("{client}://code/{}", project_word(folder));
+    (1..=MOST).map(move |number| match number {
+        1 => base.clone(),
+        n => format!("{base}-{n}"),
+    })
+}
+
+/// Whether agents of this project may have an address. One that was last held in another folder is not free: its mail belongs to
+/// another project.
+fn is_of(owner: &str, folder: &Path) -> bool {
+    owner.is_empty() || *owner == *folder.to_string_lossy()
+}
+
+/// The address that the first agent of a client gets in a project.
+pub(super) fn first_name(agents: &[AgentFacts], client: &str, folder: &Path) -> String {
+    let is_taken = |name: &String| {
+        let mut known = agents.iter();
+        known.any(|facts| is_same_party(&facts.address, name) && !is_of(&facts.project, folder))
+    };
+    let mut free = names(client, folder).filter(|name| !is_taken(name));
+    free.next().unwrap_or_default()
+}
+
+/// Takes the first free address of a client in a project. One with messages that wait comes first, so that what was sent to a
+/// second session is read after that session has ended.
 pub(super) fn claim(
+    console: &mut Console,
     workspace: &Workspace,
     client: &str,
     folder: &Path,
 ) -> Result<HeldAgent, Failure> {
     let agents = AgentFolder::new(workspace.home());
-    let base = format!("{client}://code/{}", project_word(folder));
-    let project = folder.to_string_lossy();
-    for number in 1..=MOST {
-        let address = match number {
-            1 => base.clone(),
-            n => format!("{base}-{n}"),
-        };
+    let mut waiting = Vec::new();
+    if let Some(store) = workspace.messages(console)? {
+        for name in names(client, folder) {
+            let known = agents
+                .find(&name)?
+                .filter(|facts| is_of(&facts.project, folder));
+            if let Some(facts) = known
+                && mailbox::unread_count(&store, &facts)? > 0
+            {
+                waiting.push(name);
+            }
+        }
+    }
+    for address in waiting.into_iter().chain(names(client, folder)) {
         let Some(mut held) = agents.hold(&address)? else {
             continue;
         };
-        let owner = &held.facts().project;
-        if owner.is_empty() || *owner == project {
-            introduce(&mut held, client, &project)?;
+        if is_of(&held.facts().project, folder) {
+            introduce(&mut held, client, &folder.to_string_lossy())?;
             return Ok(held);
         }
     }
-    Err(
-        Failure::failed(format!("{MOST} agents hold addresses like {base}"))
-            .help("name another one with --as ADDRESS"),
-    )
+    Err(Failure::failed(format!(
+        "{MOST} agents of {client} hold addresses in {}",
+        folder.display()
+    ))
+    .help("name another one with --as ADDRESS"))
 }
 
 /// Takes the address that a person chose.

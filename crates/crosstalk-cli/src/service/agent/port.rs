@@ -1,6 +1,7 @@
 //! The tools of the MCP server over the store of this machine. Messages take the same way as those of the command line.
 
-use super::{fetch, identity, known, mailbox};
+use super::fetch::{self, FetchState};
+use super::{identity, is_known, known, mailbox};
 use crate::clock;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -12,18 +13,20 @@ use crate::service::poll::{self, KeptPoll};
 use crate::service::recipient::resolve_typed;
 use crate::service::reply::answers_go_to;
 use crate::service::workspace::Workspace;
-use crosstalk_envelope::Explanation;
+use crosstalk_envelope::{Address, Explanation, Intent};
 use crosstalk_mcp::{
-    AgentMessage, AgentPort, AgentThread, ChangeWatch, McpCaller, MessageDraft, News, PollDraft,
-    PollProgress, PortFuture, PortSource, PostedMessage,
+    AgentDirectory, AgentMessage, AgentPort, AgentThread, ChangeWatch, KnownAgent, McpCaller,
+    MessageDraft, News, PollDraft, PollProgress, PortFuture, PortSource, PostedMessage, Receiver,
+    known_client,
 };
 use crosstalk_protocol::VerdictWord;
 use crosstalk_protocol::poll::PollKind;
 use crosstalk_protocol::store::{
     Page, Record, ReferenceMatch, Side, ThreadFilter, Way, is_same_party,
 };
-use crosstalk_store::{HeldAgent, SqliteStore};
-use std::path::PathBuf;
+use crosstalk_store::{AgentFacts, AgentFolder, HeldAgent, SqliteStore};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -67,7 +70,6 @@ impl PortSource for LocalSource {
             let port = self.port.get_or_try_init(|| async {
                 let (project, client) = (self.project.clone(), caller.client.to_owned());
                 let claimed = blocking(move || LocalPort::claim(project, &client)).await?;
-                fetch::start(claimed.profile.clone(), &claimed.address);
                 Ok::<_, Explanation>(Arc::new(LocalPort {
                     claimed: Arc::new(claimed),
                 }))
@@ -89,9 +91,21 @@ struct Claimed {
     address: String,
     profile: Option<String>,
     held: Mutex<HeldAgent>,
+    /// How the relay answers.
+    fetching: Arc<FetchState>,
+    told: Mutex<ShownNews>,
     /// Where the store is, and the store as it was opened to look for what is new.
     store: PathBuf,
     reader: Mutex<Option<SqliteStore>>,
+}
+
+/// What the agent was told in this session.
+#[derive(Debug, Default)]
+struct ShownNews {
+    /// The ids of messages that it was shown.
+    shown: HashSet<String>,
+    /// Why messages may be missing.
+    trouble: Option<String>,
 }
 
 async fn blocking<T: Send + 'static>(
@@ -121,10 +135,13 @@ impl LocalPort {
         let word = identity::client_word(client);
         let held = match &project.address {
             Some(address) => identity::claim_named(&workspace, address, &word, &folder)?,
-            None => identity::claim(&workspace, &word, &folder)?,
+            None => identity::claim(&mut console, &workspace, &word, &folder)?,
         };
+        let address = held.facts().address.clone();
         Ok(Claimed {
-            address: held.facts().address.clone(),
+            fetching: fetch::start(project.profile.clone(), &address),
+            told: Mutex::default(),
+            address,
             profile: project.profile,
             held: Mutex::new(held),
             store: workspace.home().store(),
@@ -159,9 +176,12 @@ impl Claimed {
             Some(store) => store,
             None => SqliteStore::open(&self.store)?,
         };
+        let trouble = self.fetching.trouble();
         let facts = self.held().facts().clone();
-        // After a failure, the next look opens it again.
-        let (found, more) = mailbox::unread(&store, &facts, limit)?;
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        // What was shown before comes after what was not. After a failure, the next look opens the store again.
+        let most = limit.saturating_add(told.shown.len());
+        let (found, more) = mailbox::unread(&store, &facts, most)?;
         *reader = Some(store);
         drop(reader);
         if facts.read.len() > SINGLE {
@@ -169,10 +189,16 @@ impl Claimed {
             self.held().update(|facts| facts.compact(first))?;
         }
         let shown = |record: &Record| AgentMessage::of(record, &self.address, false);
-        Ok(News {
-            messages: found.iter().map(shown).collect(),
-            more,
-        })
+        let unread: Vec<AgentMessage> = found.iter().map(shown).collect();
+        told.shown.retain(|id| unread.iter().any(|m| m.id == *id));
+        let mut news = News::of(unread, limit, |message| told.shown.contains(&message.id));
+        news.more |= more;
+        news.is_new |= trouble.is_some() && trouble != told.trouble;
+        told.shown
+            .extend(news.messages.iter().map(|m| m.id.clone()));
+        told.trouble.clone_from(&trouble);
+        news.trouble = trouble;
+        Ok(news)
     }
 
     fn held(&self) -> MutexGuard<'_, HeldAgent> {
@@ -242,25 +268,44 @@ impl Desk<'_> {
         })?)
     }
 
-    /// The receiver that an agent names: an address, a name of the settings, or the client of the only agent that has it.
-    fn receiver(&self, typed: &str) -> Result<String, Failure> {
+    /// The receiver that an agent names: a name of the settings, the person, an address, or the client of another agent.
+    fn receiver(&self, typed: &str) -> Result<Receiver, Failure> {
         let typed = typed.trim();
-        if self.workspace.config.names().get(typed).is_none() {
-            let agents = known(&self.workspace)?;
-            let mut named = agents.iter().filter(|agent| {
-                agent.client.eq_ignore_ascii_case(typed)
-                    && !is_same_party(&agent.address, self.address())
+        let config = &self.workspace.config;
+        let resolved = resolve_typed(config, typed);
+        let is_own_name = config.names().get(typed).is_some();
+        let meant = match is_own_name {
+            true => resolved.as_str(),
+            false => typed,
+        };
+        let is_person = self.workspace.mine()?.has(meant);
+        let has_relay = config.relay_for(meant).is_some();
+        // A name that a relay may know.
+        let is_name = Address::split(meant).is_name() && has_relay;
+        let is_client = known_client(meant).is_some_and(|word| word.eq_ignore_ascii_case(meant));
+        if is_person || (is_name && !is_client) {
+            return Ok(Receiver {
+                address: resolved,
+                note: String::new(),
             });
-            if let (Some(only), None) = (named.next(), named.next()) {
-                return Ok(only.address.clone());
-            }
         }
-        let receiver = resolve_typed(&self.workspace.config, typed);
-        match is_same_party(&receiver, self.address()) {
-            true => Err(Failure::usage(format!("{receiver} is your own address"))
-                .help("send it to another agent, or use ask_human to ask your person")),
-            false => Ok(receiver),
-        }
+        let known = known(&self.workspace)?;
+        let folder = AgentFolder::new(self.workspace.home());
+        let seen = |facts: &AgentFacts| KnownAgent {
+            is_live: folder.is_live(&facts.address),
+            address: facts.address.clone(),
+            client: facts.client.clone(),
+            project: facts.project.clone(),
+        };
+        let own = seen(self.claimed.held().facts());
+        let directory = AgentDirectory {
+            own: &own,
+            agents: known.iter().map(seen).collect(),
+            has_relay,
+        };
+        let first = |client: &str| identity::first_name(&known, client, Path::new(&own.project));
+        let found = directory.resolve(meant, first);
+        found.map_err(|why| Failure::usage(why.what).help(why.help))
     }
 
     fn post(
@@ -283,7 +328,10 @@ impl Desk<'_> {
             .next()
             .ok_or_else(|| Failure::failed("there is nothing to send"))?;
         let note = match handed {
-            Some(handed) => handed_note(&record, &handed)?,
+            Some(handed) => {
+                let is_here = is_known(&self.workspace, &record.receiver)?;
+                handed_note(&record, &handed, is_here)?
+            }
             None => String::new(),
         };
         Ok(PostedMessage {
@@ -294,7 +342,7 @@ impl Desk<'_> {
     }
 
     fn send(&mut self, draft: &MessageDraft) -> Result<PostedMessage, Failure> {
-        let receiver = self.receiver(&draft.to)?;
+        let Receiver { address, note } = self.receiver(&draft.to)?;
         let continued = match &draft.thread {
             Some(thread) => Some(self.message(thread)?),
             None => None,
@@ -305,7 +353,8 @@ impl Desk<'_> {
         let content = Content::of_agent(self.address(), &draft.text)
             .with_intent(draft.intent.as_deref())
             .with_context(draft.context.as_deref());
-        self.post(&content, &[receiver], continued.as_ref())
+        let sent = self.post(&content, &[address], continued.as_ref())?;
+        Ok(sent.with_note(&note))
     }
 
     fn require_open(&mut self, record: &Record) -> Result<(), Failure> {
@@ -332,8 +381,13 @@ impl Desk<'_> {
 
     fn open_poll(&mut self, draft: &PollDraft) -> Result<PostedMessage, Failure> {
         let mut voters: Vec<String> = Vec::new();
+        let mut notes = Vec::new();
         for typed in &draft.to {
-            let voter = self.receiver(typed)?;
+            let Receiver {
+                address: voter,
+                note,
+            } = self.receiver(typed)?;
+            notes.push(note);
             if !voters.iter().any(|known| is_same_party(known, &voter)) {
                 voters.push(voter);
             }
@@ -351,7 +405,10 @@ impl Desk<'_> {
         let content = Content::of_agent(self.address(), &text)
             .with_intent(Some("POLL"))
             .with_poll(meta, further.to_vec());
-        self.post(&content, std::slice::from_ref(first), None)
+        let opened = self.post(&content, std::slice::from_ref(first), None)?;
+        Ok(notes
+            .iter()
+            .fold(opened, |opened, note| opened.with_note(note)))
     }
 
     fn poll(&mut self, id: &str) -> Result<PollProgress, Failure> {
@@ -427,6 +484,18 @@ impl Desk<'_> {
         Ok(Some(shown))
     }
 
+    fn settle(&mut self, id: &str) -> Result<(), Failure> {
+        let mut store = self.store()?;
+        let Some(question) = store.message(id)? else {
+            return Ok(());
+        };
+        let is_own = is_same_party(&question.sender, self.address());
+        if is_own && question.meaning == Some(Intent::Escalate) {
+            store.dismiss(id)?;
+        }
+        Ok(())
+    }
+
     fn threads(&mut self, limit: usize) -> Result<Vec<AgentThread>, Failure> {
         let filter = ThreadFilter {
             with: Some(self.address().to_owned()),
@@ -442,8 +511,8 @@ impl Desk<'_> {
     }
 }
 
-/// What an agent should know about a message that went to a relay.
-fn handed_note(record: &Record, handed: &HandedReport) -> Result<String, Failure> {
+/// What an agent should know about a message that went to a relay. An agent of this machine reads it in any case.
+fn handed_note(record: &Record, handed: &HandedReport, is_here: bool) -> Result<String, Failure> {
     match (&handed.error, handed.taken) {
         (_, Some(true)) if handed.held => {
             Ok("A person has to approve it before it goes on.".to_owned())
@@ -451,6 +520,13 @@ fn handed_note(record: &Record, handed: &HandedReport) -> Result<String, Failure
         (_, Some(true)) => Ok(String::new()),
         (error, _) => {
             let why = error.as_ref().map(|e| e.message.as_str());
+            if is_here {
+                return Ok(format!(
+                    "{} gets it on this machine; do not send it again. The relay does not have it: {}",
+                    record.receiver,
+                    why.unwrap_or("it gave no answer")
+                ));
+            }
             Err(Failure::failed(format!(
                 "the message is kept as {} and the relay does not have it: {}",
                 record.id,
@@ -510,6 +586,10 @@ impl AgentPort for LocalPort {
 
     fn answer_to(&self, id: String) -> PortFuture<'_, Option<AgentMessage>> {
         self.run(move |desk| desk.answer_to(&id))
+    }
+
+    fn settle(&self, id: String) -> PortFuture<'_, ()> {
+        self.run(move |desk| desk.settle(&id))
     }
 
     fn threads(&self, limit: usize) -> PortFuture<'_, Vec<AgentThread>> {

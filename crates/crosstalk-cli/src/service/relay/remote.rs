@@ -497,7 +497,7 @@ impl fmt::Display for RelayError {
         if self.is_wrong_sender() {
             f.write_str(
                 "\n  Or use an address of your token: `--from ADDR`, or permanently `crosstalk config set sender ADDR`; `--for \
-                 ADDR` names an inbox.",
+                 ADDR` names an inbox; an MCP client starts `crosstalk mcp --as ADDR`.",
             )?;
         }
         if refused.status == 401 {

@@ -89,5 +89,5 @@ fn the_guide_to_agents_tells_what_happens() {
             played += 1;
         }
     }
-    assert_eq!(played, 9, "the guide has a whole conversation");
+    assert_eq!(played, 10, "the guide has a whole conversation");
 }

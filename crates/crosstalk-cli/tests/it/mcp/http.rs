@@ -118,10 +118,20 @@ fn agents_exchange_messages_over_http() {
     );
 }
 
-/// A client that asks for it hears within seconds that its call still waits, and gets the message afterwards.
+/// A client that asks for it hears within seconds that its call still waits, and gets the message afterwards. Each call over HTTP
+/// stands for itself, and the relay knows what it has handed out: an unread message that was shown before does not end the wait.
 #[test]
 fn a_waiting_call_over_http_reports_progress() {
     let house = house("");
+    house.call(
+        &house.api,
+        "send",
+        json!({"to": WEB, "text": "Shown before."}),
+    );
+    crosstalk_testing::wait::wait_for("the relay to note what it has shown", || {
+        let got = house.call(&house.web, "check", json!({}));
+        got.to_string().contains("call read or reply").then_some(())
+    });
     let arguments = json!({"name": "check", "arguments": {"wait_seconds": 300}, "_meta": {"progressToken": "p1"}});
     let body =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": arguments}).to_string();
@@ -360,4 +370,64 @@ fn agents_of_two_machines_meet_at_a_relay() {
     let mut stranger = Client::new(&one, "gemini", "api");
     let refused = stranger.try_call("send", json!({"to": WEB, "text": "Hi"}));
     assert_eq!(refused["isError"], true, "{refused}");
+}
+
+#[test]
+fn a_message_that_waits_at_a_relay_for_an_agent_says_so() {
+    let house = house("");
+    let said = |to: &str| {
+        let sent = house.call(&house.api, "send", json!({"to": to, "text": "Which port?"}));
+        sent["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    assert!(said(WEB).contains("No agent has connected as codex://code/web yet"));
+    let early = said("Codex");
+    assert!(early.contains("as codex://code/api yet"), "{early}");
+    let nobody = said("codx");
+    assert!(nobody.contains("no agent and no address"), "{nobody}");
+    house.call(&house.web, "check", json!({}));
+    let sent = said(WEB);
+    assert!(!sent.contains("No agent"), "{sent}");
+}
+
+#[test]
+fn check_says_that_the_relay_refuses_or_is_gone() {
+    let house = house("");
+    let url = format!("http://{}", house.relay.address());
+    let home = Home::new("mcp-trouble");
+    let file = home.path("token");
+    std::fs::write(&file, &house.api).unwrap();
+    let file = file.to_str().unwrap();
+    let ended = home.run(&["relay", "add", &url, "--token-file", file], "");
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    // The token is for another address.
+    let mut gemini = Client::new(&home, "gemini", "api");
+    let refused = gemini.try_call("check", json!({"wait_seconds": 240}));
+    let said = super::client::text(&refused).to_owned();
+    assert!(said.contains("No new messages."), "{said}");
+    let all = refused["content"][0]["text"].as_str().unwrap();
+    assert!(all.contains("Messages may be missing"), "{refused}");
+    assert!(all.contains("crosstalk mcp --as"), "{refused}");
+    let mut api = Client::new(&home, "claude-code", "api");
+    let fine = api.try_call("check", json!({}));
+    assert_eq!(super::client::text(&fine), "No new messages.", "{fine}");
+    // Both agents are on this machine, and the relay is gone.
+    drop(house);
+    let mut late = Client::new(&home, "codex", "web");
+    let gone = late.try_call("check", json!({}));
+    assert!(
+        gone.to_string().contains("Messages may be missing"),
+        "{gone}"
+    );
+    let sent = api.try_call("send", json!({"to": WEB, "text": "Which port?"}));
+    assert_ne!(sent["isError"], true, "{sent}");
+    let text = super::client::text(&sent);
+    assert!(
+        text.contains("gets it on this machine; do not send it again"),
+        "{text}"
+    );
+    let got = late.call("check", json!({"wait_seconds": 240}));
+    assert_eq!(
+        got["messages"][0]["id"], sent["structuredContent"]["id"],
+        "{got}"
+    );
 }

@@ -123,6 +123,10 @@ fn settings_that_cant_be_read_stay_as_they_are() {
     for (path, text) in broken {
         assert_eq!(fs::read_to_string(home.path(path)).unwrap(), text);
     }
+    // Each failure names its file.
+    for (path, _) in broken {
+        assert!(ended.err.contains(path), "{path}: {}", ended.err);
+    }
     // The one that can be read is set up.
     assert!(
         fs::read_to_string(home.path(".cursor/mcp.json"))
@@ -144,6 +148,28 @@ fn nothing_is_written_without_a_yes() {
     assert!(!home.path(".claude.json").exists());
     let none = setup(&home, &["--remove"]);
     assert!(none.code == 1 || none.code == 0, "{}", none.err);
+}
+
+#[test]
+fn clients_with_other_messages_are_named() {
+    let home = Home::new("setup-homes");
+    assert_eq!(setup(&home, &["claude", "--yes"]).code, 0);
+    let same = setup(&home, &["cursor", "--yes"]);
+    assert!(!same.err.contains("another CROSSTALK_HOME"), "{}", same.err);
+    let scratch = home.path(".");
+    let environment = [
+        ("HOME", scratch.to_str().unwrap()),
+        ("CLAUDE_CONFIG_DIR", ""),
+        ("CODEX_HOME", ""),
+        ("CROSSTALK_HOME", home.path("other").to_str().unwrap()),
+    ]
+    .map(|(name, value)| (name, value.to_owned()));
+    let environment = environment
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let other = home.run_with(&environment, &["setup", "codex", "--yes"], "");
+    let count = other.err.matches("has another CROSSTALK_HOME").count();
+    assert_eq!(count, 2, "Claude Code and Cursor: {}", other.err);
 }
 
 #[cfg(unix)]
