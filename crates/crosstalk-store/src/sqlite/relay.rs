@@ -93,12 +93,6 @@ impl SqliteStore {
         let failed = |e| fault::at(&self.path, &e);
         let larger = "PRAGMA cache_size = -24000; PRAGMA wal_autocheckpoint = 0;";
         self.db.execute_batch(larger).map_err(failed)?;
-        // With each delivery and each indexed message, SQLite looks once more for the row of the message, which was written a
-        // moment before. Builds for tests look; elsewhere, `check` finds what belongs to no message.
-        if !cfg!(debug_assertions) {
-            let unchecked = self.db.pragma_update(None, "foreign_keys", false);
-            unchecked.map_err(failed)?;
-        }
         // It only takes words out.
         self.search_cache_kb = OWNER_SEARCH_CACHE_KB;
         let log = WalMover::start(&mut self.db, &self.path).map_err(failed)?;
