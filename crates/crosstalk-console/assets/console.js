@@ -69,7 +69,8 @@
   // The number of the last change that the page shows, or that this tab was told of.
   let position = Number(document.body.dataset.position);
   function changedTo(newest) {
-    if (newest <= position) return;
+    // A relay that was started again counts from the beginning.
+    if (newest === position) return;
     position = newest;
     changed();
   }

@@ -232,7 +232,10 @@ impl FormAnswer {
     fn read(response: Option<&Value>) -> Self {
         let text = |pointer| response.and_then(|r| r.pointer(pointer)?.as_str());
         match (text("/action"), text("/content/answer")) {
-            (Some("accept"), Some(answer)) => Self::Given(answer.to_owned()),
+            // A client that fills in forms by itself leaves them blank.
+            (Some("accept"), Some(answer)) if !answer.trim().is_empty() => {
+                Self::Given(answer.to_owned())
+            }
             (Some("decline"), _) => Self::Declined,
             _ => Self::Cancelled,
         }
@@ -785,9 +788,9 @@ fn received(news: &News) -> CallToolResult {
         texts.push("You have seen some before: call read or reply to clear a message.".to_owned());
     }
     if let Some(trouble) = &news.trouble {
-        let trouble = shown(trouble);
-        texts.push(format!("Messages may be missing: {trouble}"));
-        structured.insert("trouble".into(), trouble.into());
+        // It may have words of the relay in it.
+        texts.push(format!("Messages may be missing:\n{}", fenced(trouble)));
+        structured.insert("trouble".into(), shown(trouble).into());
     }
     result(texts.join("\n\n"), structured.into())
 }

@@ -43,6 +43,6 @@ pub use keys::{KeyHandover, KeyListing, KeyStore, StoredKey};
 pub use memory::MemoryRelay;
 pub use permission::require_own;
 pub use postgres::{PostgresPlace, PostgresRelay, PostgresTrust};
-pub use sqlite::{Owned, SearchProgress, SqliteRelay, SqliteStore, StoreOpening};
+pub use sqlite::{COPY_FOLDER, Owned, SearchProgress, SqliteRelay, SqliteStore, StoreOpening};
 pub use transfer::{CopyProgress, CopyReport, StorePlace, copy_store};
 pub use trust::{TrustFile, TrustStoreError};

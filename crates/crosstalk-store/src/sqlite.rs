@@ -40,6 +40,7 @@ mod words;
 pub use migrate::StoreOpening;
 pub use relay::{Owned, SearchProgress};
 pub use relay_store::SqliteRelay;
+pub use transfer::COPY_FOLDER;
 pub(crate) use transfer::FileSide;
 
 use crosstalk_protocol::relay::Quarantined;

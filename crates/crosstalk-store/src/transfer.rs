@@ -7,20 +7,22 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::Trust;
 use crosstalk_protocol::audit::{EventKind, Hash, Leaf, Tree, leaf_hash};
 use crosstalk_protocol::store::{StoreError, StoreFault};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::postgres::{PgSide, PostgresPlace};
 use crate::sqlite::FileSide;
+use crate::{Home, TrustFile, TrustStoreError};
 
 /// How many rows are copied in one transaction.
 const ROWS: usize = 1000;
 
 /// Tables that are not copied: each store makes its own, or they are said in another way.
-const OWN: [&str; 15] = [
+const OWN: [&str; 14] = [
     "blob_part",
     "chain",
     "crosstalk_version",
@@ -29,7 +31,6 @@ const OWN: [&str; 15] = [
     "progress",
     "registry_version",
     "relay_identity",
-    "sqlite_sequence",
     "store_copy",
     "touched",
     "trust",
@@ -137,7 +138,7 @@ impl Cell {
     }
 }
 
-/// What a column has.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CellKind {
     Int,
@@ -167,7 +168,7 @@ pub(crate) struct CopyPage<'p> {
     pub(crate) limit: usize,
 }
 
-/// What can be asked of a store that is copied.
+/// Reads a store that is copied.
 pub(crate) trait CopySide {
     /// Its tables.
     fn tables(&mut self) -> Result<Vec<String>, StoreError>;
@@ -184,7 +185,7 @@ pub(crate) trait CopySide {
     fn part(&mut self, digest: &Digest, number: u64) -> Result<Option<Vec<u8>>, StoreError>;
 }
 
-/// What can be done with a store that is a copy.
+/// Writes a store that is a copy.
 pub(crate) trait CopyTarget: CopySide {
     fn insert(
         &mut self,
@@ -202,7 +203,7 @@ pub(crate) trait CopyTarget: CopySide {
     fn release(&mut self) -> Result<(), StoreError>;
 }
 
-/// Who is told how far a copy is.
+/// Receives the progress of a copy.
 pub(crate) type ProgressSink<'s> = &'s mut dyn FnMut(CopyProgress<'_>);
 
 /// Copies the store of a relay. If it is interrupted, the same call goes on. No relay may use either of them.
@@ -223,11 +224,33 @@ pub fn copy_store(
         (StorePlace::Database(place), StorePlace::Folder(folder)) => {
             let mut source = PgSide::source(place.clone())?;
             let mut target = FileSide::target(folder, &from.to_string())?;
+            copy_trust(&source.trust(&from.to_string())?, folder)?;
             copy(&mut source, &mut target, seen)
         }
         _ => Err(refused(
             "one of the two stores has to be a data folder, and the other one a database",
             "copy a data folder with its backup and restore commands, and a database with pg_dump",
+        )),
+    }
+}
+
+/// Adds the trusted keys of a database to the trust file of a data folder, before the rest: a key that was revoked stays revoked.
+fn copy_trust(trust: &Trust, folder: &Path) -> Result<(), StoreError> {
+    let file = TrustFile::new(&Home::at(folder));
+    let unusable = |error: TrustStoreError| StoreError {
+        fault: StoreFault::Unavailable,
+        explanation: error.explanation(),
+    };
+    let merge = |ours: &mut Trust| Ok::<_, TrustStoreError>(ours.merge(trust));
+    let left_out = file.update(merge).map_err(unusable)?;
+    match left_out.first() {
+        None => Ok(()),
+        Some((key, _)) => Err(refused(
+            format!(
+                "`{}` contradicts the trusted keys of the database, first about the key {key}",
+                file.path().display()
+            ),
+            "move the file away, and start the same copy again",
         )),
     }
 }
@@ -545,8 +568,7 @@ fn check_log(
             "check the store that was copied with `crosstalk fsck`",
         )
     };
-    // A log may have several chains.
-    let mut chains: BTreeMap<Option<i64>, Vec<Hash>> = BTreeMap::new();
+    let mut leaves: Vec<Hash> = Vec::new();
     let mut fault = None;
     let entries = each_row(target, TARGET, log, &mut |row| {
         let place = match cell(log, row, "place") {
@@ -555,21 +577,17 @@ fn check_log(
         };
         match leaf(log, row) {
             Some(leaf) => {
-                let chain = chains.entry(chain(log, row)).or_default();
-                if i64::try_from(chain.len()).ok() != Some(place) {
+                if i64::try_from(leaves.len()).ok() != Some(place) {
                     fault.get_or_insert(format!("entry {place} is not where it has to be"));
                 }
-                chain.push(leaf_hash(leaf.to_string().as_bytes()));
+                leaves.push(leaf_hash(leaf.to_string().as_bytes()));
             }
             None => {
                 fault.get_or_insert(format!("entry {place} can't be read"));
             }
         }
     })?;
-    let trees: BTreeMap<Option<i64>, Tree> = chains
-        .into_iter()
-        .map(|(chain, leaves)| (chain, Tree::of(leaves)))
-        .collect();
+    let tree = Tree::of(leaves);
     let count = each_row(target, TARGET, checkpoints, &mut |row| {
         let (size, root) = match (
             cell(checkpoints, row, "size"),
@@ -580,9 +598,7 @@ fn check_log(
             }
             _ => (0, [].as_slice()),
         };
-        let tree = trees.get(&chain(checkpoints, row));
-        let found = tree.and_then(|tree| tree.root(size));
-        if found.is_none_or(|found| found.as_slice() != root) {
+        if tree.root(size).is_none_or(|found| found.as_slice() != root) {
             fault.get_or_insert(format!(
                 "its first {size} entries do not have the root that the checkpoint says"
             ));
@@ -596,14 +612,6 @@ fn check_log(
 
 fn cell<'r>(shared: &SharedTable, row: &'r [Cell], name: &str) -> Option<&'r Cell> {
     row.get(shared.place(name)?)
-}
-
-/// The chain that a row is of, where there are several.
-fn chain(shared: &SharedTable, row: &[Cell]) -> Option<i64> {
-    match cell(shared, row, "chain") {
-        Some(Cell::Int(chain)) => Some(*chain),
-        _ => None,
-    }
 }
 
 /// The leaf of an entry of the log.

@@ -25,7 +25,8 @@ group! {
 /// all of it again on both sides, and compares: the number and the digest of the rows of each table, and the audit log with its
 /// checkpoints. Until it has done so, no relay starts on the copy. If it is interrupted, run it again: it goes on where it was.
 ///
-/// Keys, relay.toml and trust.toml are files of the data folder, and stay there.
+/// The keys of the relay and relay.toml are files of the data folder, and stay there. The trusted keys of a database are added to the
+/// trust.toml of the folder.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  crosstalk store copy --from /var/lib/crosstalk --to postgres://crosstalk@db1/crosstalk\n  crosstalk store copy --from postgres://crosstalk@db1/crosstalk --to new\n\nExit codes: 0 everything is copied and compared, 1 it is not."

@@ -95,21 +95,38 @@ fn no_note(error: NoteError) -> Failure {
 }
 
 impl LogSource {
-    /// The chains of the log that are signed, by their numbers. A data folder has one.
+    /// The chains of the log that have entries, by their numbers. A data folder has one.
     pub(crate) fn chains(&self) -> Result<Vec<ChainId>, Failure> {
         let Self::Remote(remote) = self else {
             return Ok(vec![ChainId::FIRST]);
         };
-        match remote.chains() {
-            Ok(chains) => {
-                // A relay that has just begun to write may not have signed.
-                let is_there = |c: &LogChainView| c.chain == 0 || c.signed.is_some();
-                let chains = chains.into_iter().filter(is_there);
-                Ok(chains.map(|c| ChainId(c.chain)).collect())
+        let until = Instant::now() + CHECKPOINT_WAIT;
+        loop {
+            let chains = match remote.chains() {
+                Ok(chains) => chains,
+                // A relay of an earlier version has one.
+                Err(error) if error.is_unknown() => return Ok(vec![ChainId::FIRST]),
+                Err(error) => return Err(error.into()),
+            };
+            // Another relay may have begun its chain a moment ago.
+            let is_unsigned = |c: &&LogChainView| c.chain != 0 && c.size > 0 && c.signed.is_none();
+            match chains.iter().find(is_unsigned) {
+                Some(chain) if Instant::now() >= until => {
+                    let what = format!(
+                        "chain {} of the log has {} entries, and no checkpoint that its key signed",
+                        chain.chain, chain.size
+                    );
+                    let help = "start the relay that writes this chain, so that it signs; if it did, the checkpoint in the database \
+                                was changed";
+                    return Err(Failure::failed(what).help(help));
+                }
+                Some(_) => thread::sleep(CHECKPOINT_POLL),
+                None => {
+                    let is_there = |c: &LogChainView| c.chain == 0 || c.size > 0;
+                    let chains = chains.into_iter().filter(is_there);
+                    return Ok(chains.map(|c| ChainId(c.chain)).collect());
+                }
             }
-            // A relay of an earlier version has one.
-            Err(error) if error.is_unknown() => Ok(vec![ChainId::FIRST]),
-            Err(error) => Err(error.into()),
         }
     }
 

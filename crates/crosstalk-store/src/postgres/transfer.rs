@@ -2,6 +2,7 @@
 
 use crosstalk_envelope::Timestamp;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::Trust;
 use crosstalk_protocol::relay::port::BlobPart;
 use crosstalk_protocol::store::StoreError;
 use tokio::runtime::Runtime;
@@ -13,7 +14,7 @@ use super::index::{INDEXED, PORTION, RETIRED, progress, set_progress};
 use super::intake::{INTAKE_ROW, intake_row};
 use super::session::PgSession;
 use super::sql::{Db, OwnedValue, number, params, tuple, value};
-use super::{PostgresPlace, keep, registry, schema, search};
+use super::{PostgresPlace, keep, registry, schema, search, trust};
 use crate::transfer::{
     Cell, CellKind, CopyColumn, CopyPage, CopyProgress, CopySide, CopyTarget, ProgressSink, refused,
 };
@@ -80,7 +81,21 @@ impl PgSide {
         let label = place.to_string();
         let mut side = Self::open(place)?;
         require_whole(&mut side.session, &label)?;
-        Ok(side)
+        let sql = "SELECT 1 FROM chain_entry WHERE chain <> 0 LIMIT 1";
+        match side.session.read(|db| db.has(sql, params![]))? {
+            true => Err(refused(
+                format!(
+                    "several relays have written the audit log of {label}, each a chain of its own"
+                ),
+                "a data folder keeps the chain of one relay: leave the data in the database",
+            )),
+            false => Ok(side),
+        }
+    }
+
+    /// The trusted keys of the relays.
+    pub(crate) fn trust(&mut self, label: &str) -> Result<Trust, StoreError> {
+        trust::read_from(&mut self.session, label)
     }
 
     /// A new database: begun, or gone on with if the same source was copied before.

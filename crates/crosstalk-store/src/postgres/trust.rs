@@ -159,7 +159,7 @@ impl PostgresTrust {
                 return Ok((read.0, trust));
             }
             let texts = TrustTexts::checked(&trust, &before, Path::new(&self.file()));
-            let texts = texts.map_err(|error| fail(self.unusable(error.explanation())))?;
+            let texts = texts.map_err(|error| fail(unusable(error.explanation())))?;
             let sql = "UPDATE trust SET number = number + 1, keys = $1, contacts = $2";
             db.run(sql, params![texts.decided, texts.met])?;
             registry::renew(db)?;
@@ -183,14 +183,7 @@ impl PostgresTrust {
     fn parse(&self, (_, keys, contacts): &Stored) -> Result<Trust, StoreError> {
         let file = self.file();
         let trust = parse_texts(keys, contacts, Path::new(&file));
-        trust.map_err(|error| self.unusable(error.explanation()))
-    }
-
-    fn unusable(&self, explanation: crosstalk_envelope::Explanation) -> StoreError {
-        StoreError {
-            fault: StoreFault::Unavailable,
-            explanation,
-        }
+        trust.map_err(|error| unusable(error.explanation()))
     }
 }
 
@@ -207,6 +200,20 @@ type Stored = (i64, String, String);
 
 fn number(db: &Db) -> PgResult<i64> {
     db.one("SELECT number FROM trust", params![], value)
+}
+
+/// The trust data of the database of a session, by the name of the database.
+pub(super) fn read_from(session: &mut PgSession, label: &str) -> Result<Trust, StoreError> {
+    let (_, keys, contacts) = session.read(|db| stored(db, ""))?;
+    let trust = parse_texts(&keys, &contacts, Path::new(&format!("trust in {label}")));
+    trust.map_err(|error| unusable(error.explanation()))
+}
+
+fn unusable(explanation: crosstalk_envelope::Explanation) -> StoreError {
+    StoreError {
+        fault: StoreFault::Unavailable,
+        explanation,
+    }
 }
 
 fn stored(db: &Db, lock: &str) -> PgResult<Stored> {

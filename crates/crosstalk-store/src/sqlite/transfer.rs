@@ -22,7 +22,7 @@ use crate::transfer::{
 /// The name of the store in a data folder.
 const STORE: &str = "relay.db";
 /// The folder in a data folder in which a copy is made.
-const COPYING: &str = "copying";
+pub const COPY_FOLDER: &str = "copying";
 /// The file in it that says what is copied.
 const SOURCE: &str = "source";
 
@@ -95,7 +95,7 @@ impl FileSide {
                 "name a folder without one",
             ));
         }
-        let inner = folder.join(COPYING);
+        let inner = folder.join(COPY_FOLDER);
         let written = |error| on_disk(DiskError::new(FileAction::Write, &inner, error));
         std::fs::create_dir_all(&inner).map_err(written)?;
         let file = inner.join(SOURCE);
@@ -361,7 +361,7 @@ impl CopyTarget for FileSide {
         sync().map_err(written)?;
         disk::rename(&self.path, &folder.join(STORE)).map_err(on_disk)?;
         // Nothing of it is needed any more.
-        let _ = std::fs::remove_dir_all(folder.join(COPYING));
+        let _ = std::fs::remove_dir_all(folder.join(COPY_FOLDER));
         Ok(())
     }
 }

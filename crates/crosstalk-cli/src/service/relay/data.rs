@@ -13,7 +13,9 @@ use crosstalk_protocol::audit::Note;
 use crosstalk_relay::config::Config;
 use crosstalk_relay::file::{MAX_FILE_BYTES, open_regular, read_bounded};
 use crosstalk_relay::server::{CONSOLE_KEY, CONSOLE_LINK};
-use crosstalk_store::{Home, KeyFileError, KeyStore, SqliteStore, TrustFile, require_own};
+use crosstalk_store::{
+    COPY_FOLDER, Home, KeyFileError, KeyStore, SqliteStore, TrustFile, require_own,
+};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -76,8 +78,9 @@ pub(crate) struct DataFolder {
 
 /// What a relay makes in its folder besides its store.
 #[cfg(unix)]
-const OWN: [&str; 12] = [
+const OWN: [&str; 13] = [
     "blobs",
+    COPY_FOLDER,
     REPLY_KEY,
     CONSOLE_KEY,
     CONSOLE_LINK,
@@ -216,6 +219,17 @@ impl DataFolder {
     /// The store, to add to; it is made if there is none.
     pub(crate) fn open(&self) -> Result<SqliteStore, Failure> {
         self.make()?;
+        let copying = self.folder.join(COPY_FOLDER);
+        if copying.exists() {
+            return Err(Failure::failed(format!(
+                "a store is being copied into {}, or the copy was interrupted",
+                self.shown()
+            ))
+            .help(format!(
+                "start the same copy again, which goes on where it was, or remove {}",
+                shell::word(&copying.to_string_lossy())
+            )));
+        }
         Ok(SqliteStore::open(self.store())?)
     }
 
