@@ -168,3 +168,17 @@ fn a_relay_moves_into_a_database_and_back() {
         String::from_utf8_lossy(&checked.stdout)
     );
 }
+
+/// No command takes a half copy for a store, or makes an empty one beside it.
+#[test]
+fn a_folder_with_a_half_copy_is_no_data_folder() {
+    let data = Folder::new("half");
+    std::fs::create_dir_all(data.path().join("copying")).unwrap();
+    let words = ["serve", "--listen", "127.0.0.1:0", "--data"];
+    let mut serve = Command::new(PROGRAM);
+    let ended = serve.args(words).arg(data.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("start the same copy again"), "{said}");
+    assert!(!data.path().join("relay.db").exists());
+}

@@ -4,7 +4,9 @@ use crate::at;
 use crate::letter::letter;
 use crate::parcel::{Parcel as _, file_all, inbox, parcel, take, take_new};
 use crate::suite::relay::Relay;
+use crate::trust::pin;
 use crosstalk_envelope::meta::Digest;
+use crosstalk_protocol::KeyStanding;
 use crosstalk_protocol::audit::{Event, EventKind, SignedCheckpoint};
 use crosstalk_protocol::relay::port::{
     RegistryChange, Retention, StoreContext, StoreEvent, StoreEvents,
@@ -13,9 +15,11 @@ use crosstalk_protocol::relay::{
     AcceptOutcome, Admission, DeliveryState, Handler, Role, TokenRecord,
 };
 use crosstalk_store::{
-    CopyReport, PostgresPlace, PostgresRelay, SqliteRelay, SqliteStore, StorePlace, copy_store,
+    CopyReport, Home, PostgresPlace, PostgresRelay, PostgresTrust, SqliteRelay, SqliteStore,
+    StorePlace, TrustFile, TrustStoreError, copy_store,
 };
 use crosstalk_testing::postgres::Database;
+use crosstalk_testing::wait::wait_for_ok;
 use rusqlite::types::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -254,6 +258,56 @@ fn a_copy_goes_on_where_it_was_interrupted() {
         );
     }
     assert_eq!(rows(back.path()), before);
+}
+
+/// A key that was revoked at a database stays revoked in the data folder.
+#[test]
+fn trusted_keys_of_a_database_come_along() {
+    let database = Database::new();
+    let place_of = || PostgresPlace::parse(&database.url()).unwrap();
+    drop(open(&database));
+    let shared = PostgresTrust::open(place_of()).unwrap();
+    let trust = shared.update(&mut |trust| {
+        let revoked = KeyStanding::Revoked {
+            at: at(5),
+            reason: None,
+            by: None,
+        };
+        trust.pin(pin("alice")).unwrap();
+        trust.mark("bob", &pin("bob").key, at(5), revoked);
+    });
+    let trust = trust.unwrap();
+    drop(shared);
+    let folder = tempfile::tempdir().unwrap();
+    // The server notices late that the session of the keys has ended.
+    wait_for_ok(|| {
+        let done = copy_store(&database_at(&database), &place(&folder), &mut |_| {});
+        done.map_err(|error| error.to_string())
+    });
+    let file = TrustFile::new(&Home::at(folder.path()));
+    assert_eq!(file.read().unwrap(), trust);
+
+    // What the folder says about a key already is not overruled.
+    let other = tempfile::tempdir().unwrap();
+    let file = TrustFile::new(&Home::at(other.path()));
+    let added = file.update(|trust| {
+        trust.pin(pin("alice")).unwrap();
+        Ok::<_, TrustStoreError>(())
+    });
+    added.unwrap();
+    let what = refused(&database_at(&database), &place(&other));
+    assert!(what.contains("contradicts the trusted keys"), "{what}");
+}
+
+/// A data folder keeps the chain of one relay.
+#[test]
+fn chains_of_several_relays_stay_in_the_database() {
+    let (first, database) = (filled(), Database::new());
+    copied(&place(&first), &database_at(&database));
+    database.sql("UPDATE chain_entry SET chain = 1 WHERE place = 3");
+    let back = tempfile::tempdir().unwrap();
+    let what = refused(&database_at(&database), &place(&back));
+    assert!(what.contains("several relays have written"), "{what}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crosstalk_store::{Home, TrustFile, TrustStoreError};
 const PROCESSES: usize = 4;
 const PINS: usize = 12;
 
-fn pin(id: &str) -> KnownKey {
+pub fn pin(id: &str) -> KnownKey {
     KnownKey {
         id: id.to_owned(),
         key: new_key().public(),
