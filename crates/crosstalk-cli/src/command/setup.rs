@@ -195,10 +195,9 @@ fn warn_of_other_home(console: &mut Console, command: &ServerCommand) -> Result<
         };
         if without != file.text() && !is_same {
             console.warning(&format!(
-                "the entry of {} has another {HOME_VARIABLE}, so that its agents do not meet the others: run `crosstalk setup {}` \
-                 with the same {HOME_VARIABLE}",
+                "the entry of {} has another {HOME_VARIABLE}, so that its agents do not meet the others: run `crosstalk setup` \
+                 for all of them with the same {HOME_VARIABLE}",
                 kind.name(),
-                kind.word()
             ))?;
         }
     }
