@@ -364,9 +364,11 @@ impl MailboxReader {
     /// Reads until `stop` says so; connects again, with longer and longer waits, when the connection ends.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         let mut pause = 1;
+        let mut retries = MailRetries::default();
         self.intake.relay().metrics().set_mailbox(false);
         loop {
-            let ended = self.converse(stop.clone(), &mut pause).await;
+            let talk = self.converse(stop.clone(), &mut pause, &mut retries);
+            let ended = talk.await;
             self.intake.relay().metrics().set_mailbox(false);
             if *stop.borrow() {
                 return;
@@ -391,6 +393,7 @@ impl MailboxReader {
         &self,
         mut stop: watch::Receiver<bool>,
         pause: &mut u64,
+        retries: &mut MailRetries,
     ) -> Result<(), MailboxError> {
         let mut session = within(connect(&self.account)).await?;
         let capabilities = in_time(session.capabilities()).await?;
@@ -411,7 +414,7 @@ impl MailboxReader {
             folder = self.account.folder,
             "reading the mailbox"
         );
-        let mut retries = MailRetries::default();
+        retries.0.retain(|uid, _| state.open.contains(uid));
         loop {
             self.find_new(&mut folder, &mut state).await?;
             // A mail that has to be read again may take long each time: it never holds up those that came meanwhile.
@@ -436,7 +439,11 @@ impl MailboxReader {
                         tracing::warn!(uid, reason, "the server refuses a mail of the mailbox");
                         retries.delay(uid);
                     }
-                    Err(fault) => return Err(fault),
+                    Err(fault) => {
+                        // The mail itself may end each connection: the next one begins with others.
+                        retries.delay(uid);
+                        return Err(fault);
+                    }
                 }
             }
             if *stop.borrow() {

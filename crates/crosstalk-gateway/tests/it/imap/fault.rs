@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex};
 enum Trouble {
     /// The connection ends without an answer.
     End,
+    /// The connection ends without an answer, each time.
+    EndAlways,
     /// The answer is NO.
     No,
     /// A mail comes, and the answer to this command reports it. Nothing reports it again.
@@ -42,9 +44,12 @@ impl Mailbox {
             .troubles
             .iter()
             .position(|(b, _)| command.starts_with(b));
-        let trouble = found.map(|place| self.troubles.remove(place).1);
+        let trouble = found.map(|place| self.troubles[place].1);
+        if let Some(place) = found.filter(|_| trouble != Some(Trouble::EndAlways)) {
+            self.troubles.remove(place);
+        }
         match trouble {
-            Some(Trouble::End) => return None,
+            Some(Trouble::End | Trouble::EndAlways) => return None,
             Some(Trouble::No) => return Some((String::new(), false)),
             Some(Trouble::Arrival) | None => {}
         }
@@ -144,6 +149,38 @@ fn start(mailbox: &Arc<Mutex<Mailbox>>) -> SocketAddr {
     address
 }
 
+/// A relay that reads the mailbox, and the file of its password.
+fn reader_of(mailbox: &Arc<Mutex<Mailbox>>) -> (MailHouse, tempfile::NamedTempFile) {
+    let address = start(mailbox);
+    let password = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(password.path(), "secret").unwrap();
+    let house = MailHouse::new(&config(&format!(
+        "[email.imap]\nhost = \"{}\"\nport = {}\ntls = \"none\"\nuser = \"ann\"\ndone_folder = \"Done\"\npassword_file = \"{}\"\n",
+        address.ip(),
+        address.port(),
+        password.path().display()
+    )));
+    (house, password)
+}
+
+/// One bad message never stops the rest.
+#[test]
+fn a_mail_that_ends_each_connection_stops_no_other() {
+    let mailbox = Arc::new(Mutex::new(Mailbox {
+        mails: (1..=3).map(|number| note(&format!("S{number}"))).collect(),
+        troubles: vec![("UID FETCH 1 (UID BODY", Trouble::EndAlways)],
+        ..Mailbox::default()
+    }));
+    let (_house, _password) = reader_of(&mailbox);
+    wait_for_ok(|| {
+        let mailbox = mailbox.lock().unwrap();
+        match mailbox.done == BTreeSet::from([2, 3]) {
+            true => Ok(()),
+            false => Err(format!("the mails after the first: {mailbox:?}")),
+        }
+    });
+}
+
 #[test]
 fn mails_are_taken_whatever_command_fails_and_whenever_they_are_reported() {
     let troubles = vec![
@@ -166,15 +203,7 @@ fn mails_are_taken_whatever_command_fails_and_whenever_they_are_reported() {
         troubles,
         ..Mailbox::default()
     }));
-    let address = start(&mailbox);
-    let password = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(password.path(), "secret").unwrap();
-    let house = MailHouse::new(&config(&format!(
-        "[email.imap]\nhost = \"{}\"\nport = {}\ntls = \"none\"\nuser = \"ann\"\ndone_folder = \"Done\"\npassword_file = \"{}\"\n",
-        address.ip(),
-        address.port(),
-        password.path().display()
-    )));
+    let (house, _password) = reader_of(&mailbox);
     wait_for_ok(|| {
         let mailbox = mailbox.lock().unwrap();
         match mailbox.done.len() == 10 && mailbox.troubles.is_empty() {
