@@ -59,7 +59,7 @@ pub trait AgentPort: Send + Sync + 'static {
     /// The answer to a message of this agent, if it has come. It takes the answer out of the news.
     fn answer_to(&self, id: String) -> PortFuture<'_, Option<AgentMessage>>;
 
-    /// Takes a question of this agent out of the inbox of the person, who has decided about it elsewhere.
+    /// Takes a question of this agent out of the inbox of the person, who has decided about it in a form. A relay leaves it there.
     fn settle(&self, id: String) -> PortFuture<'_, ()>;
 
     /// The threads that the address takes part in, the one with the latest message first.

@@ -107,7 +107,7 @@ impl AgentServer {
                     *lock(&last) = news;
                     Ok(is_new.then_some(()))
                 };
-                // What was shown before and is still unread does not end the wait, and comes with its end.
+                // An unread message that was shown before does not end the wait, and comes with its end.
                 waiting(context, Duration::from_secs(wait), port, look).await?;
                 received(&lock(&last))
             }
@@ -224,7 +224,7 @@ enum FormAnswer {
     Given(String),
     /// The person does not want to answer.
     Declined,
-    /// Nobody has decided: clients without a person in front of them cancel the form themselves.
+    /// No decision: clients without a person in front of them cancel the form themselves.
     Cancelled,
 }
 

@@ -195,7 +195,7 @@ fn an_outsider_checks_all_chains_of_relays() {
         (&report["messages"], &report["chains"][0]["messages"]),
         (&0.into(), &1.into())
     );
-    // What is missing or changed in another chain does not hold.
+    // A file that is missing or changed in another chain makes the check fail.
     let not_verified = i32::from(exit::NOT_VERIFIED);
     let message = home.path("bundle/chain-1/messages/1.aict");
     let text = fs::read_to_string(&message).unwrap();

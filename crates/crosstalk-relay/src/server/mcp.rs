@@ -552,22 +552,6 @@ impl RelayPort {
         Ok(Some(shown))
     }
 
-    async fn settle_question(&self, id: String) -> Result<(), Explanation> {
-        let question = self.message(&id).await?;
-        let is_own = is_same_party(&question.sender, &self.address);
-        if is_own && question.meaning == Some(Intent::Escalate) {
-            let person = self
-                .relay()
-                .rules()
-                .routes
-                .named(&question.receiver)
-                .to_owned();
-            let settled = settle(self.relay(), &person, vec![id], DeliveryState::Acknowledged);
-            settled.await.map_err(trouble)?;
-        }
-        Ok(())
-    }
-
     async fn list_threads(&self, limit: usize) -> Result<Vec<AgentThread>, Explanation> {
         self.check().await?;
         self.server.wait_for_index().await;
@@ -633,8 +617,9 @@ impl AgentPort for RelayPort {
         Box::pin(async move { self.find_answer(&id).await })
     }
 
-    fn settle(&self, id: String) -> PortFuture<'_, ()> {
-        Box::pin(self.settle_question(id))
+    /// The question stays in the inbox: the form of an agent's client is no credential of the person.
+    fn settle(&self, _: String) -> PortFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
     }
 
     fn threads(&self, limit: usize) -> PortFuture<'_, Vec<AgentThread>> {

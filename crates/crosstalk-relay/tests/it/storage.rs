@@ -155,7 +155,7 @@ impl Storage {
         }
     }
 
-    /// What is wrong with the store; a database has no such check.
+    /// The faults that a check of the store finds; a database has no such check.
     pub fn check(&self) -> Answer<Vec<String>> {
         match self {
             Self::Own(store) => store.check(),

@@ -457,7 +457,7 @@ CREATE TABLE log_key (
 CREATE SEQUENCE origin_seq;
 "#;
 
-/// Each relay writes a chain of its own. What was there is the first chain, with the key that all relays had.
+/// Each relay writes a chain of its own. The chain of the version before is the first one, with the key that all relays had.
 ///
 /// Relays of the version before go on with the first chain: for them, `log`, `tile` and `checkpoint` are views of it, and
 /// `log_key` stays. Once a second chain is registered, they are not let in any more.

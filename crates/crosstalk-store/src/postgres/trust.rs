@@ -35,7 +35,7 @@ impl Drop for PostgresTrust {
 
 struct TrustSession {
     session: PgSession,
-    /// What was read last, and its number.
+    /// The trust data that was read last, and its number.
     known: Option<(i64, Trust)>,
 }
 

@@ -371,7 +371,7 @@ fn each_relay_writes_the_chain_of_its_key() {
     let (mut one, mut two) = (open(&database.url()), open(&database.url()));
     let (first, second) = (join(&one, 1), join(&two, 2));
     assert_eq!((first.chain, second.chain), (ChainId(0), ChainId(1)));
-    // What has to be the same at all relays comes from the first one.
+    // The relays take the secret of the first one.
     assert_eq!(second.secret, first.secret);
     let message = parcel(letter("M1"));
     take(&mut one, &message);

@@ -179,7 +179,7 @@ impl Claimed {
         let trouble = self.fetching.trouble();
         let facts = self.held().facts().clone();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was shown before comes after what was not. After a failure, the next look opens the store again.
+        // Messages that were shown come after new ones. After a failure, the next look opens the store again.
         let most = limit.saturating_add(told.shown.len());
         let (found, more) = mailbox::unread(&store, &facts, most)?;
         *reader = Some(store);
