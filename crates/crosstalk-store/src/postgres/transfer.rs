@@ -5,6 +5,7 @@ use crosstalk_envelope::meta::Digest;
 use crosstalk_protocol::Trust;
 use crosstalk_protocol::relay::port::BlobPart;
 use crosstalk_protocol::store::StoreError;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -18,6 +19,10 @@ use super::{PostgresPlace, keep, registry, schema, search, trust};
 use crate::transfer::{
     Cell, CellKind, CopyColumn, CopyPage, CopyProgress, CopySide, CopyTarget, ProgressSink, refused,
 };
+
+/// How long a copy waits for the sessions of relays to end, and how often it looks.
+const SESSION_END: Duration = Duration::from_secs(5);
+const SESSION_POLL: Duration = Duration::from_millis(50);
 
 /// A store in a database.
 pub(crate) struct PgSide {
@@ -63,12 +68,16 @@ impl PgSide {
         session.read(schema::migrate)?;
         let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND \
             application_name = 'crosstalk' AND pid <> pg_backend_pid()";
-        let others: i64 = session.read(|db| db.one(sql, params![], value))?;
-        if others > 0 {
-            return Err(refused(
-                format!("relays use {label}"),
-                "stop all relays on this database, and copy again",
-            ));
+        // The server notices a little later that a relay has stopped.
+        let until = Instant::now() + SESSION_END;
+        while session.read(|db| db.one(sql, params![], value::<i64>))? > 0 {
+            if Instant::now() >= until {
+                return Err(refused(
+                    format!("relays use {label}"),
+                    "stop all relays on this database, and copy again",
+                ));
+            }
+            std::thread::sleep(SESSION_POLL);
         }
         Ok(Self {
             session,

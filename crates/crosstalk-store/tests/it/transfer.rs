@@ -19,7 +19,6 @@ use crosstalk_store::{
     StorePlace, TrustFile, TrustStoreError, copy_store,
 };
 use crosstalk_testing::postgres::Database;
-use crosstalk_testing::wait::wait_for_ok;
 use rusqlite::types::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -279,11 +278,7 @@ fn trusted_keys_of_a_database_come_along() {
     let trust = trust.unwrap();
     drop(shared);
     let folder = tempfile::tempdir().unwrap();
-    // The server notices late that the session of the keys has ended.
-    wait_for_ok(|| {
-        let done = copy_store(&database_at(&database), &place(&folder), &mut |_| {});
-        done.map_err(|error| error.to_string())
-    });
+    copied(&database_at(&database), &place(&folder));
     let file = TrustFile::new(&Home::at(folder.path()));
     assert_eq!(file.read().unwrap(), trust);
 
